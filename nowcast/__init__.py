@@ -1,0 +1,1 @@
+"""Weather-radar scans in, a trained network and verified rain forecasts out."""
