@@ -1,0 +1,109 @@
+"""The thread budget: how many threads BLAS, numba and numexpr may use, owned in one place.
+
+A Dask Nanny exports ``OMP_NUM_THREADS=1``, and without a Nanny every library takes all cores for
+itself; neither is what a worker was given. Inside ``with thread_budget(n)`` matrix products of
+numpy use ``n`` threads, kernels cut their work into ``n`` parts (:func:`in_parallel`), and the BLAS
+that runs inside these parts (SciPy's) is single-threaded.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import threadpoolctl
+
+_local = threading.local()
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads() -> int:
+    """Return the current thread's budget; without one, the cores this process may run on."""
+    return getattr(_local, "budget", None) or available_cores()
+
+
+@contextmanager
+def thread_budget(n: int) -> Iterator[None]:
+    """Let the code inside use ``n`` threads for its arithmetic.
+
+    Parameters
+    ----------
+    n : int
+        At least 1. The budget of the parts that :func:`in_parallel` starts is 1.
+
+    Notes
+    -----
+    The number of BLAS threads is a property of the process, so that two Dask threads with different
+    budgets disturb each other's speed. The results stay right.
+    """
+    if n < 1:
+        raise ValueError(f"thread_budget: expected at least 1 thread, found {n}")
+    before = getattr(_local, "budget", None)
+    _local.budget = n
+    try:
+        with _blas_of_numpy().limit(limits=n), _numexpr_threads(n):
+            yield
+    finally:
+        _local.budget = before
+
+
+@cache
+def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
+    controller = threadpoolctl.ThreadpoolController()
+    # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (blas.py sets it).
+    keep = [
+        library.filepath
+        for library in controller.lib_controllers
+        if "scipy" not in library.filepath
+    ]
+    return controller.select(filepath=keep) if keep else controller
+
+
+@contextmanager
+def _numexpr_threads(n: int) -> Iterator[None]:
+    import sys
+
+    numexpr = sys.modules.get("numexpr")
+    if numexpr is None:  # nobody has loaded it, so nobody computes with it
+        yield
+        return
+    before = numexpr.set_num_threads(n)
+    try:
+        yield
+    finally:
+        numexpr.set_num_threads(before)
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="daskdl-kernel")
+
+
+def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
+    """Cut ``range(n_items)`` into one contiguous part per thread, none shorter than ``least``."""
+    n = max(1, min(threads(), n_items // max(1, least)))
+    bounds = [n_items * i // n for i in range(n + 1)]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -> list[Any]:
+    """Call ``work(start, stop)`` on contiguous parts of ``range(n_items)``, one per thread.
+
+    ``work`` has to release the GIL for this to gain anything. The results come in the order of the
+    parts, so that sums over them do not depend on who finished first.
+    """
+    ranges = parts(n_items, least)
+    if len(ranges) == 1:
+        return [work(*ranges[0])]
+    futures = [_pool(threads()).submit(work, start, stop) for start, stop in ranges[1:]]
+    first = work(*ranges[0])
+    return [first, *(future.result() for future in futures)]
