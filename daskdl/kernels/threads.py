@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import threadpoolctl
@@ -59,12 +60,9 @@ def thread_budget(n: int) -> Iterator[None]:
 @cache
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
-    # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (blas.py sets it).
-    keep = [
-        library.filepath
-        for library in controller.lib_controllers
-        if "scipy" not in library.filepath
-    ]
+    # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (see blas.py).
+    paths = [library.filepath for library in controller.lib_controllers]
+    keep = [path for path in paths if "scipy" not in path]
     return controller.select(filepath=keep) if keep else controller
 
 
@@ -92,7 +90,7 @@ def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
     """Cut ``range(n_items)`` into one contiguous part per thread, none shorter than ``least``."""
     n = max(1, min(threads(), n_items // max(1, least)))
     bounds = [n_items * i // n for i in range(n + 1)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -> list[Any]:

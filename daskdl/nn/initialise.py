@@ -1,0 +1,39 @@
+"""Initial weights, drawn from a Generator that the caller seeds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.nn.module import Parameter
+
+
+def uniform(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> Parameter:
+    """Draw from U(-b, b), b = 1 / sqrt(fan_in): what PyTorch gives linear and conv layers."""
+    bound = 1 / math.sqrt(max(1, fan_in))
+    return Parameter(rng.uniform(-bound, bound, shape))
+
+
+def glorot(rng: np.random.Generator, shape: tuple[int, ...], fans: tuple[int, int]) -> Parameter:
+    """Draw from U(-b, b), b = sqrt(6 / (fan_in + fan_out)) (X. Glorot and Y. Bengio, 2010)."""
+    bound = math.sqrt(6 / sum(fans))
+    return Parameter(rng.uniform(-bound, bound, shape))
+
+
+def zeros(shape: tuple[int, ...]) -> Parameter:
+    """Return zeros."""
+    return Parameter(np.zeros(shape, np.float32))
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """Return the Generator of a layer; without a seed every layer differs, run by run."""
+    return np.random.default_rng(seed)
+
+
+def forget_bias(channels: int) -> NDArray[np.float32]:
+    """Return the bias of an LSTM's gates: 1 for forget, so that it starts by remembering."""
+    bias = np.zeros(4 * channels, np.float32)
+    bias[channels : 2 * channels] = 1
+    return bias

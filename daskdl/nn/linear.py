@@ -1,0 +1,35 @@
+"""The affine layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.initialise import generator, uniform
+from daskdl.nn.module import Module, check_last_axis
+from daskdl.ops.linear import linear
+from daskdl.tensor import Tensor
+
+
+class Linear(Module):
+    """y = x @ weight.T + bias over the last axis, (..., in) -> (..., out).
+
+    Parameters
+    ----------
+    in_features, out_features : int
+    bias : bool
+    seed : int, optional
+        Of the initial weights.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, seed: int | None = None
+    ) -> None:
+        rng = generator(seed)
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = uniform(rng, (out_features, in_features), in_features)
+        self.bias = uniform(rng, (out_features,), in_features) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., in) to (..., out)."""
+        check_last_axis(self, x, None, self.in_features)
+        return linear(x, self.weight, self.bias)

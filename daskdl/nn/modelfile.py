@@ -1,0 +1,126 @@
+"""The model file: one safetensors file, its configuration in the metadata; loading runs no code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.nn.module import Module
+
+FORMAT = "daskdl-1"
+
+
+def configuration(module: Module) -> dict[str, Any]:
+    """Return the module's class name and constructor arguments as plain data."""
+    arguments, keywords = module._arguments
+    return {
+        "module": type(module).__name__,
+        "arguments": [_plain(module, value) for value in arguments],
+        "keywords": {name: _plain(module, value) for name, value in keywords.items()},
+    }
+
+
+def _plain(owner: Module, value: Any) -> Any:
+    if isinstance(value, Module):
+        return configuration(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(owner, item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ModelFileError(
+        f"{type(owner).__name__}: expected plain data or modules as arguments, found {value!r}; "
+        "a model file can keep nothing else"
+    )
+
+
+def build(config: Any, path: str = "") -> Any:
+    """Make the module that :func:`configuration` described, with fresh weights."""
+    if isinstance(config, list):
+        return tuple(build(item, path) for item in config)
+    if not isinstance(config, dict):
+        return config
+    name = config.get("module")
+    if name not in Module.registry:
+        raise ModelFileError(
+            f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
+            f"it, or use one of {', '.join(sorted(Module.registry))}"
+        )
+    arguments = [build(item, path) for item in config["arguments"]]
+    keywords = {key: build(item, path) for key, item in config["keywords"].items()}
+    return Module.registry[name](*arguments, **keywords)
+
+
+def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None) -> None:
+    """Write a model; an existing file is replaced only by a complete one.
+
+    Parameters
+    ----------
+    model : Module
+        Its class and those of all modules in it have to be importable where it will be loaded.
+    path : path
+        By convention with the suffix ``.safetensors``.
+    metadata : dict, optional
+        Anything that JSON can hold; :func:`read_metadata` returns it.
+    """
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    header = {
+        "format": FORMAT,
+        "model": json.dumps(configuration(model)),
+        "metadata": json.dumps(metadata or {}),
+    }
+    try:
+        save_file(model.state_dict(), beside, header)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(path: str | Path) -> Module:
+    """Read a model that :func:`save` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        With one sentence, when the file is missing, damaged or of an unknown module.
+    """
+    header, tensors = _read(path, with_tensors=True)
+    model = build(json.loads(header["model"]), str(path))
+    try:
+        model.load_state_dict(tensors)
+    except DaskdlError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    return model
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the metadata of a model file without reading its weights."""
+    return json.loads(_read(path, with_tensors=False)[0]["metadata"])
+
+
+def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, str], dict[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise ModelFileError(f"{path}: there is no such model file")
+    try:
+        with safe_open(path, "numpy") as file:
+            header = file.metadata() or {}
+            names = list(file.keys()) if with_tensors else []
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path}: not a whole safetensors file ({error})") from error
+    if header.get("format") != FORMAT:
+        raise ModelFileError(
+            f"{path}: expected a model of format {FORMAT}, found {header.get('format')!r}"
+        )
+    return header, tensors

@@ -1,0 +1,211 @@
+"""Module: parameters and submodules by attribute, all parameters in one flat vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.tensor import Tensor
+
+Vector = NDArray[np.float32]
+
+
+class Parameter(Tensor):
+    """A tensor that training changes."""
+
+    __slots__ = ()
+
+    def __init__(self, data: ArrayLike) -> None:
+        super().__init__(np.array(data, np.float32), requires_grad=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parameter, (self.data,)
+
+
+class Module:
+    """Base of layers, containers and models.
+
+    Assigning a :class:`Parameter` or a Module to an attribute registers it. The parameters of the
+    outermost module lie one after the other in :attr:`flat`, of which each ``Parameter.data`` is a
+    view, and their gradients in :attr:`flat_grad`, so that the weights of a model are one array to
+    send, slice and update.
+
+    Subclasses define ``forward``. A subclass is known to the model file by its class name; its
+    constructor's arguments must be plain data or Modules, and are kept as they were given.
+    """
+
+    registry: ClassVar[dict[str, type[Module]]] = {}
+    training: bool = True
+    _flat: tuple[Vector, Vector] | None
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Make the class known to model files by its name."""
+        super().__init_subclass__(**kwargs)
+        Module.registry[cls.__name__] = cls
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the constructor's arguments, from which a model file rebuilds the module."""
+        self = super().__new__(cls)
+        self.__dict__["_arguments"] = (args, kwargs)
+        self.__dict__["_flat"] = None
+        return self
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the module's result; subclasses say what of."""
+        raise NotImplementedError(f"{type(self).__name__} has to define forward()")
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.forward(*inputs)
+
+    # --- what it holds
+
+    def modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """Yield (dotted name, module) of this module and all inside it, outermost first."""
+        yield prefix, self
+        for name, value in self._children():
+            yield from value.modules(f"{prefix}.{name}" if prefix else name)
+
+    def _children(self) -> Iterator[tuple[str, Module]]:
+        for name, value in self.__dict__.items():
+            if name.startswith("_"):
+                continue
+            if isinstance(value, Module):
+                yield name, value
+            elif isinstance(value, (list, tuple)):
+                for i, item in enumerate(value):
+                    if isinstance(item, Module):
+                        yield f"{name}.{i}", item
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`."""
+        for prefix, module in self.modules():
+            for name, value in module.__dict__.items():
+                if isinstance(value, Parameter):
+                    yield f"{prefix}.{name}" if prefix else name, value
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield the parameters, in the order of :attr:`flat`."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def train(self, mode: bool = True) -> Self:
+        """Set every module's ``training``."""
+        for _, module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Set every module to inference."""
+        return self.train(False)
+
+    # --- one vector
+
+    def _vectors(self) -> tuple[Vector, Vector]:
+        parameters = list(self.parameters())
+        held = self._flat
+        if held is not None and all(p.data.base is held[0] for p in parameters):
+            return held
+        size = sum(p.data.size for p in parameters)
+        flat, grad = np.empty(size, np.float32), np.zeros(size, np.float32)
+        start = 0
+        for parameter in parameters:
+            stop = start + parameter.data.size
+            flat[start:stop] = parameter.data.ravel()
+            parameter.data = flat[start:stop].reshape(parameter.shape)
+            parameter.grad = grad[start:stop].reshape(parameter.shape)
+            start = stop
+        self._flat = flat, grad
+        return flat, grad
+
+    @property
+    def flat(self) -> Vector:
+        """All parameters, float32 (n,); the parameters are views of it."""
+        return self._vectors()[0]
+
+    @property
+    def flat_grad(self) -> Vector:
+        """All gradients, float32 (n,), in the order of :attr:`flat`."""
+        return self._vectors()[1]
+
+    def load_flat(self, vector: Vector) -> None:
+        """Copy ``vector`` (n,) into the parameters."""
+        flat = self.flat
+        if vector.shape != flat.shape:
+            raise ShapeError(
+                f"{type(self).__name__}.load_flat: expected a vector of {flat.size} parameters, "
+                f"found shape {vector.shape}"
+            )
+        flat[:] = vector
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        self.flat_grad[:] = 0
+
+    # --- in and out
+
+    def state_dict(self) -> dict[str, NDArray[np.float32]]:
+        """Return a copy of every parameter by its dotted name."""
+        return {name: parameter.data.copy() for name, parameter in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, ArrayLike]) -> None:
+        """Copy arrays into the parameters of the same names.
+
+        Raises
+        ------
+        ShapeError
+            When a name is missing or not known, or a shape differs. Nothing is changed then.
+        """
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        own = dict(self.named_parameters())
+        problems = [f"{name} is missing" for name in own.keys() - arrays.keys()]
+        problems += [f"{name} is not a parameter of it" for name in arrays.keys() - own.keys()]
+        problems += [
+            f"{name} has shape {arrays[name].shape}, expected {own[name].shape}"
+            for name in own.keys() & arrays.keys()
+            if arrays[name].shape != own[name].shape
+        ]
+        if problems:
+            raise ShapeError(f"{type(self).__name__}: {'; '.join(sorted(problems))}")
+        for name, parameter in own.items():
+            parameter.data[...] = arrays[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_flat": None}
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in self._children()]
+        arguments, keywords = self._arguments
+        plain = [repr(a) for a in arguments if not _holds_module(a)]
+        plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
+        body = "".join(f"\n{line}" for line in lines)
+        return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+
+def _holds_module(value: Any) -> bool:
+    return isinstance(value, Module) or (
+        isinstance(value, (list, tuple)) and any(isinstance(item, Module) for item in value)
+    )
+
+
+def pair(name: str, value: int | tuple[int, int]) -> tuple[int, int]:
+    """Return ``value`` for (rows, columns); one number stands for both."""
+    result = (value, value) if isinstance(value, int) else tuple(value)
+    if len(result) != 2 or any(not isinstance(n, int) or n < 0 for n in result):
+        raise ShapeError(f"{name}: expected an integer >= 0 or a pair of them, found {value!r}")
+    return result[0], result[1]
+
+
+def check_last_axis(layer: Module, x: Any, ndim: int | None, features: int) -> None:
+    """Raise a ShapeError unless ``x`` has ``ndim`` axes (None: any) and ``features`` channels."""
+    shape = x.shape
+    if (ndim is None or len(shape) == ndim) and shape and shape[-1] == features:
+        return
+    leading = "..." if ndim is None else ", ".join({3: "NT", 4: "NHW", 5: "NTHW"}.get(ndim, "N"))
+    raise ShapeError(
+        f"{type(layer).__name__}: expected an input of shape ({leading}, {features}), channels "
+        f"last, found {tuple(shape)}"
+    )

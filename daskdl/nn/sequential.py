@@ -1,0 +1,35 @@
+"""Layers one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.module import Module
+
+
+class Sequential(Module):
+    """Feed each layer's result to the next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.nn import Linear, ReLU, Sequential
+    >>> model = Sequential(Linear(3, 8), ReLU(), Linear(8, 1))
+    >>> model(np.zeros((5, 3), np.float32)).shape
+    (5, 1)
+    """
+
+    def __init__(self, *layers: Module) -> None:
+        self.layers = list(layers)
+
+    def forward(self, x: Any) -> Any:
+        """Apply all layers to x."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Module:
+        return self.layers[index]

@@ -1,0 +1,89 @@
+"""Arithmetic of tensors with numpy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.tensor import Array, Tensor, op
+
+
+def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """Sum ``gradient`` over the axes along which an input of ``shape`` was broadcast."""
+    gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
+    stretched = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
+    return gradient.sum(axis=stretched, keepdims=True) if stretched else gradient
+
+
+@op
+def add(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Add two arrays, a + b."""
+    a, b = np.asarray(a), np.asarray(b)
+    return a + b, lambda dy: (unbroadcast(dy, a.shape), unbroadcast(dy, b.shape))
+
+
+@op
+def subtract(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Subtract two arrays, a - b."""
+    a, b = np.asarray(a), np.asarray(b)
+    return a - b, lambda dy: (unbroadcast(dy, a.shape), unbroadcast(-dy, b.shape))
+
+
+@op
+def multiply(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Multiply two arrays, a * b."""
+    a, b = np.asarray(a), np.asarray(b)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return lambda: unbroadcast(dy * b, a.shape), lambda: unbroadcast(dy * a, b.shape)
+
+    return a * b, backward
+
+
+@op
+def divide(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Divide two arrays, a / b."""
+    a, b = np.asarray(a), np.asarray(b)
+    y = a / b
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return lambda: unbroadcast(dy / b, a.shape), lambda: unbroadcast(-dy * y / b, b.shape)
+
+    return y, backward
+
+
+@op
+def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Matrix product of a (..., M, K) and b (..., K, N)."""
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return (
+            lambda: unbroadcast(dy @ b.swapaxes(-1, -2), a.shape),
+            lambda: unbroadcast(a.swapaxes(-1, -2) @ dy, b.shape),
+        )
+
+    return a @ b, backward
+
+
+@op
+def mean(x: Array):  # type: ignore[no-untyped-def]
+    """Mean of all elements, summed in float64."""
+    y = x.dtype.type(x.mean(dtype=np.float64))
+    return np.asarray(y), lambda dy: (np.full_like(x, dy / x.size),)
+
+
+def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: function(b, a)
+
+
+for _name, _function in (
+    ("add", add),
+    ("sub", subtract),
+    ("mul", multiply),
+    ("truediv", divide),
+    ("matmul", matmul),
+):
+    setattr(Tensor, f"__{_name}__", _function)
+    setattr(Tensor, f"__r{_name}__", _reversed(_function))

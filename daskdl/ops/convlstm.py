@@ -1,0 +1,116 @@
+"""A convolutional LSTM over a whole sequence, in one operation.
+
+X. Shi et al., Convolutional LSTM Network: A Machine Learning Approach for Precipitation
+Nowcasting, arXiv 1506.04214; here without its peephole weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
+from daskdl.tensor import Array, op
+
+
+def same(weight: Array) -> Geometry:
+    """Return the geometry that keeps an image's size under an odd, square kernel."""
+    half = weight.shape[1] // 2
+    return Geometry((weight.shape[1], weight.shape[2]), (1, 1), (half, half, half, half))
+
+
+@op
+def convlstm(  # type: ignore[no-untyped-def]
+    x: Array | None,
+    h: Array,
+    c: Array,
+    weight_input: Array | None,
+    weight_state: Array,
+    bias: Array,
+    *,
+    steps: int | None = None,
+):
+    """Run a ConvLSTM over the time axis; the input's convolution is done for all steps at once.
+
+    Parameters
+    ----------
+    x : array (N, T, H, W, in) or None
+        Without an input, as in a forecaster that only unrolls its state, give ``steps``.
+    h, c : arrays (N, H, W, C)
+        Output and state before the first step.
+    weight_input : array (4 * C, k, k, in) or None
+    weight_state : array (4 * C, k, k, C)
+        Gates in the order input, forget, cell, output.
+    bias : array (4 * C,)
+    steps : int
+        T, when ``x`` is None.
+
+    Returns
+    -------
+    outputs : array (N, T, H, W, C)
+    h, c : arrays (N, H, W, C)
+        After the last step.
+    """
+    n, height, width, channels = h.shape
+    inputs = None if x is None else np.ascontiguousarray(x.swapaxes(0, 1))  # (T, N, H, W, in)
+    steps = steps if inputs is None else len(inputs)
+    assert steps is not None
+    around, within = same(weight_state), None
+    images = (steps * n, height, width)
+
+    # One step's gates lie together: (T, N, H, W, 4 * C).
+    if inputs is None:
+        gates = np.empty((steps, n, height, width, 4 * channels), h.dtype)
+        gates[:] = bias
+    else:
+        assert weight_input is not None
+        within = same(weight_input)
+        gates = kernel.forward(inputs.reshape(*images, -1), weight_input, within)
+        gates += bias
+        gates = gates.reshape(steps, n, height, width, 4 * channels)
+    outputs = np.empty((steps + 1, n, height, width, channels), h.dtype)
+    states = np.empty_like(outputs)
+    outputs[0], states[0] = h, c
+    step = kernel.prepared(weight_state, around)
+    for t in range(steps):
+        step(outputs[t], gates[t])
+        after, state = lstm_cell(
+            gates[t].reshape(-1, 4 * channels), states[t].reshape(-1, channels)
+        )
+        outputs[t + 1], states[t + 1] = after.reshape(h.shape), state.reshape(h.shape)
+
+    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
+        dh = np.zeros_like(h) if dh is None else dh
+        dc = np.zeros_like(c) if dc is None else np.array(dc)
+        back = kernel.prepared_adjoint(weight_state, around)
+        for t in reversed(range(steps)):
+            if d_outputs is not None:
+                dh = dh + d_outputs[:, t]
+            lstm_cell_gradient(
+                gates[t].reshape(-1, 4 * channels),
+                states[t].reshape(-1, channels),
+                states[t + 1].reshape(-1, channels),
+                np.ascontiguousarray(dh).reshape(-1, channels),
+                dc.reshape(-1, channels),
+            )
+            dh = back(gates[t])
+        d = gates.reshape(*images, 4 * channels)  # the gates' values have become their gradients
+
+        def to_input() -> Array:
+            assert weight_input is not None
+            assert within is not None
+            dx = kernel.input_gradient(d, weight_input, within, height, width)
+            return dx.reshape(steps, n, height, width, -1).swapaxes(0, 1)
+
+        def to_weight_input() -> Array:
+            assert inputs is not None
+            assert within is not None
+            return kernel.weight_gradient(inputs.reshape(*images, -1), d, within)
+
+        def to_weight_state() -> Array:
+            return kernel.weight_gradient(outputs[:-1].reshape(*images, channels), d, around)
+
+        return to_input, dh, dc, to_weight_input, to_weight_state, lambda: d.sum((0, 1, 2))
+
+    return (outputs[1:].swapaxes(0, 1), outputs[-1], states[-1]), backward

@@ -1,0 +1,235 @@
+"""Tensor: an array that remembers how it was made, so that gradients can be taken."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskdl.errors import ShapeError
+
+Array = NDArray[Any]
+#: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
+#: function of no arguments is called only if that input wants one.
+Backward = Callable[..., Any]
+
+_mode = threading.local()
+_clock = itertools.count()
+
+
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Compute without recording: nothing is kept for gradients, as prediction wants it."""
+    before = recording()
+    _mode.recording = False
+    try:
+        yield
+    finally:
+        _mode.recording = before
+
+
+def recording() -> bool:
+    """Return whether operations of this thread are recorded."""
+    return getattr(_mode, "recording", True)
+
+
+class Node:
+    """One recorded operation: its inputs, how many results it has, and its backward."""
+
+    __slots__ = ("backward", "inputs", "order", "results")
+
+    def __init__(self, inputs: Sequence[Any], results: int, backward: Backward) -> None:
+        self.inputs = inputs
+        self.results = results
+        self.backward = backward
+        self.order = next(_clock)
+
+
+class Tensor:
+    """A numpy array on the tape.
+
+    Parameters
+    ----------
+    data : array_like
+        Any shape; kept as it is, not copied.
+    requires_grad : bool
+        Whether :meth:`backward` is to add into :attr:`grad`.
+    """
+
+    __slots__ = ("_node", "_slot", "data", "grad", "requires_grad")
+    __array_priority__ = 1000  # so that numpy leaves `array * tensor` to us
+
+    def __init__(self, data: ArrayLike, requires_grad: bool = False) -> None:
+        self.data: Array = np.asarray(data)
+        self.grad: Array | None = None
+        self.requires_grad = requires_grad
+        self._node: Node | None = None
+        self._slot = 0
+
+    if TYPE_CHECKING:  # daskdl.ops.arithmetic puts these in place
+
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.data.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the array."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.data.ndim
+
+    def numpy(self) -> Array:
+        """Return the array itself."""
+        return self.data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.data, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __float__(self) -> float:
+        return float(self.data)
+
+    def __repr__(self) -> str:
+        kind = f"{self.data.dtype.kind}{8 * self.data.dtype.itemsize}"
+        return f"{type(self).__name__}({kind}{list(self.shape)})"
+
+    def backward(self, gradient: ArrayLike | None = None) -> None:
+        """Add the gradient of this tensor to ``grad`` of every tensor it was made from.
+
+        Parameters
+        ----------
+        gradient : array of this tensor's shape, optional
+            Where to start; 1 for a scalar.
+
+        Raises
+        ------
+        ShapeError
+            Without ``gradient`` if this tensor is not a scalar.
+        """
+        if gradient is None:
+            if self.data.size != 1:
+                raise ShapeError(
+                    f"backward: expected a scalar (a loss), found shape {self.shape}; "
+                    "give the gradient to start from"
+                )
+            gradient = np.ones_like(self.data)
+        start = np.asarray(gradient, self.data.dtype)
+        if self._node is None:
+            _accumulate(self, start)
+            return
+        pending: dict[Node, list[Array | None]] = {self._node: [None] * self._node.results}
+        pending[self._node][self._slot] = start
+        while pending:
+            # Results come after their inputs on the clock: the latest node has all it waits for.
+            node = max(pending, key=lambda n: n.order)
+            _pass_on(node, pending.pop(node), pending)
+
+
+def _pass_on(
+    node: Node, gradients: list[Array | None], pending: dict[Node, list[Array | None]]
+) -> None:
+    results, node.backward = node.backward(*gradients), _spent
+    if not isinstance(results, tuple):
+        results = (results,)
+    if len(results) != len(node.inputs):
+        raise ShapeError(
+            f"{getattr(node.backward, '__qualname__', 'backward')}: expected "
+            f"{len(node.inputs)} gradients, one for each input, found {len(results)}"
+        )
+    for tensor, gradient in zip(node.inputs, results, strict=True):
+        if not wants_grad(tensor) or gradient is None:
+            continue
+        value = gradient() if callable(gradient) else gradient
+        if tensor._node is None:
+            _accumulate(tensor, value)
+            continue
+        slots = pending.setdefault(tensor._node, [None] * tensor._node.results)
+        held = slots[tensor._slot]
+        slots[tensor._slot] = value if held is None else held + value
+
+
+def _spent(*_: Any) -> Any:
+    raise RuntimeError(
+        "backward: this graph's gradients were taken before and what they need is gone; "
+        "compute the result again"
+    )
+
+
+def _accumulate(tensor: Tensor, gradient: Array) -> None:
+    if not tensor.requires_grad:
+        return
+    if gradient.shape != tensor.shape:
+        raise ShapeError(
+            f"backward: expected a gradient of shape {tensor.shape}, found {gradient.shape}"
+        )
+    if tensor.grad is None:
+        tensor.grad = np.array(gradient, tensor.data.dtype)
+    else:
+        tensor.grad += gradient
+
+
+def wants_grad(value: Any) -> bool:
+    """Return whether a gradient to this input is wanted."""
+    return isinstance(value, Tensor) and (value.requires_grad or value._node is not None)
+
+
+def op(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a differentiable operation of a function from arrays to (result, backward).
+
+    The function's positional arguments are arrays (or None); settings are keyword-only. It returns
+    its result, one array or a tuple of arrays, and a function that takes the gradient to each
+    result to a tuple with the gradient to each positional argument. Where a result of several
+    does not reach the loss, its gradient is None. A gradient may be None, or a function of no
+    arguments, which is called only if that gradient is wanted.
+
+    Examples
+    --------
+    >>> @op
+    ... def square(x):
+    ...     return x * x, lambda dy: (2 * x * dy,)
+    >>> x = Tensor([1.0, 3.0], requires_grad=True)
+    >>> square(x).backward([1.0, 1.0])
+    >>> x.grad
+    array([2., 6.])
+    """
+
+    @functools.wraps(function)
+    def operation(*inputs: Any, **settings: Any) -> Any:
+        arrays = [value.data if isinstance(value, Tensor) else value for value in inputs]
+        result, backward = function(*arrays, **settings)
+        node = None
+        if recording() and any(wants_grad(value) for value in inputs):
+            node = Node(inputs, len(result) if isinstance(result, tuple) else 1, backward)
+        if isinstance(result, tuple):
+            return tuple(_result(array, node, slot) for slot, array in enumerate(result))
+        return _result(result, node, 0)
+
+    return operation
+
+
+def _result(array: Array, node: Node | None, slot: int) -> Tensor:
+    tensor = Tensor(array)
+    tensor._node, tensor._slot = node, slot
+    return tensor
