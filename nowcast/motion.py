@@ -1,0 +1,174 @@
+"""The motion of rain: dense optical flow between the last frames of a sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from daskdl.errors import SettingsError, ShapeError
+
+Float = NDArray[np.float32]
+
+#: Rain below this (mm h-1) is drizzle or noise, and does not tell where the rain moves.
+RAIN_FLOOR = 0.1
+#: Range of the log-rain images in dB above the floor: 30 dB is 100 mm h-1.
+DYNAMIC_RANGE = 30.0
+
+
+def motion_field(
+    frames: Float,
+    *,
+    downscale: int | None = None,
+    radius: int = 7,
+    smoothing: float = 40.0,
+    pairs: int = 2,
+) -> Float:
+    """Where the rain goes: displacement per time step of every pixel of the last frame.
+
+    Each of the last ``pairs`` pairs of consecutive frames gives one flow by iterative Lucas-Kanade
+    (scikit-image's ``optical_flow_ilk``, coarse to fine) between block means of the rain in dB. The
+    flows are then joined by a normalised Gaussian of weights: a pixel counts by the squared
+    gradient of its rain (a flat or dry place says nothing about motion), not at all beside missing
+    data, and less the further it lies from its surroundings' motion (two rounds of re-weighting
+    with Cauchy's weights squared). Dry places so take the motion of the rain around them, and far
+    from all rain the mean motion; without any rain that moves, the motion is zero.
+
+    Parameters
+    ----------
+    frames : ndarray, (time, y, x) float32
+        Rain rate in mm h-1, two frames or more, equally spaced in time; NaN is missing.
+    downscale : int, optional
+        Side of the blocks in pixels; by default 4, and less on grids narrower than 128 pixels.
+    radius : int
+        Radius of the Lucas-Kanade window, in blocks.
+    smoothing : float
+        Standard deviation of the Gaussian that joins the flows, in pixels.
+    pairs : int
+        How many of the last pairs of frames are used, if there are as many.
+
+    Returns
+    -------
+    ndarray, (2, y, x) float32
+        Displacement in pixels per time step along y and along x; finite everywhere.
+
+    Raises
+    ------
+    ShapeError
+        If ``frames`` is not three-dimensional, has less than two frames, or is smaller than 8 x 8.
+    SettingsError
+        If a setting is not positive.
+
+    References
+    ----------
+    Le Besnerais and Champagnat, "Dense optical flow by iterative local window registration", IEEE
+    ICIP 2005. Knutsson and Westin, "Normalized and differential convolution", CVPR 1993.
+    """
+    frames = np.asarray(frames)
+    if frames.ndim != 3 or len(frames) < 2 or min(frames.shape[1:]) < 8:
+        raise ShapeError(
+            "motion_field: expected frames of shape (time >= 2, y >= 8, x >= 8), "
+            f"found {frames.shape}."
+        )
+    for name, value in (("radius", radius), ("smoothing", smoothing), ("pairs", pairs)):
+        if not value > 0:
+            raise SettingsError(f"motion_field: {name} must be positive, found {value!r}.")
+    shape = frames.shape[1:]
+    if downscale is None:
+        downscale = min(4, max(1, min(shape) // 32))
+    elif not 1 <= downscale <= min(shape) // 8:
+        raise SettingsError(
+            f"motion_field: downscale must be from 1 to {min(shape) // 8} on a grid of "
+            f"{shape[0]} x {shape[1]} pixels, found {downscale!r}."
+        )
+
+    last = frames[-1 - min(pairs, len(frames) - 1) :]
+    images, usable = zip(*(_log_image(frame, downscale) for frame in last), strict=True)
+    flows, weights = [], []
+    for i in range(1, len(images)):
+        flow = _backward_flow(images[i], images[i - 1], radius)
+        weight = _weight(images[i], usable[i] & usable[i - 1])
+        # Where the equations of a window are nearly singular the flow runs away: nothing moves by
+        # an eighth of the grid in one step.
+        too_far = ~(np.hypot(*flow) <= min(images[i].shape) / 8)
+        flow[:, too_far] = 0
+        weight[too_far] = 0
+        flows.append(flow)
+        weights.append(weight)
+    motion = -downscale * _join(np.stack(flows), np.stack(weights), smoothing / downscale)
+    return _enlarge(motion, shape, downscale)
+
+
+def _log_image(frame: NDArray[np.floating], side: int) -> tuple[Float, NDArray[np.bool_]]:
+    """Block means of the rain in dB above the floor, scaled to 0..1, and where none is missing."""
+    height, width = frame.shape
+    padded = np.pad(frame, ((0, -height % side), (0, -width % side)), mode="edge")
+    present = np.isfinite(padded)
+    decibel = 10 * np.log10(np.where(present, np.maximum(padded, RAIN_FLOOR), RAIN_FLOOR))
+    decibel -= 10 * np.log10(RAIN_FLOOR)
+    blocks = (padded.shape[0] // side, side, padded.shape[1] // side, side)
+    image = decibel.reshape(blocks).mean((1, 3), dtype=np.float32) / np.float32(DYNAMIC_RANGE)
+    # A block of blur lets the pyramid's finest level see gradients, not single gates.
+    usable: NDArray[np.bool_] = np.all(present.reshape(blocks), axis=(1, 3))
+    return ndimage.gaussian_filter(image, 1.0), usable
+
+
+def _backward_flow(now: Float, before: Float, radius: int) -> Float:
+    """Flow such that ``now(x) = before(x + flow)``, in blocks per step, on the grid of ``now``."""
+    from skimage.registration import optical_flow_ilk
+
+    return optical_flow_ilk(now, before, radius=radius, num_warp=5, gaussian=True)
+
+
+def _weight(image: Float, usable: NDArray[np.bool_]) -> Float:
+    """How much each block says about motion: squared gradient, away from missing data."""
+    along_y, along_x = np.gradient(image)
+    # The rim of the data stands still while rain crosses it: three blocks of distance.
+    inner = ndimage.binary_erosion(usable, np.ones((3, 3)), iterations=3, border_value=1)
+    return np.where(inner, along_y**2 + along_x**2, 0).astype(np.float32)
+
+
+def _join(flows: Float, weights: Float, sigma: float) -> Float:
+    """One smooth flow (2, y, x) from flows (pairs, 2, y, x) and weights (pairs, y, x)."""
+    if not weights.any():
+        return np.zeros(flows.shape[1:], np.float32)
+    joined = _normalised_gaussian(flows, weights, sigma)
+    for _ in range(2):
+        distance = np.hypot(flows[:, 0] - joined[0], flows[:, 1] - joined[1])
+        scale = max(float(np.median(distance[weights > 0])), 0.1)
+        joined = _normalised_gaussian(flows, weights / (1 + (distance / scale) ** 2) ** 2, sigma)
+    return joined
+
+
+def _normalised_gaussian(flows: Float, weights: Float, sigma: float) -> Float:
+    """Weighted mean of the flows around each block, and over the grid where no weight is near."""
+    weighted = np.einsum("pcyx,pyx->cyx", flows, weights)
+    mean = weighted.sum((1, 2)) / weights.sum()
+    near = ndimage.gaussian_filter(weights.sum(0), sigma, truncate=3)
+    # A thousandth of the largest weight pulls to the mean: a smooth hand-over, and no 0 / 0.
+    pull = np.float32(1e-3) * near.max()
+    smooth = [ndimage.gaussian_filter(part, sigma, truncate=3) for part in weighted]
+    return np.stack([(s + pull * m) / (near + pull) for s, m in zip(smooth, mean, strict=True)])
+
+
+def _enlarge(blocks: Float, shape: tuple[int, ...], side: int) -> Float:
+    """Linear interpolation of values at block centres (2, y, x) to pixels of ``shape``."""
+    by_y = linear_weights((np.arange(shape[0]) + 0.5) / side - 0.5, blocks.shape[1])
+    by_x = linear_weights((np.arange(shape[1]) + 0.5) / side - 0.5, blocks.shape[2])
+    return np.matmul(np.matmul(by_y, blocks), by_x.T)
+
+
+def linear_weights(positions: NDArray[np.floating], size: int) -> Float:
+    """Matrix (positions, size) that interpolates linearly at fractional indices, ends held.
+
+    Interpolation on a regular grid is a product with one such matrix for each axis, which BLAS does
+    ten times faster than a general interpolator.
+    """
+    at = np.clip(np.asarray(positions, np.float64), 0, size - 1)
+    lower = np.minimum(at.astype(np.intp), max(size - 2, 0))
+    weights = np.zeros((len(at), size), np.float32)
+    rows = np.arange(len(at))
+    weights[rows, lower] = 1 - (at - lower)
+    if size > 1:
+        weights[rows, lower + 1] = at - lower
+    return weights
