@@ -1,0 +1,104 @@
+"""How a command line of this package starts and ends: options that all share, errors, exit codes.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 fine, 1 a bug of
+ours, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from daskdl.errors import DaskdlError
+
+INTERNAL, UNREADABLE, INTERRUPTED = 1, 3, 130
+
+
+def _tell_version(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        from daskdl import __version__
+
+        typer.echo(f"{context.info_name} {__version__}")
+        raise typer.Exit
+
+
+def application(name: str, help: str) -> typer.Typer:
+    """Return a typer application that knows ``--version`` and ``--debug``; add commands to it."""
+    app = typer.Typer(
+        name=name,
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def options(
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", help="Print the version.", is_eager=True, callback=_tell_version
+            ),
+        ] = False,
+        debug: Annotated[
+            bool, typer.Option("--debug", help="Show the traceback of any error.")
+        ] = False,
+    ) -> None:
+        # run() has taken --debug out of the arguments; here it stands for the help text.
+        pass
+
+    options.__doc__ = help
+    return app
+
+
+def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code.
+
+    A :class:`~daskdl.errors.DaskdlError` is told in one line on standard error and ends with its
+    own code. ``--debug``, anywhere among the arguments, shows the traceback as well.
+
+    Parameters
+    ----------
+    app : typer.Typer
+        With a name, which begins every message; see :func:`application`.
+    arguments : sequence of str, optional
+        Those of the process without it.
+    """
+    name = str(app.info.name)
+    rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        typer.main.get_command(app).main(args=rest, prog_name=name)
+    except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
+        return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        code, sentence = _sentence(error)
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        elif code == INTERNAL:
+            sentence += f"; `{name} --debug ...` shows where"
+        print(f"{name}: {sentence}", file=sys.stderr)
+        return code
+    return 0
+
+
+def _sentence(error: Exception) -> tuple[int, str]:
+    if isinstance(error, DaskdlError):
+        return error.exit_code, str(error)
+    if isinstance(error, OSError) and error.filename is not None:  # a path that cannot be used
+        return UNREADABLE, f"{error.filename}: {error.strerror}"
+    return INTERNAL, f"internal error: {type(error).__name__}: {error}"
+
+
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    """Take ``--debug`` out of the arguments, as far as ``--`` does not end the options."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, values = arguments[:end], arguments[end:]
+    kept = [argument for argument in options if argument != "--debug"]
+    return kept + values, len(kept) < end
