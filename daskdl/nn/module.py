@@ -55,12 +55,13 @@ class Module:
         self.__dict__["_flat"] = None
         return self
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **settings: Any) -> Any:
         """Compute the module's result; subclasses say what of."""
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
 
-    def __call__(self, *inputs: Any) -> Any:
-        return self.forward(*inputs)
+    def __call__(self, *inputs: Any, **settings: Any) -> Any:
+        """Compute the module's result: :meth:`forward`."""
+        return self.forward(*inputs, **settings)
 
     # --- what it holds
 

@@ -1,0 +1,86 @@
+"""Encoder-forecaster of ConvLSTM layers: a sequence of images in, the sequence that follows out.
+
+X. Shi et al., Convolutional LSTM Network: A Machine Learning Approach for Precipitation
+Nowcasting, arXiv 1506.04214, figure 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from daskdl.errors import ShapeError
+from daskdl.nn.conv2d import Conv2d
+from daskdl.nn.convlstm import ConvLSTM
+from daskdl.nn.module import Module, check_last_axis
+from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth
+from daskdl.tensor import Tensor
+
+
+class ConvLSTMForecaster(Module):
+    """Reads ``n_in`` images into the states of ConvLSTM layers and unrolls them ``n_out`` steps.
+
+    Blocks of pixels are folded into channels first, so that the layers work on a coarser grid. The
+    forecaster's layers start from the states of the encoder's; its first layer has no input. Each
+    output image is a 1x1 convolution of the outputs of all its layers.
+
+    Parameters
+    ----------
+    n_in, n_out : int
+        Images read and images made.
+    channels : sequence of int
+        Of each ConvLSTM layer.
+    kernel_size : int
+        Odd; how far a state reaches in one step, in blocks.
+    block : int
+        Side of the blocks of pixels; images have to be a multiple of it.
+    seed : int
+        Of the initial weights.
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        channels: Sequence[int] = (32, 32),
+        kernel_size: int = 3,
+        block: int = 4,
+        seed: int = 0,
+    ) -> None:
+        self.n_in, self.n_out, self.block = n_in, n_out, block
+        self.encoder: list[ConvLSTM] = []
+        self.forecaster: list[ConvLSTM] = []
+        below = block * block
+        for i, count in enumerate(channels):
+            key = seed * 1000 + 2 * i
+            self.encoder.append(ConvLSTM(below, count, kernel_size, seed=key))
+            above = self.forecaster[-1].channels if self.forecaster else 0
+            self.forecaster.append(ConvLSTM(above, count, kernel_size, seed=key + 1))
+            below = count
+        self.head = Conv2d(sum(channels), block * block, 1, seed=seed * 1000 + 999)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, n_in, H, W, 1) to (N, n_out, H, W, 1)."""
+        check_last_axis(self, x, 5, 1)
+        n, n_in, height, width, _ = x.shape
+        if n_in != self.n_in:
+            raise ShapeError(f"ConvLSTMForecaster: expected {self.n_in} input images, found {n_in}")
+        if height % self.block or width % self.block:
+            raise ShapeError(
+                f"ConvLSTMForecaster: expected rows and columns in multiples of {self.block}, "
+                f"found {height} x {width}"
+            )
+        below: Any = space_to_depth(x, block=self.block)
+        states = []
+        for layer in self.encoder:
+            below, state = layer(below)
+            states.append(state)
+        below, outputs = None, []
+        for layer, state in zip(self.forecaster, states, strict=True):
+            below, _ = layer(below, state, steps=self.n_out)
+            outputs.append(below)
+        together = concatenate(*outputs) if len(outputs) > 1 else outputs[0]
+        rows, columns, channels = height // self.block, width // self.block, together.shape[-1]
+        images = self.head(reshape(together, shape=(n * self.n_out, rows, columns, channels)))
+        images = depth_to_space(images, block=self.block)
+        return reshape(images, shape=(n, self.n_out, height, width, 1))

@@ -1,0 +1,175 @@
+"""The command line: scans in, a trained model and verified forecasts out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from daskdl import console
+
+app = console.application(
+    "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
+)
+
+Cluster = Annotated[
+    str,
+    typer.Option(
+        help="Where to compute: 'local', a scheduler's address, its scheduler file (.json), or a "
+        "job queue described in YAML."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Workers to start; by default one a core.")
+]
+Rain = Annotated[Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote.")]
+Model = Annotated[Path, typer.Argument(help="Folder of a model that 'nowcast train' wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@app.command()
+def ingest(
+    sources: Annotated[list[str], typer.Argument(help="Radar files, folders or glob patterns.")],
+    out: Annotated[Path, typer.Option(help="Rain store (zarr) to make or to append to.")],
+    size: Annotated[int, typer.Option(min=2, help="Cells along each side of the grid.")] = 256,
+    spacing: Annotated[float, typer.Option(min=1, help="Metres between cells.")] = 1000.0,
+    centre: Annotated[
+        str | None, typer.Option(help="LAT,LON of the grid's centre; by default the radar.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="LAT,LON[,ALT] of the radar, for files without it.")
+    ] = None,
+    sweeps: Annotated[int, typer.Option(min=1, help="Lowest elevations to combine.")] = 1,
+    zr: Annotated[
+        str,
+        typer.Option(help="Z-R relation: marshall-palmer, wsr88d, fmi, or 'a,b' of Z = a R^b."),
+    ] = "marshall-palmer",
+    hail_cap: Annotated[float, typer.Option(help="Reflectivity above which it is hail, dBZ.")] = 53,
+    noise: Annotated[float, typer.Option(help="Reflectivity below which it is dry, dBZ.")] = 7,
+    rhohv: Annotated[
+        float | None,
+        typer.Option(help="Gates whose correlation coefficient is lower are not rain."),
+    ] = None,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Turn radar scans, polar volumes or composites, into a rain store.
+
+    Polar volumes: NEXRAD Level II, ODIM_H5, Sigmet/IRIS, CfRadial, Rainbow. Composites: KNMI HDF5,
+    CF netCDF, FMI PGM. Scans that are in the store already are skipped; files that cannot be read
+    are named, counted, and make the command end with exit code 3.
+    """
+    from nowcast.commands.ingest import run
+
+    run(
+        sources, out, size=size, spacing=spacing, centre=centre, site=site, sweeps=sweeps, zr=zr,
+        hail_cap=hail_cap, noise=noise, rhohv=rhohv, cluster=cluster, workers=workers,
+        as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def train(
+    rain: Rain,
+    out: Annotated[Path, typer.Option(help="Folder to write the model to.")],
+    lead: Annotated[str | None, typer.Option(help="How far ahead to forecast, e.g. 60min.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the training windows.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in YAML.")] = None,
+    assign: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting as NAME=VALUE; may be repeated.")
+    ] = None,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+    progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Train an encoder-forecaster of ConvLSTM layers on a rain store.
+
+    The store is split by time into a part to train on, one to validate on and one to verify on. The
+    same command goes on where an interrupted one stopped.
+    """
+    from nowcast.commands.train import run
+
+    run(
+        rain, out, lead=lead, epochs=epochs, config=config, assignments=assign or [],
+        cluster=cluster, workers=workers, progress=progress, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def predict(
+    model: Model,
+    rain: Rain,
+    out: Annotated[Path, typer.Option(help="Forecast to write: zarr, or netCDF if it ends in .nc")],
+    at: Annotated[
+        str, typer.Option(help="Time of the last frame to read (UTC), or 'latest'.")
+    ] = "latest",
+    lead: Annotated[str | None, typer.Option(help="How far ahead, e.g. 60min.")] = None,
+) -> None:
+    """Forecast rain from the frames of a store up to a time."""
+    from nowcast.commands.predict import run
+
+    run(model, rain, out, at=at, lead=lead)
+
+
+@app.command()
+def verify(
+    model: Model,
+    rain: Rain,
+    out: Annotated[Path | None, typer.Option(help="Folder for verify.json and verify.png.")] = None,
+    thresholds: Annotated[
+        str, typer.Option(help="Rain rates that make an event, mm h-1.")
+    ] = "0.1,1,5,10",
+    scales: Annotated[str, typer.Option(help="Neighbourhoods of the FSS, km.")] = "1,5,20",
+    start: Annotated[
+        str | None, typer.Option("--from", help="First time; by default the model's test part.")
+    ] = None,
+    stop: Annotated[str | None, typer.Option("--to", help="Last time.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Frames between two forecasts.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Score a model against persistence and against extrapolation along the optical flow.
+
+    CSI, POD, FAR, frequency bias and MAE by lead time and threshold, and FSS by scale, pooled over
+    the forecasts that can be started in the part of the store that the model was not trained on.
+    """
+    from nowcast.commands.verify import run
+
+    run(
+        model, rain, out, thresholds=thresholds, scales=scales, start=start, stop=stop,
+        every=every, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def plot(
+    forecast: Annotated[Path, typer.Argument(help="Forecast that 'nowcast predict' wrote.")],
+    out: Annotated[Path, typer.Option(help="Picture: .png, or .gif for an animation.")],
+    observed: Annotated[
+        Path | None, typer.Option(help="Rain store with what was observed, shown beside it.")
+    ] = None,
+) -> None:
+    """Show a forecast beside what was observed."""
+    from nowcast.commands.plot import run
+
+    run(forecast, out, observed=observed)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for all that is made.")] = Path("nowcast-demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated weather.")] = 0,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+) -> None:
+    """Simulate a day of radar scans, then ingest, train, predict, verify and plot it."""
+    from nowcast.commands.demo import run
+
+    run(out, seed=seed, cluster=cluster, workers=workers)
+
+
+def main() -> int:
+    """Run the command line and return its exit code."""
+    return console.run(app)

@@ -1,0 +1,70 @@
+"""What a training run is told; unknown names and values out of range are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from daskdl.errors import SettingsError
+
+
+class TrainSettings(BaseModel):
+    """Settings of ``nowcast train``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n_in: int = Field(5, ge=1, description="frames that the network reads")
+    lead_minutes: float = Field(60, gt=0, description="how far ahead it is to forecast")
+    channels: tuple[int, ...] = Field((32, 32), min_length=1, description="of each ConvLSTM layer")
+    kernel_size: int = Field(3, ge=1, description="of the ConvLSTM layers, odd")
+    block: int = Field(4, ge=1, description="side of the blocks of pixels folded into channels")
+    tile: int = Field(128, ge=8, description="side of the squares trained on, in pixels")
+    tile_stride: int = Field(64, ge=1, description="distance between two such squares, in pixels")
+    wet_threshold: float = Field(0.1, ge=0, description="rain rate of a wet pixel, mm h-1")
+    wet_fraction: float = Field(0.05, ge=0, le=1, description="wet pixels of a window not dry")
+    keep_dry: float = Field(0.1, ge=0, le=1, description="share of the dry windows kept")
+    max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
+    fractions: tuple[float, float] = Field((0.6, 0.15), description="frames to train, to validate")
+    epochs: float = Field(3, gt=0, description="passes over the training windows")
+    batch_size: int = Field(8, ge=1)
+    rate: float = Field(2e-3, gt=0, description="learning rate at its highest")
+    thresholds: tuple[float, ...] = Field((0.5, 2, 10), description="rain rates, mm h-1")
+    weights: tuple[float, ...] = Field((1, 2, 4, 8), description="of pixels between thresholds")
+    seed: int = Field(0, ge=0)
+
+
+def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:
+    """Make settings of a YAML file, ``key=value`` assignments and options, the later ones winning.
+
+    Raises
+    ------
+    SettingsError
+        With one sentence that names the setting.
+    """
+    import yaml
+
+    values: dict[str, Any] = {}
+    if file is not None:
+        try:
+            values = yaml.safe_load(file.read_text()) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise SettingsError(f"{file}: expected settings in YAML, found {error}") from error
+        if not isinstance(values, dict):
+            raise SettingsError(f"{file}: expected lines 'name: value', found {values!r}")
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise SettingsError(f"--set: expected NAME=VALUE, found {assignment!r}")
+        values[name.strip()] = yaml.safe_load(value)
+    values |= {name: value for name, value in given.items() if value is not None}
+    try:
+        return TrainSettings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        known = ", ".join(TrainSettings.model_fields)
+        raise SettingsError(
+            f"setting {where}: {first['msg']}, found {first['input']!r} (settings: {known})"
+        ) from error
