@@ -12,6 +12,7 @@ from numba.extending import get_cython_function_address, overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
+from daskdl.kernels.threads import is_scipys
 
 
 def _register(name: str) -> types.ExternalFunction:
@@ -38,7 +39,7 @@ def _keep_scipy_single_threaded() -> None:
     import scipy.linalg.cython_blas  # noqa: F401  (loads the library that is to be limited)
 
     for library in threadpoolctl.ThreadpoolController().lib_controllers:
-        if "scipy" in library.filepath:
+        if is_scipys(library.filepath):
             library.set_num_threads(1)
 
 

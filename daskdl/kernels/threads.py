@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import threadpoolctl
@@ -57,13 +58,20 @@ def thread_budget(n: int) -> Iterator[None]:
         _local.budget = before
 
 
+def is_scipys(library: str) -> bool:
+    """Return whether a shared library came with SciPy's wheel.
+
+    The folder tells: numpy's file is called libscipy_openblas, too.
+    """
+    return not {"scipy", "scipy.libs"}.isdisjoint(Path(library).parts[-3:-1])
+
+
 @cache
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
     # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (see blas.py).
     paths = [library.filepath for library in controller.lib_controllers]
-    keep = [path for path in paths if "scipy" not in path]
-    return controller.select(filepath=keep) if keep else controller
+    return controller.select(filepath=[path for path in paths if not is_scipys(path)])
 
 
 @contextmanager
@@ -86,6 +94,10 @@ def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="daskdl-kernel")
 
 
+if hasattr(os, "register_at_fork"):  # a forked child has the pools but none of their threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
     """Cut ``range(n_items)`` into one contiguous part per thread, none shorter than ``least``."""
     n = max(1, min(threads(), n_items // max(1, least)))
@@ -97,11 +109,25 @@ def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -
     """Call ``work(start, stop)`` on contiguous parts of ``range(n_items)``, one per thread.
 
     ``work`` has to release the GIL for this to gain anything. The results come in the order of the
-    parts, so that sums over them do not depend on who finished first.
+    parts, so that sums over them do not depend on who finished first. An exception inside a part is
+    raised when all parts have ended: none of them still writes to the caller's arrays then.
     """
     ranges = parts(n_items, least)
     if len(ranges) == 1:
         return [work(*ranges[0])]
-    futures = [_pool(threads()).submit(work, start, stop) for start, stop in ranges[1:]]
-    first = work(*ranges[0])
+    futures = [_pool(threads()).submit(_alone, work, *bounds) for bounds in ranges[1:]]
+    try:
+        first = _alone(work, *ranges[0])
+    finally:
+        wait(futures)
     return [first, *(future.result() for future in futures)]
+
+
+def _alone(work: Callable[[int, int], Any], start: int, stop: int) -> Any:
+    """Call ``work`` with a budget of 1: a part that cuts its work again would wait for itself."""
+    before = getattr(_local, "budget", None)
+    _local.budget = 1
+    try:
+        return work(start, stop)
+    finally:
+        _local.budget = before
