@@ -1,0 +1,75 @@
+"""The encoder-forecaster: shapes, gradient, what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.errors import ShapeError
+from daskdl.models import ConvLSTMForecaster
+from daskdl.nn import MSELoss, load, save
+
+
+def small(**settings) -> ConvLSTMForecaster:
+    return ConvLSTMForecaster(2, 3, **{"channels": (4, 3), "block": 2, "seed": 1} | settings)
+
+
+def test_makes_as_many_images_as_asked_for_of_the_same_size():
+    y = small()(np.zeros((2, 2, 6, 8, 1), np.float32))
+    assert y.shape == (2, 3, 6, 8, 1)
+    assert y.dtype == np.float32
+
+
+def test_every_input_image_reaches_every_output_image():
+    model, x = small(), np.zeros((1, 2, 6, 6, 1), np.float32)
+    plain = model(x).data
+    for frame in range(2):
+        changed = x.copy()
+        changed[0, frame] = 1
+        difference = np.abs(model(changed).data - plain)[0].max((1, 2, 3))
+        assert (difference > 0).all()
+
+
+def test_gradient_along_a_random_direction():
+    rng = np.random.default_rng(0)
+    model, loss = small(), MSELoss()
+    x = rng.normal(size=(1, 2, 4, 4, 1)).astype(np.float32)
+    y = rng.normal(size=(1, 3, 4, 4, 1)).astype(np.float32)
+    direction = rng.normal(size=model.flat.size)
+    start = model.flat.copy()
+
+    model.zero_grad()
+    loss(model(x), y).backward()
+    slope = float(model.flat_grad @ direction)
+
+    def value(step: float) -> float:
+        model.load_flat((start + step * direction).astype(np.float32))
+        return float(loss(model(x), y))
+
+    step = 2e-3
+    assert slope == pytest.approx((value(step) - value(-step)) / (2 * step), rel=2e-2)
+
+
+def test_same_seed_same_weights_other_seed_others():
+    assert np.array_equal(small().flat, small().flat)
+    assert not np.array_equal(small().flat, small(seed=2).flat)
+
+
+def test_model_file_brings_back_the_same_forecast(tmp_path):
+    model, x = small(), np.ones((1, 2, 4, 4, 1), np.float32)
+    save(model, tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert np.array_equal(again(x).data, model(x).data)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ((1, 3, 4, 4, 1), "expected 2 input images, found 3"),
+        ((1, 2, 5, 4, 1), "multiples of 2, found 5 x 4"),
+        ((1, 2, 4, 4, 2), r"channels last, found \(1, 2, 4, 4, 2\)"),
+    ],
+)
+def test_refuses_other_shapes(shape, sentence):
+    with pytest.raises(ShapeError, match=sentence):
+        small()(np.zeros(shape, np.float32))
