@@ -1,0 +1,185 @@
+"""The Cartesian grid that rain is mapped on: a projection, an origin, a spacing and a size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    import pyproj
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A regular grid of cells in a map projection; x and y increase with their index.
+
+    Parameters
+    ----------
+    crs : str
+        The projection as anything that ``pyproj.CRS`` reads (WKT, PROJ string), in metres.
+    x0, y0 : float
+        Centre of cell (0, 0), the south-western one, in metres.
+    dx, dy : float
+        Spacing in metres, positive.
+    nx, ny : int
+        Number of cells along x and y.
+
+    Examples
+    --------
+    >>> grid = Grid.around(51.07, 5.41, size=(4, 4), spacing=1000.0)
+    >>> grid.x.tolist()
+    [-1500.0, -500.0, 500.0, 1500.0]
+    """
+
+    crs: str
+    x0: float
+    y0: float
+    dx: float
+    dy: float
+    nx: int
+    ny: int
+
+    def __post_init__(self) -> None:
+        if self.nx < 1 or self.ny < 1 or not (self.dx > 0 and self.dy > 0):
+            raise SettingsError(
+                f"grid: expected at least one cell and a positive spacing, found "
+                f"{self.ny} x {self.nx} cells of {self.dy} x {self.dx} m"
+            )
+
+    @classmethod
+    def around(
+        cls,
+        latitude: float,
+        longitude: float,
+        *,
+        size: tuple[int, int],
+        spacing: float,
+        centre: tuple[float, float] | None = None,
+    ) -> Grid:
+        """Return the grid in the azimuthal-equidistant projection around a radar.
+
+        Parameters
+        ----------
+        latitude, longitude : float
+            Site of the radar in degrees (WGS 84); the origin of the projection.
+        size : (int, int)
+            Number of cells (ny, nx).
+        spacing : float
+            Width and height of a cell in metres.
+        centre : (float, float), optional
+            Latitude and longitude of the middle of the grid; the radar's site by default. The
+            projection stays that of the radar, in which its beams are straight lines.
+        """
+        crs = f"+proj=aeqd +lat_0={latitude:.6f} +lon_0={longitude:.6f} +datum=WGS84 +units=m"
+        ny, nx = size
+        middle_x = middle_y = 0.0
+        if centre is not None:
+            import pyproj
+
+            to_grid = pyproj.Transformer.from_crs("EPSG:4326", crs, always_xy=True)
+            middle_x, middle_y = to_grid.transform(centre[1], centre[0])
+        return cls(
+            crs=crs,
+            x0=middle_x - (nx - 1) / 2 * spacing,
+            y0=middle_y - (ny - 1) / 2 * spacing,
+            dx=spacing,
+            dy=spacing,
+            nx=nx,
+            ny=ny,
+        )
+
+    @classmethod
+    def from_coordinates(cls, crs: str, x: NDArray[Any], y: NDArray[Any], *, where: str) -> Grid:
+        """Return the grid of cell centres ``x`` and ``y`` (increasing, metres).
+
+        Raises
+        ------
+        DataError
+            When a coordinate has fewer than two values, is not equally spaced or decreases.
+        """
+        axes: list[tuple[float, float]] = []
+        for name, values in (("x", x), ("y", y)):
+            steps = np.diff(np.asarray(values, dtype=np.float64))
+            if steps.size == 0 or not steps.min() > 0 or np.ptp(steps) > 1e-3 * steps.mean():
+                raise DataError(
+                    f"{where}: expected {name} to increase in equal steps, found "
+                    f"{np.asarray(values)[:4].tolist()}..."
+                )
+            axes.append((float(values[0]), float((values[-1] - values[0]) / steps.size)))
+        (x0, dx), (y0, dy) = axes
+        return cls(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=len(x), ny=len(y))
+
+    @classmethod
+    def from_dataset(cls, dataset: xr.Dataset, *, where: str = "dataset") -> Grid:
+        """Return the grid of a dataset with ``crs``, ``x`` and ``y``, as in a rain store."""
+        crs = dataset["crs"].attrs.get("crs_wkt") if "crs" in dataset.variables else None
+        if not crs:
+            raise DataError(f"{where}: expected a variable 'crs' with the attribute crs_wkt")
+        return cls.from_coordinates(crs, dataset["x"].values, dataset["y"].values, where=where)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of cells (ny, nx)."""
+        return self.ny, self.nx
+
+    @cached_property
+    def x(self) -> NDArray[np.float64]:
+        """Centres of the cells along x, (nx,), metres."""
+        return self.x0 + self.dx * np.arange(self.nx, dtype=np.float64)
+
+    @cached_property
+    def y(self) -> NDArray[np.float64]:
+        """Centres of the cells along y, (ny,), metres."""
+        return self.y0 + self.dy * np.arange(self.ny, dtype=np.float64)
+
+    @cached_property
+    def projection(self) -> pyproj.CRS:
+        """The projection as a pyproj object."""
+        import pyproj
+
+        return pyproj.CRS(self.crs)
+
+    def latitude_longitude(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return latitude and longitude of the cell centres, each (ny, nx), degrees."""
+        return self._geographic(*np.meshgrid(self.x, self.y))
+
+    def _geographic(
+        self, x: NDArray[Any], y: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        import pyproj
+
+        transformer = pyproj.Transformer.from_crs(
+            self.projection, self.projection.geodetic_crs, always_xy=True
+        )
+        longitude, latitude = transformer.transform(x, y)
+        return latitude, longitude
+
+    def matches(self, other: Grid) -> bool:
+        """Tell whether both grids have the same cells, to a twentieth of a cell at the corners."""
+        if self.shape != other.shape:
+            return False
+        mine, theirs = self._corners(), other._corners()
+        metres = np.hypot(
+            (mine[0] - theirs[0]) * 111_200.0,
+            (mine[1] - theirs[1]) * 111_200.0 * np.cos(np.radians(mine[0])),
+        )
+        return bool(np.all(metres < 0.05 * min(self.dx, self.dy)))
+
+    def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        x, y = np.meshgrid(self.x[[0, -1]], self.y[[0, -1]])
+        return self._geographic(x, y)
+
+    def __str__(self) -> str:
+        middle_x, middle_y = (self.x[0] + self.x[-1]) / 2, (self.y[0] + self.y[-1]) / 2
+        latitude, longitude = self._geographic(np.asarray(middle_x), np.asarray(middle_y))
+        return (
+            f"{self.ny} x {self.nx} cells of {self.dy:.6g} x {self.dx:.6g} m "
+            f"around {float(latitude):.4f}, {float(longitude):.4f}"
+        )

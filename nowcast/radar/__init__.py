@@ -1,0 +1,1 @@
+"""Readers of weather-radar files: polar scans of single radars and composites."""

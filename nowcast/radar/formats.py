@@ -1,0 +1,114 @@
+"""Recognising the format of a radar file by what is in it, never by its name."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+from daskdl.errors import DataError
+from nowcast.radar.header import Format
+from nowcast.radar.plainfile import plain_file, read_bytes
+
+HDF5 = b"\x89HDF\r\n\x1a\n"
+# Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.
+SIGMET_PRODUCT, SIGMET_INGEST, SIGMET_RECORD = 27, 23, 6144
+
+
+def recognise(path: Path) -> Format:
+    """Return the format of a file.
+
+    Raises
+    ------
+    DataError
+        When it is none of those that are read, is empty or breaks off before it can be told.
+    """
+    head = read_bytes(path, SIGMET_RECORD + 2)
+    if not head:
+        raise DataError(f"{path}: the file is empty")
+    if head.startswith((b"AR2V", b"ARCHIVE2.")):
+        return Format.NEXRAD
+    if head.startswith(HDF5):
+        return _recognise_hdf5(path)
+    if head[:3] == b"CDF" and head[3:4] in (b"\x01", b"\x02", b"\x05"):
+        return _recognise_netcdf3(path)
+    if head.lstrip().startswith(b"<volume"):
+        return Format.RAINBOW
+    if head.startswith(b"P5") and b"obstime" in head:
+        return Format.FMI
+    if len(head) > SIGMET_RECORD + 1:
+        product = struct.unpack_from("<h", head, 0)[0]
+        ingest = struct.unpack_from("<h", head, SIGMET_RECORD)[0]
+        if (product, ingest) == (SIGMET_PRODUCT, SIGMET_INGEST):
+            return Format.IRIS
+    raise DataError(
+        f"{path}: expected a radar file ({', '.join(Format)}), found one that starts with "
+        f"{head[:12]!r}"
+    )
+
+
+def _recognise_hdf5(path: Path) -> Format:
+    import h5py
+
+    with plain_file(path) as plain:
+        try:
+            file = h5py.File(plain, "r")
+        except OSError as error:
+            raise DataError(f"{path}: damaged or truncated HDF5 file ({error})") from error
+        with file:
+            conventions = attribute(file, "Conventions")
+            if conventions.startswith("ODIM_H5") or ("what" in file and "dataset1" in file):
+                kind = attribute(file["what"], "object") if "what" in file else "nothing"
+                if kind not in {"PVOL", "SCAN"}:
+                    raise DataError(
+                        f"{path}: expected an ODIM_H5 object PVOL or SCAN (polar), found {kind!r}"
+                    )
+                return Format.ODIM
+            if "overview" in file and "image1" in file and "geographic" in file:
+                return Format.KNMI
+            names = set(file)
+    return _netcdf_kind(conventions, names, path)
+
+
+def _recognise_netcdf3(path: Path) -> Format:
+    from scipy.io import netcdf_file
+
+    with plain_file(path) as plain:
+        try:
+            with netcdf_file(plain, "r", mmap=False) as file:
+                conventions = _text(getattr(file, "Conventions", b""))
+                names = set(file.variables)
+        except (OSError, ValueError, TypeError, IndexError) as error:
+            raise DataError(f"{path}: damaged or truncated netCDF file ({error})") from error
+    return _netcdf_kind(conventions, names, path)
+
+
+def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
+    if "radial" in conventions.lower() or "sweep_start_ray_index" in names:
+        if "sweep_start_ray_index" not in names:
+            raise DataError(
+                f"{path}: expected CfRadial 1, found Conventions {conventions!r} without "
+                "sweep_start_ray_index (CfRadial 2 is not read)"
+            )
+        return Format.CFRADIAL
+    if "CF-" in conventions or {"x", "y"} <= names:
+        return Format.CFNETCDF
+    raise DataError(
+        f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found one "
+        f"with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
+    )
+
+
+def attribute(node: Any, name: str, default: str = "") -> str:
+    """Return a text attribute of an HDF5 object, however it is stored."""
+    return _text(node.attrs.get(name, default))
+
+
+def _text(value: Any) -> str:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1)[0] if value.size else ""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return str(value).strip("\x00 ")

@@ -1,0 +1,64 @@
+"""What is known of a radar file from its first bytes or attributes, before its data are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from nowcast.grid import Grid
+from nowcast.radar.site import Site
+
+
+class Format(StrEnum):
+    """The formats that are read."""
+
+    NEXRAD = "NEXRAD Level II"
+    ODIM = "ODIM_H5"
+    IRIS = "Sigmet/IRIS"
+    CFRADIAL = "CfRadial1"
+    RAINBOW = "Rainbow 5"
+    KNMI = "KNMI HDF5"
+    CFNETCDF = "CF netCDF"
+    FMI = "FMI PGM"
+
+    @property
+    def polar(self) -> bool:
+        """Whether files hold sweeps of one radar and not a map."""
+        return self not in {Format.KNMI, Format.CFNETCDF, Format.FMI}
+
+
+@dataclass(frozen=True)
+class Header:
+    """Header of one file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    format : Format
+        Its format.
+    station : str
+        Name of the radar or of the composite; files of one series carry the same.
+    times : tuple of datetime64
+        UTC. For polar files the start of the first sweep; for composites the valid time of each map
+        in the file, which for accumulations is the end of the interval.
+    site : Site or None
+        Of the radar, if the header says it.
+    grid : Grid or None
+        Of a composite.
+    single_sweep : bool
+        The file is one sweep of a volume whose others are in other files.
+    accumulation : timedelta64 or None
+        Length of the interval that a composite's rain was accumulated over; None for an instant.
+    """
+
+    path: str
+    format: Format
+    station: str
+    times: tuple[np.datetime64, ...]
+    site: Site | None = None
+    grid: Grid | None = None
+    single_sweep: bool = False
+    accumulation: np.timedelta64 | None = None

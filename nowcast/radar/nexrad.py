@@ -1,0 +1,116 @@
+"""NEXRAD Level II archive volumes (ICD for RDA/RPG and for Archive II), message 1 and message 31."""
+
+from __future__ import annotations
+
+import bz2
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.radar.cuts import lowest_cuts
+from nowcast.radar.header import Format, Header
+from nowcast.radar.site import Site
+from nowcast.radar.sweep import REFLECTIVITY, site_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+# Waveform of a surveillance sweep in message 5: low pulse repetition, long range, no folding.
+SURVEILLANCE = 1
+# The site stands in the first radials, which follow the metadata record.
+RECORDS_WITH_SITE = 4
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the volume at ``path``, called ``name`` in it."""
+    with path.open("rb") as file:
+        head = file.read(24)
+        if len(head) < 24:
+            raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
+        day, milliseconds = struct.unpack_from(">II", head, 12)
+        site = _find_site(file)
+    # Day 1 is 1970-01-01.
+    start = np.datetime64("1970-01-01", "ms") + np.timedelta64(
+        (day - 1) * 86_400_000 + milliseconds, "ms"
+    )
+    return Header(
+        path=name,
+        format=Format.NEXRAD,
+        station=head[20:24].decode("ascii", "replace").strip("\x00 ") or "unknown",
+        times=(start,),
+        site=site,
+    )
+
+
+def _find_site(file: IO[bytes]) -> Site | None:
+    """Return the site from the volume data block of the first radials (message 31), if any."""
+    for _ in range(RECORDS_WITH_SITE):
+        size = file.read(4)
+        if len(size) < 4:
+            return None
+        record = file.read(abs(struct.unpack(">i", size)[0]))
+        if not record.startswith(b"BZh"):
+            # Volumes that are not packed record by record: look at the first messages as they are.
+            record = size + record + file.read(400_000)
+        else:
+            try:
+                record = bz2.decompress(record)
+            except (OSError, ValueError):
+                return None
+        at = record.find(b"RVOL")
+        if 0 <= at <= len(record) - 20:
+            latitude, longitude, ground, antenna = struct.unpack_from(">ffhH", record, at + 8)
+            return Site.known(latitude, longitude, float(ground + antenna))
+    return None
+
+
+@contextmanager
+def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
+    """Give site and sweeps of the ``cuts`` lowest elevations."""
+    import xradar
+
+    tree = xradar.io.open_nexradlevel2_datatree(path, sweep=_lowest(path, cuts))
+    try:
+        yield (
+            site_of(tree.to_dataset()),
+            [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")],
+        )
+    finally:
+        tree.close()
+
+
+def _lowest(path: Path, cuts: int) -> list[str] | None:
+    """Return the surveillance sweeps of the lowest cuts by the scan strategy; None if not known."""
+    from xradar.io.backends.nexrad_level2 import NEXRADLevel2File
+
+    with NEXRADLevel2File(path, loaddata=False) as file:
+        strategy = file.msg_5 or {}
+        elevations = strategy.get("elevation_data") or []
+    chosen: list[str] = []
+    for cut in lowest_cuts([float(entry["elevation_angle"]) for entry in elevations], cuts):
+        surveillance = [i for i in cut if elevations[i]["waveform_type"] == SURVEILLANCE]
+        # Repeats of the cut later in the volume (SAILS) are not needed.
+        chosen += [f"sweep_{i}" for i in surveillance[:1] or cut]
+    return chosen or None
+
+
+def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell raw 0 (below threshold: no echo) from raw 1 (range-folded: missing).
+
+    xradar scales both as if they were measurements: -33.0 and -32.5 dBZ.
+    """
+    values = moment.values
+    scale = float(moment.encoding.get("scale_factor", 0.5))
+    offset = float(moment.encoding.get("add_offset", -33.0))
+    raw = (values - offset) / scale
+    dry = np.abs(raw) < 0.5
+    missing = np.isnan(values) | (np.abs(raw - 1.0) < 0.5)
+    if moment.name not in REFLECTIVITY:
+        return np.zeros_like(dry), missing | dry
+    return dry, missing

@@ -1,0 +1,159 @@
+"""One sweep of a radar: reflectivity and correlation by azimuth and range, echo kinds told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.radar.site import Site
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+REFLECTIVITY = ("DBZH", "DBZ", "TH", "DBTH", "DBZV", "reflectivity", "corrected_reflectivity", "DZ")
+CORRELATION = ("RHOHV", "URHOHV", "RHO_HV", "cross_correlation_ratio", "RH")
+
+# Which gates of a moment have no echo (dry) and which are missing: two masks like the array.
+Classify = Callable[["xr.DataArray"], tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A full or partial turn of the antenna at one elevation.
+
+    Parameters
+    ----------
+    elevation : float
+        Degrees above the horizon.
+    azimuth : (n,) float64
+        Middle of each ray in degrees clockwise from north, increasing.
+    range : (m,) float64
+        Middle of each gate in metres along the beam, equally spaced.
+    time : datetime64
+        Start of the sweep, UTC.
+    site : Site or None
+        Where the radar stands; None when the file does not know.
+    dbz : (n, m) float32 or None
+        Reflectivity in dBZ; minus infinity where there is no echo, NaN where it is missing (outside
+        of the range, range-folded, not scanned). None when the file has no reflectivity.
+    rhohv : (n, m) float32 or None
+        Co-polar correlation coefficient; NaN where it was not measured.
+    """
+
+    elevation: float
+    azimuth: NDArray[np.float64]
+    range: NDArray[np.float64]
+    time: np.datetime64
+    site: Site | None
+    dbz: NDArray[np.float32] | None
+    rhohv: NDArray[np.float32] | None
+
+    @property
+    def reach(self) -> float:
+        """Range of the last gate in metres."""
+        return float(self.range[-1])
+
+    def same_turn(self, other: Sweep) -> bool:
+        """Tell whether both are moments of the same turn: same rays, same gates, same minute."""
+        return (
+            abs(self.elevation - other.elevation) < 0.05
+            and self.azimuth.shape == other.azimuth.shape
+            and self.range.shape == other.range.shape
+            and bool(np.allclose(self.azimuth, other.azimuth, atol=0.1))
+            and bool(np.allclose(self.range, other.range, atol=1.0))
+            and abs(self.time - other.time) < np.timedelta64(30, "s")
+        )
+
+    def joined(self, other: Sweep) -> Sweep:
+        """Return this sweep with what it lacks taken from another moment of the same turn."""
+        return replace(
+            self,
+            dbz=other.dbz if self.dbz is None else self.dbz,
+            rhohv=other.rhohv if self.rhohv is None else self.rhohv,
+            site=other.site if self.site is None else self.site,
+        )
+
+    def without_clutter(self, threshold: float) -> Sweep:
+        """Return the sweep with echoes of a correlation below ``threshold`` taken as no echo.
+
+        Gates where the correlation was not measured keep their reflectivity: it is lost first in
+        weak rain, where there is most rain to lose.
+        """
+        if self.dbz is None or self.rhohv is None:
+            return self
+        clutter = (self.rhohv < threshold) & np.isfinite(self.dbz)
+        return replace(self, dbz=np.where(clutter, np.float32(-np.inf), self.dbz))
+
+
+def from_xradar(
+    dataset: xr.Dataset, site: Site | None, classify: Classify, moment: str | None = None
+) -> Sweep:
+    """Return a sweep from xradar's Dataset of it, rays sorted by azimuth.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        With dimensions azimuth and range.
+    site : Site or None
+        From the root of the file.
+    classify : callable
+        The format's way to tell no echo and missing.
+    moment : str, optional
+        Name of the reflectivity to take; the first of :data:`REFLECTIVITY` that is there by default.
+    """
+    azimuth = np.asarray(dataset["azimuth"].values, np.float64)
+    order = np.argsort(azimuth, kind="stable")
+    reflectivity = find(dataset, (moment,) if moment else REFLECTIVITY)
+    correlation = find(dataset, CORRELATION)
+    dbz = rhohv = None
+    if reflectivity is not None:
+        values = reflectivity.values.astype(np.float32)
+        dry, missing = classify(reflectivity)
+        values[dry] = -np.inf
+        values[missing] = np.nan
+        dbz = values[order]
+    if correlation is not None:
+        values = correlation.values.astype(np.float32)
+        dry, missing = classify(correlation)
+        values[dry | missing] = np.nan
+        rhohv = values[order]
+    times = dataset["time"].values
+    return Sweep(
+        elevation=elevation_of(dataset),
+        azimuth=azimuth[order],
+        range=np.asarray(dataset["range"].values, np.float64),
+        time=times[~np.isnat(times)].min().astype("datetime64[ms]"),
+        site=site,
+        dbz=dbz,
+        rhohv=rhohv,
+    )
+
+
+def find(dataset: xr.Dataset, names: tuple[str, ...]) -> xr.DataArray | None:
+    """Return the first of the named moments that a sweep has, rays first; None without any."""
+    for name in names:
+        if name in dataset.data_vars and {"azimuth", "range"} == set(dataset[name].dims):
+            return dataset[name].transpose("azimuth", "range")
+    return None
+
+
+def elevation_of(dataset: xr.Dataset) -> float:
+    """Return the elevation of a sweep in degrees: the one it was set to, or the rays' median."""
+    if "sweep_fixed_angle" in dataset.variables:
+        angle = float(dataset["sweep_fixed_angle"].values)
+        if np.isfinite(angle):
+            return angle
+    return float(np.median(dataset["elevation"].values))
+
+
+def site_of(dataset: xr.Dataset) -> Site | None:
+    """Return the radar's site from the coordinates of xradar's root or sweep Dataset."""
+    values = [
+        float(np.asarray(dataset[name].values).reshape(-1)[0]) if name in dataset.variables else 0.0
+        for name in ("latitude", "longitude", "altitude")
+    ]
+    return Site.known(*values)
