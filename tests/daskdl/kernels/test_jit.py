@@ -1,0 +1,27 @@
+"""How kernels are compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.jit import fastjit, jit
+
+
+@pytest.mark.parametrize("compiled", [jit, fastjit])
+def test_kernels_release_the_gil_are_cached_and_divide_as_numpy(compiled):
+    @compiled
+    def divide(x, y):
+        return x / y
+
+    assert divide(np.float64(1), np.float64(0)) == np.inf
+    assert divide.targetoptions["nogil"]
+    assert divide.stats.cache_path
+
+
+def test_exact_kernels_keep_nan():
+    @jit
+    def is_nan(x):
+        return x != x
+
+    assert is_nan(np.nan)

@@ -1,0 +1,149 @@
+"""The thread budget: who may use how many threads, and how work is cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import threadpoolctl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.kernels.threads import (
+    available_cores,
+    in_parallel,
+    is_scipys,
+    parts,
+    thread_budget,
+    threads,
+)
+
+
+def blas_threads() -> dict[bool, set[int]]:
+    """Return the numbers of threads of BLAS libraries, by whether they are SciPy's."""
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    found: dict[bool, set[int]] = {True: set(), False: set()}
+    for library in threadpoolctl.threadpool_info():
+        if library["user_api"] == "blas" and library["prefix"] != "libmkl_rt":
+            found[is_scipys(library["filepath"])].add(library["num_threads"])
+    return found
+
+
+@given(items=st.integers(0, 1000), least=st.integers(0, 50), n=st.integers(1, 8))
+def test_parts_cover_all_items_once_in_order(items, least, n):
+    with thread_budget(n):
+        ranges = parts(items, least)
+    assert [i for start, stop in ranges for i in range(start, stop)] == list(range(items))
+    assert 1 <= len(ranges) <= n
+    assert len(ranges) == 1 or min(stop - start for start, stop in ranges) >= least
+
+
+def test_budget_holds_inside_and_ends_outside():
+    with thread_budget(3):
+        assert threads() == 3
+        with thread_budget(1):
+            assert threads() == 1
+        assert threads() == 3
+    assert threads() == available_cores()
+
+
+def test_budget_belongs_to_its_thread():
+    seen = []
+    with thread_budget(7):
+        other = threading.Thread(target=lambda: seen.append(threads()))
+        other.start()
+        other.join()
+    assert seen == [available_cores()]
+
+
+def test_budget_below_one_is_refused():
+    with pytest.raises(ValueError, match="expected at least 1 thread, found 0"), thread_budget(0):
+        pass
+
+
+def test_results_come_in_the_order_of_the_parts():
+    last_done = threading.Event()
+
+    def work(start, stop):
+        if stop == 30:
+            last_done.set()
+        else:
+            assert last_done.wait(60)
+        return start, stop
+
+    with thread_budget(3):
+        assert in_parallel(work, 30) == [(0, 10), (10, 20), (20, 30)]
+
+
+@pytest.mark.parametrize("guilty", [0, 1, 2])
+def test_exception_in_a_part_is_raised_when_all_parts_have_ended(guilty):
+    ended = []
+
+    def work(start, stop):
+        if start == guilty:
+            raise ZeroDivisionError(f"part {start}")
+        ended.append(start)
+
+    with thread_budget(3), pytest.raises(ZeroDivisionError, match=f"part {guilty}"):
+        in_parallel(work, 3)
+    assert sorted([*ended, guilty]) == [0, 1, 2]
+
+
+def test_parts_have_a_budget_of_one_so_that_nested_work_cannot_wait_for_itself():
+    with thread_budget(2):
+        inner = in_parallel(lambda *_: (threads(), in_parallel(lambda i, j: j - i, 8)), 4)
+        assert threads() == 2
+    assert inner == [(1, [8]), (1, [8])]
+
+
+def test_numpys_blas_follows_the_budget_and_scipys_stays_at_one():
+    import daskdl.kernels.blas  # noqa: F401
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with thread_budget(2):
+        inside = blas_threads()
+    if not (inside[True] and inside[False]):
+        pytest.skip("numpy and SciPy share one BLAS here")
+    assert inside == {True: {1}, False: {2}}
+    with thread_budget(1):
+        assert blas_threads() == {True: {1}, False: {1}}
+
+
+def test_budget_overrides_what_a_nanny_exports():
+    code = """
+from tests.daskdl.kernels.test_threads import blas_threads
+from daskdl.kernels.threads import thread_budget
+before = blas_threads()[False]
+with thread_budget(2):
+    inside = blas_threads()[False]
+print(before, inside, blas_threads()[False])
+"""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **dict.fromkeys(names, "1")},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.split("\n")[0] == "{1} {2} {1}", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/v/site-packages/numpy.libs/libscipy_openblas64_-1.so", False),
+        ("/v/site-packages/scipy.libs/libscipy_openblas-1.so", True),
+        ("/v/site-packages/scipy/.dylibs/libscipy_openblas.dylib", True),
+        ("/home/scipy/v/lib/site-packages/numpy.libs/libopenblas.so", False),
+    ],
+)
+def test_the_folder_tells_whose_library_it_is(path, answer):
+    assert is_scipys(path) is answer
