@@ -9,5 +9,11 @@ import numba
 #: Decorator of exact kernels.
 jit: Any = numba.njit(nogil=True, error_model="numpy", cache=True)
 
-#: Decorator of kernels in which NaN and infinity need no care: sums may be reordered.
-fastjit: Any = numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=True)
+#: Decorator of kernels whose sums may be reordered. NaN and infinity stay what they are (LLVM's
+#: flags nnan and ninf are left out, at no cost in speed): a loss that diverged has to show.
+fastjit: Any = numba.njit(
+    nogil=True,
+    error_model="numpy",
+    cache=True,
+    fastmath={"nsz", "arcp", "contract", "afn", "reassoc"},
+)

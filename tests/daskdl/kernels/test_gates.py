@@ -116,3 +116,16 @@ def test_saturated_gates_stay_finite():
     h, new = gates.lstm_cell(z, np.ones((2, 2), np.float32))
     np.testing.assert_allclose(new, [[2, 2], [0, 0]], atol=1e-6)
     np.testing.assert_allclose(h, [[np.tanh(2)] * 2, [0, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("channels", [3, 16])
+def test_nan_in_any_gate_shows_in_the_output(dtype, channels):
+    z = np.zeros((5 * channels, 4 * channels), dtype)
+    c = np.ones((5 * channels, channels), dtype)
+    np.fill_diagonal(z, np.nan)
+    np.fill_diagonal(c[4 * channels :], np.nan)
+    h, _ = gates.lstm_cell(z, c)
+    rows = np.arange(5 * channels)
+    assert np.isnan(h[rows, rows % channels]).all()
+    assert np.isnan(h).sum() == 5 * channels

@@ -19,9 +19,14 @@ def test_kernels_release_the_gil_are_cached_and_divide_as_numpy(compiled):
     assert divide.stats.cache_path
 
 
-def test_exact_kernels_keep_nan():
-    @jit
-    def is_nan(x):
-        return x != x
+@pytest.mark.parametrize("compiled", [jit, fastjit])
+def test_kernels_keep_nan_and_infinity(compiled):
+    @compiled
+    def total(x):
+        result = 0.0
+        for k in range(x.size):
+            result += x[k]
+        return result
 
-    assert is_nan(np.nan)
+    assert np.isnan(total(np.array([1.0, np.nan, 2.0])))
+    assert total(np.array([1.0, np.inf, 2.0])) == np.inf
