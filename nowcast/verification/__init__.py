@@ -1,0 +1,7 @@
+"""Verification of rain forecasts against what was observed."""
+
+from nowcast.verification.report import score_table, to_json, write_json
+from nowcast.verification.starts import valid_starts
+from nowcast.verification.verify import verify
+
+__all__ = ["score_table", "to_json", "valid_starts", "verify", "write_json"]

@@ -1,0 +1,188 @@
+"""Scores for people and for machines: a table for the terminal, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from nowcast.store import beside
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.table import Table
+
+#: Scores and counts of one method, lead and threshold, in the order of the JSON.
+PER_THRESHOLD = ("csi", "pod", "far", "bias", "hits", "misses", "false_alarms", "correct_negatives")
+
+
+def to_json(scores: xr.Dataset) -> dict[str, Any]:
+    """Plain dictionary of scores: settings, then method -> lead -> threshold -> values.
+
+    Leads are keys in minutes, thresholds in mm h-1 and scales in km, written shortest ("30", "0.1",
+    "5"); values are floats, counts are integers, and what is undefined is None.
+
+    Parameters
+    ----------
+    scores : Dataset
+        From `nowcast.verification.verify`.
+
+    Examples
+    --------
+    ``to_json(scores)["methods"]["persistence"]["30"]["thresholds"]["1"]["csi"]``
+    """
+    minutes = _minutes(scores)
+    thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
+    scales = [f"{value:g}" for value in scores["scale"].to_numpy()]
+    methods: dict[str, Any] = {}
+    for m, method in enumerate(scores["method"].to_numpy().tolist()):
+        leads = methods[method] = {}
+        for i, lead in enumerate(minutes):
+            at_lead = scores.isel(method=m, lead_time=i)
+            leads[lead] = {
+                "mae": _plain(at_lead["mae"]),
+                "thresholds": {
+                    name: _cell(at_lead.isel(threshold=t), scales)
+                    for t, name in enumerate(thresholds)
+                },
+            }
+    return {
+        **{name: _plain(value) for name, value in scores.attrs.items()},
+        "scored_fraction": dict(zip(minutes, _plain(scores["scored_fraction"]), strict=True)),
+        "events": {
+            lead: dict(zip(thresholds, _plain(row), strict=True))
+            for lead, row in zip(minutes, scores["events"], strict=True)
+        },
+        "methods": methods,
+    }
+
+
+def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write `to_json` to a file, which is there whole or not at all."""
+    text = json.dumps(to_json(scores), indent=1, allow_nan=False)
+    with beside(Path(path)) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None = None) -> Table:
+    """Table for a terminal: leads from top to bottom, in each one line a method.
+
+    Parameters
+    ----------
+    scores : Dataset
+        From `nowcast.verification.verify`.
+    threshold : float
+        Which of its thresholds to show, in mm h-1.
+    scale : float, optional
+        Which of its scales to show the FSS of, in km; the middle one by default.
+
+    Raises
+    ------
+    SettingsError
+        If the scores were not made for this threshold or scale.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    scales = scores["scale"].to_numpy()
+    scale = float(scales[len(scales) // 2]) if scale is None else scale
+    for name, value in (("threshold", threshold), ("scale", scale)):
+        if value not in scores[name].to_numpy():
+            raise SettingsError(
+                f"score_table: {name} {value:g} is not among "
+                f"{', '.join(f'{known:g}' for known in scores[name].to_numpy())}."
+            )
+    shown = scores.sel(threshold=threshold, scale=scale)
+    compared = "csi_difference" in shown
+    table = Table(
+        title=_title(scores, threshold),
+        caption=_caption(shown),
+        box=SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+    )
+    numbers = ("CSI", "POD", "FAR", "bias", "MAE", f"FSS\n{scale:g} km")
+    for header in ("lead\nmin", "events", "method", *numbers, *(["CSI gain"] if compared else [])):
+        words = header in ("method", "CSI gain")
+        table.add_column(header, justify="left" if words else "right", no_wrap=True)
+    methods = shown["method"].to_numpy().tolist()
+    for i, lead in enumerate(_minutes(scores)):
+        at_lead = shown.isel(lead_time=i)
+        for m, method in enumerate(methods):
+            here = at_lead.isel(method=m)
+            values = (here[name] for name in ("csi", "pod", "far", "bias", "mae", "fss"))
+            row = [f"+{lead}", f"{int(here['events'])}"] if m == 0 else ["", ""]
+            row += [method, *(_digits(value) for value in values)]
+            if compared:
+                row.append(_gain(here))
+            table.add_row(*row, end_section=m == len(methods) - 1)
+    return table
+
+
+def _title(scores: xr.Dataset, threshold: float) -> str:
+    """Say what was scored; simulated rain is called so."""
+    rain = "simulated rain" if scores.attrs.get("simulated") else "rain"
+    cases = scores.attrs["n_cases"]
+    return f"Forecasts of {rain} at {threshold:g} mm/h or more, pooled over {cases} cases"
+
+
+def _caption(shown: xr.Dataset) -> str:
+    """Say what the table's numbers are of."""
+    fraction = shown["scored_fraction"].to_numpy()
+    text = (
+        "MAE in mm/h; events: observed pixels at or above the threshold; scored where observation "
+        f"and all methods are finite, {fraction.max():.0%} to {fraction.min():.0%} of the grid"
+    )
+    if "csi_difference" in shown:
+        text += f"; gain: {shown['csi_difference'].attrs['long_name']}, with 95 % interval"
+    return text
+
+
+def _gain(here: xr.Dataset) -> str:
+    """CSI difference with its interval; nothing for the reference itself."""
+    values = [float(here[f"csi_difference{end}"]) for end in ("", "_low", "_high")]
+    if not any(values) or math.isnan(values[0]):
+        return ""
+    return f"{values[0]:+.2f} [{values[1]:.2f} {values[2]:.2f}]"
+
+
+def _cell(at: xr.Dataset, scales: list[str]) -> dict[str, Any]:
+    """Values of one method, lead and threshold."""
+    cell = {name: _plain(at[name]) for name in PER_THRESHOLD}
+    cell["fss"] = dict(zip(scales, _plain(at["fss"]), strict=True))
+    if "csi_difference" in at:
+        cell["csi_difference"] = _plain(at["csi_difference"])
+        cell["csi_difference_interval"] = [
+            _plain(at["csi_difference_low"]),
+            _plain(at["csi_difference_high"]),
+        ]
+    return cell
+
+
+def _minutes(scores: xr.Dataset) -> list[str]:
+    """Leads in minutes, as text."""
+    return [f"{lead:g}" for lead in scores["lead_time"].to_numpy() / np.timedelta64(60, "s")]
+
+
+def _digits(value: xr.DataArray) -> str:
+    """Two digits, or a dash for what is undefined."""
+    number = float(value)
+    return "-" if math.isnan(number) else f"{number:.2f}"
+
+
+def _plain(value: Any) -> Any:
+    """Python numbers and lists of what may be an array; None for what is not finite."""
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
