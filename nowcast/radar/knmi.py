@@ -1,0 +1,118 @@
+"""Composites of KNMI in its own HDF5 layout (KNMI HDF5 Data Format Specification 3.5)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.grid import Grid
+from nowcast.radar.formats import attribute
+from nowcast.radar.header import Format, Header
+
+MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the composite at ``path``; its time is the end of the accumulation."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        overview, image = file["overview"], file["image1"]
+        quantity = attribute(image, "image_geo_parameter").upper()
+        if "ACCUM" not in quantity or "MM" not in quantity:
+            raise DataError(
+                f"{name}: expected an accumulation of precipitation in mm, found {quantity!r}"
+            )
+        end = _time(attribute(overview, "product_datetime_end"), name)
+        start = _time(attribute(overview, "product_datetime_start"), name)
+        if not end > start:
+            raise DataError(f"{name}: expected an accumulation that ends after {start}, found {end}")
+        return Header(
+            path=name,
+            format=Format.KNMI,
+            station=attribute(overview, "product_group_name") or "KNMI composite",
+            times=(end,),
+            grid=_grid(file["geographic"], name),
+            accumulation=end - start,
+        )
+
+
+def read_rain(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+    """Return the rain rate in mm h-1, (ny, nx) with y and x increasing, mean over the interval."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        raw = file["image1/image_data"][:]
+        calibration = file["image1/calibration"]
+        scale, offset = _calibration(attribute(calibration, "calibration_formulas"), header.path)
+        missing = [
+            int(np.asarray(calibration.attrs[key]).reshape(-1)[0])
+            for key in ("calibration_missing_data", "calibration_out_of_image")
+            if key in calibration.attrs
+        ]
+    assert header.accumulation is not None and header.grid is not None
+    if raw.shape != header.grid.shape:
+        raise DataError(
+            f"{header.path}: expected an image of {header.grid.shape} cells, found {raw.shape}"
+        )
+    hours = header.accumulation / np.timedelta64(1, "h")
+    rain = ((scale * raw + offset) / hours).astype(np.float32)
+    rain[np.isin(raw, missing)] = np.nan
+    # Row 0 is the northern one.
+    return np.ascontiguousarray(rain[::-1])
+
+
+def _calibration(formula: str, name: str) -> tuple[float, float]:
+    """Return scale and offset of a formula like ``GEO=0.01*PV+0.0``."""
+    number = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
+    found = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
+    if found is None:
+        raise DataError(f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}")
+    return float(found[1]), float((found[2] or "0").replace(" ", ""))
+
+
+def _time(text: str, name: str) -> np.datetime64:
+    """Return the time of a text like ``26-AUG-2010;03:00:00.000``."""
+    found = re.fullmatch(r"(\d{2})-([A-Z]{3})-(\d{4});(\d{2}:\d{2}:\d{2})(?:\.\d+)?", text.upper())
+    if found is None or found[2] not in MONTHS:
+        raise DataError(f"{name}: expected a time like 26-AUG-2010;03:00:00.000, found {text!r}")
+    return np.datetime64(f"{found[3]}-{MONTHS.index(found[2]) + 1:02d}-{found[1]}T{found[4]}", "s")
+
+
+def _grid(geographic: Any, name: str) -> Grid:
+    """Return the grid; the file counts in kilometres and rows from the north."""
+
+    def number(key: str) -> float:
+        return float(np.asarray(geographic.attrs[key]).reshape(-1)[0])
+
+    units = attribute(geographic, "geo_dim_pixel").upper().split(",")[0]
+    if units != "KM":
+        raise DataError(f"{name}: expected pixels in KM, found {units!r}")
+    dx, dy = number("geo_pixel_size_x"), -number("geo_pixel_size_y")
+    nx, ny = int(number("geo_number_columns")), int(number("geo_number_rows"))
+    west, north = number("geo_column_offset") * dx, -number("geo_row_offset") * dy
+    projection = attribute(geographic["map_projection"], "projection_proj4_params")
+    return Grid(
+        crs=_in_metres(projection),
+        x0=(west + dx / 2) * 1000.0,
+        y0=(north - dy * ny + dy / 2) * 1000.0,
+        dx=dx * 1000.0,
+        dy=dy * 1000.0,
+        nx=nx,
+        ny=ny,
+    )
+
+
+def _in_metres(projection: str) -> str:
+    """Return a PROJ string whose ellipsoid is given in kilometres as one in metres."""
+
+    def scaled(found: re.Match[str]) -> str:
+        value = float(found[2])
+        return f"{found[1]}{value * 1000.0 if value < 1e5 else value:.3f}"
+
+    return re.sub(r"(\+[ab]=)([\d.]+)", scaled, projection) + " +units=m"

@@ -1,0 +1,111 @@
+"""A scan: the files that give one rain map, and the time it is valid for.
+
+Times follow one rule. A polar scan is valid at the start of its volume, a composite at the time it
+says (the end of the interval for accumulations), rounded to the whole minute; with a step, to the
+nearest multiple of it. Sweeps that stand in files of their own belong to the volume of the clock
+interval (five minutes, or the step) in which they start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nowcast.radar.header import Format, Header
+
+MINUTE = np.timedelta64(1, "m")
+VOLUME = np.timedelta64(5, "m")
+# A sweep that starts this much before its interval still belongs to it.
+GRACE = np.timedelta64(30, "s")
+EPOCH = np.datetime64("1970-01-01", "s")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one task reads.
+
+    Parameters
+    ----------
+    time : datetime64[s]
+        Valid time, UTC.
+    headers : tuple of Header
+        Of its files; several for polar scans whose sweeps or moments are in separate files.
+    index : int
+        Which of the maps in a composite's file.
+    """
+
+    time: np.datetime64
+    headers: tuple[Header, ...]
+    index: int = 0
+
+    @property
+    def format(self) -> Format:
+        """Format of the files."""
+        return self.headers[0].format
+
+    @property
+    def name(self) -> str:
+        """The files' names, for messages."""
+        return ", ".join(header.path for header in self.headers)
+
+
+def group_scans(
+    headers: Sequence[Header], step: np.timedelta64 | None = None
+) -> tuple[list[Scan], list[Scan]]:
+    """Return the scans of files, sorted by time and unique, and the ones that came second.
+
+    Parameters
+    ----------
+    headers : sequence of Header
+        Of files of one radar or one composite.
+    step : timedelta64, optional
+        Times are rounded to multiples of it.
+    """
+    members: dict[np.datetime64, list[Header]] = {}
+    scans: list[Scan] = []
+    for header in headers:
+        if header.format.polar and header.format is not Format.NEXRAD:
+            members.setdefault(_polar_time(header, step), []).append(header)
+        else:
+            scans += [
+                Scan(nearest(time, step or MINUTE), (header,), index)
+                for index, time in enumerate(header.times)
+            ]
+    scans += [Scan(time, tuple(group)) for time, group in members.items()]
+
+    chosen: dict[np.datetime64, Scan] = {}
+    seconds: list[Scan] = []
+    # Of two scans that round to one time the one closer to it is taken.
+    for scan in sorted(scans, key=lambda scan: (scan.time, _distance(scan), scan.name)):
+        if scan.time in chosen:
+            seconds.append(scan)
+        else:
+            chosen[scan.time] = scan
+    return [chosen[time] for time in sorted(chosen)], seconds
+
+
+def nearest(time: np.datetime64, step: np.timedelta64) -> np.datetime64:
+    """Return the multiple of ``step`` since 1970 that is nearest to a time, in seconds.
+
+    Examples
+    --------
+    >>> str(nearest(np.datetime64("2020-02-07T13:05:04"), np.timedelta64(1, "m")))
+    '2020-02-07T13:05:00'
+    """
+    seconds = step.astype("timedelta64[s]")
+    since = time.astype("datetime64[s]") - EPOCH
+    return EPOCH + (since + seconds // 2) // seconds * seconds
+
+
+def _polar_time(header: Header, step: np.timedelta64 | None) -> np.datetime64:
+    if not header.single_sweep:
+        return nearest(header.times[0], step or MINUTE)
+    interval = (step or VOLUME).astype("timedelta64[s]")
+    since = header.times[0].astype("datetime64[s]") + GRACE - EPOCH
+    return EPOCH + since // interval * interval
+
+
+def _distance(scan: Scan) -> np.timedelta64:
+    return abs(scan.headers[0].times[scan.index].astype("datetime64[s]") - scan.time)

@@ -1,0 +1,94 @@
+"""The files behind the sources that a user names: files, folders and patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daskdl.errors import DataError
+
+# In a folder, a file of these endings that cannot be read is a failure; a README beside is not.
+RADAR_ENDINGS = {
+    ".h5", ".hdf", ".hdf5", ".nc", ".nc4", ".cdf", ".vol", ".pgm", ".raw", ".ar2v", ".gz", ".bz2"
+}  # fmt: skip
+
+
+@dataclass
+class Sources:
+    """Files to look into.
+
+    Parameters
+    ----------
+    named : list of Path
+        Named by the user, or matched by a pattern: each has to be a radar file.
+    found : list of Path
+        Met in folders: those that are no radar files are passed over unless their ending says so.
+    """
+
+    named: list[Path] = field(default_factory=list)
+    found: list[Path] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.named) + len(self.found)
+
+    def must_be_radar(self, path: Path) -> bool:
+        """Tell whether a file that is not recognised counts as a failure."""
+        return path in self._named or path.suffix.lower() in RADAR_ENDINGS
+
+    @property
+    def _named(self) -> set[Path]:
+        return set(self.named)
+
+
+def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
+    """Return the files of sources, each once, sorted within each folder or pattern.
+
+    Folders are searched with all that is below them, but not into hidden ones nor into zarr stores.
+
+    Raises
+    ------
+    DataError
+        When a source does not exist or a pattern matches nothing, or when there is no file at all.
+    """
+    result = Sources()
+    seen: set[str] = set()
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            matches = sorted(_walk(path))
+            _add(result.found, matches, seen)
+        elif path.is_file():
+            _add(result.named, [path], seen)
+        elif glob.has_magic(str(source)):
+            matches = sorted(Path(match) for match in glob.glob(str(source), recursive=True))
+            if not matches:
+                raise DataError(f"{source}: the pattern matches no file")
+            for match in matches:
+                if match.is_dir():
+                    _add(result.found, sorted(_walk(match)), seen)
+                else:
+                    _add(result.named, [match], seen)
+        else:
+            raise DataError(f"{source}: expected a file, a folder or a pattern, found nothing there")
+    return result
+
+
+def _walk(folder: Path) -> Iterable[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and not (Path(root, name) / "zarr.json").exists()
+        ]
+        yield from (Path(root, name) for name in names if not name.startswith("."))
+
+
+def _add(files: list[Path], matches: Iterable[Path], seen: set[str]) -> None:
+    for path in matches:
+        real = os.path.realpath(path)
+        if real not in seen:
+            seen.add(real)
+            files.append(path)
