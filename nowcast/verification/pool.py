@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Bootstrap samples of an interval, and its probability.
 DRAWS = 1000
 LEVEL = 0.95
+#: With fewer runs of cases than this to draw from, an interval would look narrow and mean nothing.
+FEWEST_BLOCKS = 3
 
 CELL = ("method", "lead_time", "threshold")
 
@@ -110,13 +112,15 @@ def pool(
         csi = scores["csi"].to_numpy()
         at = list(methods).index(reference)
         scores["csi_difference"] = cell(csi - csi[at], f"CSI minus that of {reference}")
-        low, high = csi_difference_interval(
-            case_hits,
-            case_hits + case_misses + case_false_alarms,
-            at,
-            block_weights(len(cases), block, DRAWS),
-            LEVEL,
-        )
+        low, high = np.full((2, *csi.shape), np.nan)
+        if len(cases) >= FEWEST_BLOCKS * block:
+            low, high = csi_difference_interval(
+                case_hits,
+                case_hits + case_misses + case_false_alarms,
+                at,
+                block_weights(len(cases), block, DRAWS),
+                LEVEL,
+            )
         scores["csi_difference_low"] = cell(low, f"lower end of the {LEVEL:.0%} interval")
         scores["csi_difference_high"] = cell(high, f"upper end of the {LEVEL:.0%} interval")
     return scores

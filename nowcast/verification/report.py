@@ -139,7 +139,9 @@ def _caption(shown: xr.Dataset) -> str:
         f"and all methods are finite, {fraction.max():.0%} to {fraction.min():.0%} of the grid"
     )
     if "csi_difference" in shown:
-        text += f"; gain: {shown['csi_difference'].attrs['long_name']}, with 95 % interval"
+        text += f"; gain: {shown['csi_difference'].attrs['long_name']}"
+        if shown["csi_difference_low"].notnull().any():
+            text += ", with its 95 % interval"
     return text
 
 
@@ -148,7 +150,8 @@ def _gain(here: xr.Dataset) -> str:
     values = [float(here[f"csi_difference{end}"]) for end in ("", "_low", "_high")]
     if not any(values) or math.isnan(values[0]):
         return ""
-    return f"{values[0]:+.2f} [{values[1]:.2f} {values[2]:.2f}]"
+    known = not math.isnan(values[1])
+    return f"{values[0]:+.2f}" + (f" [{values[1]:.2f} {values[2]:.2f}]" if known else "")
 
 
 def _cell(at: xr.Dataset, scales: list[str]) -> dict[str, Any]:

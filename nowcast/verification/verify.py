@@ -45,7 +45,7 @@ def verify(
       is. ``events`` has the number of observed event pixels.
     - FSS windows lie wholly inside of the grid, and pixels that are not scored hold no event.
     - The interval of the CSI difference to the reference is a percentile bootstrap over cases, in
-      runs of as many consecutive cases as share frames.
+      runs of as many consecutive cases as share frames; NaN with fewer than three such runs.
 
     Parameters
     ----------
@@ -114,6 +114,7 @@ def verify(
             f"({', '.join(forecasters)}) are finite, found none in {len(starts)} cases."
         )
 
+    block = _overlap(starts, n_in + n_out)
     scores = pool(
         cases,
         methods=list(forecasters),
@@ -122,10 +123,11 @@ def verify(
         scales=scales,
         grid_pixels=rain.shape[1] * rain.shape[2],
         reference=reference if reference in forecasters else None,
-        block=_overlap(starts, n_in + n_out),
+        block=block,
     )
     scores.attrs = {
         "n_cases": len(cases),
+        "cases_sharing_frames": block,
         "n_in": n_in,
         "n_out": n_out,
         "first_start": str(rain["time"].to_numpy()[starts[0]].astype("datetime64[s]")),

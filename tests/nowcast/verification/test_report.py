@@ -19,9 +19,9 @@ from tests.nowcast.verification.test_verify import rain
 
 @pytest.fixture(scope="module")
 def scores() -> xr.Dataset:
-    frames = rain(translation(12, 1.0, -1.0, size=64, margin=40, seed=2))
+    frames = rain(translation(24, 1.0, -1.0, size=64, margin=48, seed=2))
     methods = {"persistence": Persistence(3), "flow": Extrapolation(3)}
-    return verify(frames, [3, 6, 9], methods, 3, 3, thresholds=(0.1, 1.0, 900.0))
+    return verify(frames, [3, 9, 15], methods, 3, 3, thresholds=(0.1, 1.0, 900.0))
 
 
 def text(table: object, width: int = 100) -> str:

@@ -11,7 +11,7 @@ from nowcast.forecasters import Extrapolation, Persistence
 from nowcast.verification import verify
 from tests.nowcast.fields import translation
 
-FRAMES, SIZE = 14, 64
+FRAMES, SIZE = 28, 64
 
 
 def rain(frames: np.ndarray, spacing: float = 1000.0) -> xr.DataArray:
@@ -109,14 +109,14 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
     calls = []
     scores = verify(
         moving,
-        [3, 5, 7, 9, 10],
+        [3, 10, 17, 24],
         {"persistence": Persistence(4), "flow": Extrapolation(4)},
         3,
         4,
         thresholds=(1.0,),
         progress=lambda done, total: calls.append((done, total)),
     )
-    assert calls == [(k, 5) for k in range(1, 6)]
+    assert calls == [(k, 4) for k in range(1, 5)]
     gain = scores["csi_difference"].sel({"method": "flow", "threshold": 1.0})
     assert (gain > 0.1).all()
     assert (scores["csi_difference"].loc[{"method": "persistence"}] == 0).all()
@@ -124,8 +124,15 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
     assert (low.squeeze() <= gain).all()
     assert (gain <= high.squeeze()).all()
     assert (low > 0).all()
+    assert scores.attrs["cases_sharing_frames"] == 1
     still, flow = scores["csi"].sel(threshold=1.0)
     np.testing.assert_allclose(gain, flow - still)
+
+
+def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) -> None:
+    scores = verify(moving, range(3, 9), {"persistence": Persistence(4)}, 3, 4)
+    assert scores.attrs["cases_sharing_frames"] == 6
+    assert scores["csi_difference_low"].isnull().all()
 
 
 def test_windows_follow_the_grid_spacing(moving: xr.DataArray) -> None:
@@ -146,7 +153,7 @@ def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
     xr.testing.assert_equal(alone["csi"].loc[{"method": "p"}], beside["csi"].loc[{"method": "p"}])
 
 
-@pytest.mark.parametrize("start", [2, 6, 7, 8, 11, -1])
+@pytest.mark.parametrize("start", [2, 6, 7, 8, 25, -1])
 def test_gaps_and_ends_are_never_bridged(moving: xr.DataArray, start: int) -> None:
     gap = moving.drop_isel(time=[7])
     with pytest.raises(DataError, match=f"3 frames before and 3 .* 5 min apart.* start {start} "):
@@ -166,7 +173,7 @@ def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
 
 
 def test_no_start_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"3 \+ 12 consecutive frames .* 14 frames"):
+    with pytest.raises(DataError, match=r"3 \+ 12 consecutive frames .* 28 frames"):
         verify(moving, [], {"p": Persistence(12)}, 3, 12)
 
 
