@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class DaskdlError(Exception):
-    """Base of every error that this package raises on purpose; ``exit_code`` is for command lines."""
+    """Base of every error raised on purpose; ``exit_code`` is what a command line ends with."""
 
     exit_code = 1
 

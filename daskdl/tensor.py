@@ -126,7 +126,9 @@ class Tensor:
         Raises
         ------
         ShapeError
-            Without ``gradient`` if this tensor is not a scalar.
+            Without ``gradient`` if this tensor is not a scalar; when a gradient's shape is wrong.
+        RuntimeError
+            When the gradients of this graph were taken before.
         """
         if gradient is None:
             if self.data.size != 1:
@@ -136,6 +138,7 @@ class Tensor:
                 )
             gradient = np.ones_like(self.data)
         start = np.asarray(gradient, self.data.dtype)
+        _check_shape(self, start)
         if self._node is None:
             _accumulate(self, start)
             return
@@ -150,12 +153,13 @@ class Tensor:
 def _pass_on(
     node: Node, gradients: list[Array | None], pending: dict[Node, list[Array | None]]
 ) -> None:
-    results, node.backward = node.backward(*gradients), _spent
+    backward, node.backward = node.backward, _spent
+    results = backward(*gradients)
     if not isinstance(results, tuple):
         results = (results,)
     if len(results) != len(node.inputs):
         raise ShapeError(
-            f"{getattr(node.backward, '__qualname__', 'backward')}: expected "
+            f"{getattr(backward, '__qualname__', 'backward')}: expected "
             f"{len(node.inputs)} gradients, one for each input, found {len(results)}"
         )
     for tensor, gradient in zip(node.inputs, results, strict=True):
@@ -180,14 +184,18 @@ def _spent(*_: Any) -> Any:
 def _accumulate(tensor: Tensor, gradient: Array) -> None:
     if not tensor.requires_grad:
         return
-    if gradient.shape != tensor.shape:
-        raise ShapeError(
-            f"backward: expected a gradient of shape {tensor.shape}, found {gradient.shape}"
-        )
+    _check_shape(tensor, gradient)
     if tensor.grad is None:
         tensor.grad = np.array(gradient, tensor.data.dtype)
     else:
         tensor.grad += gradient
+
+
+def _check_shape(tensor: Tensor, gradient: Array) -> None:
+    if gradient.shape != tensor.shape:
+        raise ShapeError(
+            f"backward: expected a gradient of shape {tensor.shape}, found {gradient.shape}"
+        )
 
 
 def wants_grad(value: Any) -> bool:
@@ -200,9 +208,9 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The function's positional arguments are arrays (or None); settings are keyword-only. It returns
     its result, one array or a tuple of arrays, and a function that takes the gradient to each
-    result to a tuple with the gradient to each positional argument. Where a result of several
-    does not reach the loss, its gradient is None. A gradient may be None, or a function of no
-    arguments, which is called only if that gradient is wanted.
+    result, which it must not change, to a tuple with the gradient to each positional argument.
+    Where a result of several does not reach the loss, its gradient is None. A gradient may be None,
+    or a function of no arguments, which is called only if that gradient is wanted.
 
     Examples
     --------

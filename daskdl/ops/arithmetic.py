@@ -7,34 +7,46 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.errors import ShapeError
 from daskdl.tensor import Array, Tensor, op
 
 
 def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
     """Sum ``gradient`` over the axes along which an input of ``shape`` was broadcast."""
+    if gradient.shape == shape:
+        return gradient
     gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
     stretched = tuple(i for i, n in enumerate(shape) if n == 1 and gradient.shape[i] != 1)
     return gradient.sum(axis=stretched, keepdims=True) if stretched else gradient
 
 
+def arrays_of(a: Any, b: Any) -> tuple[Array, Array]:
+    """Return both as arrays; a number takes the other's dtype, as in numpy: float32 stays so."""
+    if isinstance(a, (int, float)):
+        b = np.asarray(b)
+        return np.asarray(a, np.result_type(b, a)), b
+    a = np.asarray(a)
+    return a, np.asarray(b, np.result_type(a, b) if isinstance(b, (int, float)) else None)
+
+
 @op
 def add(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Add two arrays, a + b."""
-    a, b = np.asarray(a), np.asarray(b)
-    return a + b, lambda dy: (unbroadcast(dy, a.shape), unbroadcast(dy, b.shape))
+    a, b = arrays_of(a, b)
+    return a + b, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(dy, b.shape))
 
 
 @op
 def subtract(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Subtract two arrays, a - b."""
-    a, b = np.asarray(a), np.asarray(b)
-    return a - b, lambda dy: (unbroadcast(dy, a.shape), unbroadcast(-dy, b.shape))
+    a, b = arrays_of(a, b)
+    return a - b, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(-dy, b.shape))
 
 
 @op
 def multiply(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Multiply two arrays, a * b."""
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = arrays_of(a, b)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return lambda: unbroadcast(dy * b, a.shape), lambda: unbroadcast(dy * a, b.shape)
@@ -45,7 +57,7 @@ def multiply(a: Array, b: Array):  # type: ignore[no-untyped-def]
 @op
 def divide(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Divide two arrays, a / b."""
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = arrays_of(a, b)
     y = a / b
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
@@ -57,6 +69,10 @@ def divide(a: Array, b: Array):  # type: ignore[no-untyped-def]
 @op
 def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Matrix product of a (..., M, K) and b (..., K, N)."""
+    if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"matmul: expected shapes (..., M, K) and (..., K, N), found {a.shape} and {b.shape}"
+        )
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
