@@ -1,0 +1,6 @@
+"""Samples in partitions, and their batches."""
+
+from daskdl.data.batches import Batches
+from daskdl.data.samples import SampleSet
+
+__all__ = ["Batches", "SampleSet"]

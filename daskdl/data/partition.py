@@ -1,0 +1,160 @@
+"""Partition: samples that a worker holds, and the recipe from which any worker can load them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Batch = dict[str, NDArray[Any]]
+Indices = NDArray[np.int64]
+
+
+class Partition(Protocol):
+    """Samples in memory."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: Indices) -> Batch:
+        """Return the samples at these positions as arrays with a common first axis, by name."""
+
+
+class Recipe(Protocol):
+    """How to load a partition; it pickles, and every worker loads the same from it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the loaded partition will hold."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the recipe carries the data itself, so that it is better sent than loaded."""
+
+    def __len__(self) -> int: ...
+
+    def part(self, start: int, stop: int) -> Recipe:
+        """Return the recipe of the samples from ``start`` up to ``stop``."""
+
+    def load(self) -> Partition:
+        """Load the samples."""
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Named arrays with a common first axis: a partition, and its own recipe."""
+
+    arrays: Batch
+
+    in_memory = True
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def __sizeof__(self) -> int:  # what dask asks when it accounts for a worker's memory
+        return self.nbytes
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def part(self, start: int, stop: int) -> Arrays:
+        """Return views of the samples from ``start`` up to ``stop``."""
+        return Arrays({name: array[start:stop] for name, array in self.arrays.items()})
+
+    def load(self) -> Arrays:
+        """Return itself."""
+        return self
+
+    def take(self, indices: Indices) -> Batch:
+        """Return copies of the samples at these positions."""
+        return {name: array[indices] for name, array in self.arrays.items()}
+
+
+@dataclass(frozen=True)
+class JoinedRecipe:
+    """The samples of several recipes, one after the other."""
+
+    recipes: tuple[Recipe, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(recipe.nbytes for recipe in self.recipes)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any part carries its data."""
+        return any(recipe.in_memory for recipe in self.recipes)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.recipes))
+
+    def part(self, start: int, stop: int) -> Recipe:
+        """Return the recipe of the samples from ``start`` up to ``stop``."""
+        return join(cut(self.recipes, start, stop))
+
+    def load(self) -> Partition:
+        """Load all parts."""
+        return JoinedPartition([recipe.load() for recipe in self.recipes])
+
+
+class JoinedPartition:
+    """The samples of several partitions, one after the other."""
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self._partitions = list(partitions)
+        self._ends = np.cumsum([len(p) for p in partitions])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(partition.nbytes for partition in self._partitions)
+
+    def __sizeof__(self) -> int:
+        return self.nbytes
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def take(self, indices: Indices) -> Batch:
+        """Return the samples at these positions, in this order."""
+        owner = np.searchsorted(self._ends, indices, side="right")
+        result: Batch = {}
+        for i in np.unique(owner):
+            where = np.flatnonzero(owner == i)
+            first = self._ends[i] - len(self._partitions[i])
+            for name, values in self._partitions[i].take(indices[where] - first).items():
+                if name not in result:
+                    result[name] = np.empty((len(indices), *values.shape[1:]), values.dtype)
+                result[name][where] = values
+        return result
+
+
+def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
+    """Return recipes of the samples from ``start`` up to ``stop`` of all recipes in a row."""
+    parts, first = [], 0
+    for recipe in recipes:
+        a, b = max(start, first), min(stop, first + len(recipe))
+        if a < b:
+            whole = (a, b) == (first, first + len(recipe))
+            parts.append(recipe if whole else recipe.part(a - first, b - first))
+        first += len(recipe)
+    return parts
+
+
+def join(recipes: Sequence[Recipe]) -> Recipe:
+    """Return one recipe of the samples of all."""
+    return recipes[0] if len(recipes) == 1 else JoinedRecipe(tuple(recipes))
+
+
+def even_bounds(n: int, parts: int) -> list[int]:
+    """Return the ``parts + 1`` bounds that cut ``range(n)`` into parts that differ by at most 1."""
+    return [n * i // parts for i in range(parts + 1)]

@@ -1,0 +1,25 @@
+"""Random numbers that are the same whichever worker draws them, and however often."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+
+def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
+    """Return the Generator of one draw.
+
+    Parameters
+    ----------
+    seed : int
+        Of the run, at least 0.
+    purpose : str
+        What is drawn; draws for different purposes are independent.
+    *numbers : int
+        What distinguishes draws of one purpose, such as (epoch, iteration, shard). Negative ones
+        count as their two's complement in 64 bits.
+    """
+    # SeedSequence pads with zeros: the count keeps (1,) and (1, 0) apart.
+    entropy = [seed, zlib.crc32(purpose.encode()), len(numbers)]
+    return np.random.default_rng(entropy + [n % 2**64 for n in numbers])
