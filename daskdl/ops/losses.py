@@ -52,7 +52,8 @@ def precipitation(  # type: ignore[no-untyped-def]
     weight[missing] = 0
     difference = np.where(missing, prediction.dtype.type(0), prediction - target)
     weighted = weight * difference
-    total = squared * np.vdot(weighted, difference) + absolute * np.abs(weighted).sum()
+    total = squared * np.sum(weighted * difference, dtype=np.float64)
+    total += absolute * np.sum(np.abs(weighted), dtype=np.float64)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         def to_prediction() -> Array:

@@ -1,0 +1,105 @@
+"""Convolution as an operation: gradients on every path, agreement with PyTorch, what is skipped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.conv2d import Geometry
+from daskdl.tensor import Tensor
+from tests.daskdl.convolutions import geometries
+from tests.daskdl.gradients import check_gradient, normal
+
+WINOGRAD = Geometry((3, 3), (1, 1), (1, 1, 1, 1))
+
+
+@given(case=geometries(), with_bias=st.booleans())
+@example((WINOGRAD, (2, 1, 2, 8), 9), True)  # smaller than a tile
+@example((Geometry((5, 5), (1, 1), (2, 2, 2, 2)), (1, 7, 5, 9), 8), True)
+@example((Geometry((1, 1), (1, 1), (0, 0, 0, 0)), (2, 3, 4, 5), 6), False)
+@example((Geometry((2, 4), (1, 1), (0, 1, 1, 2)), (2, 5, 5, 3), 6), True)
+def test_gradient(case, with_bias):
+    geometry, shape, filters = case
+    check_gradient(
+        lambda x, w, b: ops.conv2d(x, w, b, stride=geometry.stride, pad=geometry.pad),
+        normal(*shape),
+        normal(filters, *geometry.kernel, shape[3], seed=1),
+        normal(filters, seed=2) if with_bias else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel_size", "stride", "padding", "channels", "filters"),
+    [
+        ((3, 3), (1, 1), (1, 1), 16, 24),  # Winograd
+        ((5, 5), (1, 1), (2, 2), 16, 9),
+        ((3, 3), (1, 1), (0, 2), 8, 8),
+        ((3, 3), (1, 1), (1, 1), 3, 8),  # im2col
+        ((7, 7), (2, 2), (3, 3), 3, 8),
+        ((4, 2), (2, 1), (1, 0), 5, 6),
+        ((1, 1), (1, 1), (0, 0), 16, 5),  # one product
+        ((1, 1), (2, 2), (0, 0), 16, 5),
+    ],
+)
+def test_agrees_with_pytorch(kernel_size, stride, padding, channels, filters, torch):
+    x, weight = normal(2, 13, 14, channels), normal(filters, *kernel_size, channels, seed=1)
+    arrays = [a.astype("f4") for a in (x, weight / 10, normal(filters, seed=2))]
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    expected = torch.nn.functional.conv2d(
+        theirs[0].permute(0, 3, 1, 2), theirs[1].permute(0, 3, 1, 2), theirs[2], stride, padding
+    ).permute(0, 2, 3, 1)
+    dy = normal(*expected.shape, seed=3).astype("f4")
+    expected.backward(torch.tensor(dy))
+
+    ours = [Tensor(a, requires_grad=True) for a in arrays]
+    pad = (padding[0], padding[0], padding[1], padding[1])
+    result = ops.conv2d(*ours, stride=stride, pad=pad)
+    result.backward(dy)
+    for found, right in [
+        (result.data, expected.detach()),
+        *((mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True)),
+    ]:
+        right = right.numpy()
+        assert found.shape == right.shape
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, right, rtol=0, atol=2e-5 * np.abs(right).max())
+
+
+def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("nobody wants this gradient")
+
+    monkeypatch.setattr(kernel, "input_gradient", refuse)
+    weight = Tensor(normal(8, 3, 3, 8), requires_grad=True)
+    images = normal(1, 6, 6, 8)
+    for x in (images, Tensor(images)):
+        ops.mean(ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))).backward()
+    assert weight.grad is not None
+
+
+@pytest.mark.parametrize("channels", [3, 8])
+def test_the_same_call_gives_the_same_bits(channels):
+    x, w = normal(2, 17, 18, channels).astype("f4"), normal(9, 3, 3, channels).astype("f4")
+    grads = []
+    for _ in range(2):
+        weight = Tensor(w, requires_grad=True)
+        y = ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))
+        y.backward(y.data)
+        grads.append((y.data, weight.grad))
+    np.testing.assert_array_equal(grads[0][0], grads[1][0])
+    np.testing.assert_array_equal(grads[0][1], grads[1][1])
+
+
+def test_gradient_that_is_a_view_is_taken_as_it_is():
+    """Results are often transposed before a loss: what comes back is no contiguous array."""
+    check_gradient(
+        lambda x, w: ops.take(
+            ops.conv2d(x, w, None, pad=(1, 1, 1, 1)), index=(slice(None), slice(None, None, -1))
+        ),
+        normal(2, 5, 6, 8),
+        normal(8, 3, 3, 8),
+    )

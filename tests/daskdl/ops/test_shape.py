@@ -1,0 +1,64 @@
+"""Operations that move numbers: gradients, inverses, and agreement with PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from daskdl import ops
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import check_gradient, normal
+
+blocks = st.integers(1, 3)
+sizes = st.integers(1, 3)
+
+
+@given(shape=hnp.array_shapes(max_dims=4, max_side=4))
+def test_reshape(shape):
+    x = normal(*shape)
+    assert ops.reshape(Tensor(x), shape=(-1,)).shape == (x.size,)
+    check_gradient(lambda t: ops.reshape(t, shape=(1, -1)), x)
+
+
+@pytest.mark.parametrize(
+    "index", [(0,), (slice(None), -1), (slice(1, None), slice(None, None, 2)), (Ellipsis, 0)]
+)
+def test_take(index):
+    x = normal(3, 4, 5)
+    np.testing.assert_array_equal(ops.take(Tensor(x), index=index).data, x[index])
+    check_gradient(lambda t: ops.take(t, index=index), x)
+
+
+@given(axis=st.integers(-3, 2), lengths=st.lists(sizes, min_size=1, max_size=4))
+def test_concatenate(axis, lengths):
+    shapes = [tuple(n if i == axis % 3 else 2 for i in range(3)) for n in lengths]
+    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
+    result = ops.concatenate(*arrays, axis=axis)
+    np.testing.assert_array_equal(result.data, np.concatenate(arrays, axis))
+    check_gradient(lambda *tensors: ops.concatenate(*tensors, axis=axis), *arrays)
+
+
+@given(block=blocks, size=st.tuples(sizes, sizes, sizes), lead=st.lists(sizes, max_size=2))
+def test_folding_and_unfolding_are_inverse(block, size, lead):
+    x = normal(*lead, size[0] * block, size[1] * block, size[2])
+    folded = ops.space_to_depth(Tensor(x), block=block)
+    assert folded.shape == (*lead, size[0], size[1], block * block * size[2])
+    np.testing.assert_array_equal(ops.depth_to_space(folded, block=block).data, x)
+    check_gradient(lambda t: ops.space_to_depth(t, block=block), x)
+    check_gradient(lambda t: ops.depth_to_space(t, block=block), folded.data)
+
+
+def test_channels_of_a_block_lie_in_rows_of_pixels():
+    x = np.arange(4.0).reshape(1, 2, 2, 1)
+    np.testing.assert_array_equal(ops.space_to_depth(x, block=2).data.ravel(), [0, 1, 2, 3])
+
+
+def test_agrees_with_pytorch(torch):
+    """PyTorch orders channels (C, b, b), we (b, b, C): with one channel both are the same."""
+    x = normal(2, 6, 4, 1).astype("f4")
+    theirs = torch.nn.functional.pixel_unshuffle(torch.tensor(x).permute(0, 3, 1, 2), 2)
+    ours = ops.space_to_depth(Tensor(x), block=2)
+    np.testing.assert_array_equal(ours.data, theirs.permute(0, 2, 3, 1).numpy())
