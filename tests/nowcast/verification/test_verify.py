@@ -160,6 +160,12 @@ def test_gaps_and_ends_are_never_bridged(moving: xr.DataArray, start: int) -> No
         verify(gap, [3, start], {"p": Persistence(3)}, 3, 3)
 
 
+def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -> None:
+    late = np.resize([0, 40, 5, 25], FRAMES) * np.timedelta64(1, "s")
+    scores = verify(moving.assign_coords(time=moving.time + late), [9], {"p": Persistence(2)}, 3, 2)
+    assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
+
+
 def test_missing_everywhere_is_said(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match=r"all methods \(p\) are finite, found none in 2 cases"):
         verify(moving * np.nan, [3, 4], {"p": Persistence(2)}, 3, 2)
