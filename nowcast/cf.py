@@ -115,7 +115,7 @@ def describe(
     title: str,
     source: str,
     institution: str = "unknown",
-    references: str = "Marshall and Palmer (1948), doi:10.1175/1520-0469(1948)005<0165:TDORWS>2.0.CO;2",
+    references: str = "Marshall and Palmer, 1948, Journal of Meteorology 5, 165-166",
     history: str = "",
     **others: Any,
 ) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Radar gates on a Cartesian grid: precomputed weights that turn a sweep into a map.
 
 A cell in which gates fall is their mean, the areal mean where gates are finer than cells. A cell
-without one, far out where rays lie farther apart than cells, is interpolated between the two rays and
-two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ.
+without one, far out where rays lie farther apart than cells, is interpolated between the two rays
+and two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Geometry:
     def ground_range(self, range_: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the distance along the ground under a point of the beam, metres.
 
-        Standard refraction as straight rays over an earth of 4/3 its radius (Doviak and Zrnić, 1993,
-        equations 2.28b and c).
+        Standard refraction as straight rays over an earth of 4/3 its radius (Doviak and Zrnić,
+        1993, equations 2.28b and c).
         """
         radius, angle = self._effective_radius(), np.radians(self.elevation)
         height = np.sqrt(range_**2 + radius**2 + 2 * range_ * radius * np.sin(angle)) - radius
@@ -89,9 +89,7 @@ class Geometry:
     def _effective_radius(self) -> float:
         a, b = 6_378_137.0, 6_356_752.314245
         c, s = np.cos(np.radians(self.site.latitude)), np.sin(np.radians(self.site.latitude))
-        radius = np.sqrt(
-            ((a * a * c) ** 2 + (b * b * s) ** 2) / ((a * c) ** 2 + (b * s) ** 2)
-        )
+        radius = np.sqrt(((a * a * c) ** 2 + (b * b * s) ** 2) / ((a * c) ** 2 + (b * s) ** 2))
         return float(radius + self.site.altitude) * 4.0 / 3.0
 
 
@@ -137,8 +135,8 @@ class GateWeights:
 def gate_weights(geometry: Geometry, grid: Grid) -> GateWeights:
     """Return the weights that put a sweep of this geometry on the grid.
 
-    Distances beyond the last gate are not seen. Nearer than the first gate (the blind range of a few
-    kilometres at most) the first gate of the same direction stands in.
+    Distances beyond the last gate are not seen. Nearer than the first gate (the blind range of a
+    few kilometres at most) the first gate of the same direction stands in.
     """
     from scipy.sparse import csr_array
 

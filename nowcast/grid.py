@@ -163,8 +163,8 @@ class Grid:
 
     def matches(self, other: Grid) -> bool:
         """Tell whether both grids have the same cells, to a twentieth of a cell at the corners."""
-        if self.shape != other.shape:
-            return False
+        if self == other or self.shape != other.shape:
+            return self == other
         mine, theirs = self._corners(), other._corners()
         metres = np.hypot(
             (mine[0] - theirs[0]) * 111_200.0,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +19,9 @@ from nowcast.ingest_settings import IngestSettings
 from nowcast.radar.header import Header
 from nowcast.rain_map import Failure, missing_site, try_headers, try_scan
 from nowcast.scan import Scan, group_scans
-from nowcast.sources import Sources, find_files
+from nowcast.sources import RADAR_ENDINGS, Sources, find_files
 from nowcast.store import open_rain
+from nowcast.tasks import Died, connected, in_order
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -33,10 +32,6 @@ Show = Callable[[int, int], None]
 
 # Headers are read by tasks of so many files: each costs milliseconds, a task costs one too.
 FILES_A_HEADER_TASK = 32
-# Scans in flight for each thread: enough to keep all busy while one waits for its turn to be written.
-IN_FLIGHT = 4
-# From this many bytes on it pays to start processes of one's own.
-BYTES_FOR_PROCESSES = 32_000_000
 
 
 @dataclass
@@ -84,8 +79,8 @@ def ingest(
     """Put the rain of radar scans into a zarr store, made or appended to.
 
     Scans are read by Dask, a few at a time, and written here in the order of time. Whenever this
-    stops, the store holds the scans committed so far and can be read; the same call goes on with the
-    rest. Scans earlier than the store's last are put in their place.
+    stops, the store holds the scans committed so far and can be read; the same call goes on with
+    the rest. Scans earlier than the store's last are put in their place.
 
     Parameters
     ----------
@@ -117,20 +112,22 @@ def ingest(
     settings = IngestSettings.of(**((dict(settings) if settings else {}) | given))
     path = Path(out)
     if path.suffix in {".nc", ".nc4"}:
-        raise SettingsError(f"{path}: expected the name of a zarr store, found one of a netCDF file")
+        raise SettingsError(
+            f"{path}: expected the name of a zarr store, found one of a netCDF file"
+        )
     files = find_files(sources)
     report = IngestReport(store=str(path))
-    with _connected(client, files) as connected, writer.locked(path):
-        headers = _read_headers(connected, files, report)
+    with connected(client, files.size()) as cluster, writer.locked(path):
+        headers = _read_headers(cluster, files, report)
         scans, repeated = group_scans(headers, settings.step)
         report.repeated = len(repeated)
         for scan in repeated:
             log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
         grid, attributes, scans = _agree(path, scans, settings, report)
-        total = len(scans)
+        total, unread = len(scans), len(report.failed)
 
         def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
-            for scan, result in _in_order(connected, part, grid, settings):
+            for scan, result in _read_scans(cluster, part, grid, settings):
                 if isinstance(result, Failure):
                     report.fail(result)
                 else:
@@ -139,7 +136,6 @@ def ingest(
                 if progress is not None:
                     progress(report.written + len(report.failed) - unread, total)
 
-        unread = len(report.failed)
         _write(path, scans, results, grid, attributes)
     if not path.exists():
         raise _nothing_read(report)
@@ -193,8 +189,8 @@ def _agree(
                 before = dataset["rain_rate"].attrs.get(name)
                 if before != value:
                     raise DataError(
-                        f"{path}: the store was made with {name} {before!r}, this run has {value!r}; "
-                        "use the same settings or another store"
+                        f"{path}: the store was made with {name} {before!r}, this run has "
+                        f"{value!r}; use the same settings or another store"
                     )
             known = set(dataset["time"].values.astype("datetime64[s]").tolist())
         grid = existing
@@ -227,14 +223,12 @@ def _one_radar(headers: Sequence[Header]) -> None:
             for (format, station), header in list(stations.items())[:6]
         )
         raise DataError(
-            f"sources: expected scans of one radar or one composite, found {len(stations)}: {names}; "
-            "ingest each into a store of its own"
+            f"sources: expected scans of one radar or one composite, found {len(stations)}: "
+            f"{names}; ingest each into a store of its own"
         )
 
 
-def _attributes(
-    header: Header, settings: IngestSettings
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _attributes(header: Header, settings: IngestSettings) -> tuple[dict[str, Any], dict[str, Any]]:
     of_rain: dict[str, Any] = {}
     if header.accumulation is None:
         # Rates in files are rates already; everything else comes through the Z-R relation.
@@ -268,92 +262,27 @@ def _nothing_read(report: IngestReport) -> DataError:
 
 def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[Header]:
     paths = [*files.named, *files.found]
-    groups = [
-        paths[i : i + FILES_A_HEADER_TASK] for i in range(0, len(paths), FILES_A_HEADER_TASK)
-    ]
+    groups = [paths[i : i + FILES_A_HEADER_TASK] for i in range(0, len(paths), FILES_A_HEADER_TASK)]
     headers: list[Header] = []
-    for group, results in _stream(client, try_headers, [(group,) for group in groups], "header"):
-        if isinstance(results, Failure):
+    named = set(files.named)
+    for group, results in in_order(client, try_headers, [(group,) for group in groups], "header"):
+        if isinstance(results, Died):
             results = [Failure(str(path), results.reason) for path in group[0]]
         for path, result in zip(group[0], results, strict=True):
             if isinstance(result, Header):
                 headers.append(result)
-            elif files.must_be_radar(path):
+            elif path in named or path.suffix.lower() in RADAR_ENDINGS:
                 report.fail(result)
             else:
                 report.ignored += 1
     return headers
 
 
-def _in_order(
+def _read_scans(
     client: Client, scans: Sequence[Scan], grid: Grid, settings: IngestSettings
 ) -> Iterator[tuple[Scan, NDArray[np.float32] | Failure]]:
     arguments = [(scan, grid, settings) for scan in scans]
-    for (scan, _, _), result in _stream(client, try_scan, arguments, "scan"):
-        if isinstance(result, Failure) and not result.name:
+    for (scan, _, _), result in in_order(client, try_scan, arguments, "scan"):
+        if isinstance(result, Died):
             result = Failure(scan.name, result.reason)
         yield scan, result
-
-
-def _stream(
-    client: Client, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], name: str
-) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Give arguments and result of each call in their order, with a bounded number under way.
-
-    A worker that dies of a file is one Failure, not the end.
-    """
-    from distributed import CancelledError, KilledWorker
-
-    window = max(1, IN_FLIGHT * sum(client.nthreads().values()))
-    waiting: deque[tuple[tuple[Any, ...], Any]] = deque()
-    remaining = iter(arguments)
-    try:
-        while True:
-            while len(waiting) < window:
-                following = next(remaining, None)
-                if following is None:
-                    break
-                future = client.submit(function, *following, key=_key(name), pure=False)
-                waiting.append((following, future))
-            if not waiting:
-                return
-            call, future = waiting.popleft()
-            try:
-                result = future.result()
-            except (KilledWorker, CancelledError) as error:
-                result = Failure("", f"the workers that read it died ({type(error).__name__})")
-            future.release()
-            yield call, result
-    finally:
-        for _, future in waiting:
-            future.cancel()
-
-
-def _key(name: str) -> str:
-    return f"nowcast-{name}-{os.urandom(8).hex()}"
-
-
-@contextmanager
-def _connected(client: Client | None, files: Sources) -> Iterator[Client]:
-    """Give the client, or one of a local cluster: processes when there is much to read."""
-    if client is not None:
-        yield client
-        return
-    from distributed import Client, LocalCluster
-
-    from daskdl.kernels.threads import available_cores
-
-    size = sum(path.stat().st_size for path in [*files.named, *files.found])
-    cores = available_cores()
-    several = cores > 1 and size > BYTES_FOR_PROCESSES
-    # One thread a process: HDF5 lets one thread in at a time.
-    with (
-        LocalCluster(
-            n_workers=cores if several else 1,
-            threads_per_worker=1,
-            processes=several,
-            dashboard_address=None,
-        ) as cluster,
-        Client(cluster) as local,
-    ):
-        yield local

@@ -40,9 +40,9 @@ class IngestSettings(BaseModel):
     combine: Literal["lowest", "max"] = "lowest"
     """With several elevations: the lowest that sees a cell, or the strongest rain of all."""
     rhohv: float | None = Field(0.8, ge=0, le=1)
-    """Echoes of a lower correlation coefficient (where the files have one) are not weather and count
-    as no rain: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, and hail and
-    melting snow, which are to stay, down to 0.8. None switches it off."""
+    """Echoes of a lower correlation coefficient (where the files have one) are not weather and
+    count as no rain: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, and hail
+    and melting snow, which are to stay, down to 0.8. None switches it off."""
     moment: str | None = None
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
     fill: Literal["missing", "no echo"] = "missing"

@@ -77,7 +77,9 @@ def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
     """
     result = maps[0]
     for other in maps[1:]:
-        result = np.fmax(result, other) if how == "max" else np.where(np.isnan(result), other, result)
+        result = (
+            np.fmax(result, other) if how == "max" else np.where(np.isnan(result), other, result)
+        )
     return result
 
 
@@ -110,4 +112,3 @@ def _failure(name: str, error: DataError) -> Failure:
     reason = str(error)
     # The reason stands beside the name, which need not be said twice.
     return Failure(name, reason.removeprefix(f"{name}: "))
-

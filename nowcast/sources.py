@@ -34,13 +34,9 @@ class Sources:
     def __len__(self) -> int:
         return len(self.named) + len(self.found)
 
-    def must_be_radar(self, path: Path) -> bool:
-        """Tell whether a file that is not recognised counts as a failure."""
-        return path in self._named or path.suffix.lower() in RADAR_ENDINGS
-
-    @property
-    def _named(self) -> set[Path]:
-        return set(self.named)
+    def size(self) -> int:
+        """Return the number of bytes of all files."""
+        return sum(path.stat().st_size for path in [*self.named, *self.found])
 
 
 def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
@@ -72,7 +68,9 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
                 else:
                     _add(result.named, [match], seen)
         else:
-            raise DataError(f"{source}: expected a file, a folder or a pattern, found nothing there")
+            raise DataError(
+                f"{source}: expected a file, a folder or a pattern, found nothing there"
+            )
     return result
 
 

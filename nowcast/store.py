@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DataError
+from nowcast.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +24,7 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     Parameters
     ----------
     path : path
-        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same content.
+        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same.
 
     Returns
     -------
@@ -81,8 +80,8 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
     if backward.size:
         i = int(backward[0])
         raise DataError(
-            f"{path}: expected times sorted and unique, found {time[i + 1].astype('datetime64[s]')} "
-            f"after {time[i].astype('datetime64[s]')}"
+            f"{path}: expected times sorted and unique, found "
+            f"{time[i + 1].astype('datetime64[s]')} after {time[i].astype('datetime64[s]')}"
         )
 
 
@@ -187,52 +186,6 @@ def _without_encoding(dataset: xr.Dataset) -> xr.Dataset:
     if "history" not in dataset.attrs:
         dataset.attrs["history"] = ""
     return dataset
-
-
-@contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """Give a path next to ``path`` to write to; put it in the place of ``path`` when all went well.
-
-    A file is replaced in one stroke. A directory that is in the way is moved aside first and removed
-    afterwards, and put back when the rename fails.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        yield temporary
-        replace(temporary, path)
-    except BaseException:
-        remove(temporary)
-        raise
-
-
-def replace(new: Path, path: Path) -> None:
-    """Put the file or directory ``new`` in the place of ``path``."""
-    if not path.is_dir():
-        os.replace(new, path)
-        return
-    old = previous(path)
-    remove(old)
-    os.rename(path, old)
-    try:
-        os.rename(new, path)
-    except BaseException:
-        os.rename(old, path)
-        raise
-    remove(old)
-
-
-def previous(path: Path) -> Path:
-    """Return the name under which a directory waits while its successor takes its place."""
-    return path.with_name(f".{path.name}.previous")
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a directory tree, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The writer of a rain store: frames go in one by one, and every state on disk can be read.
 
-What readers see of a store is its consolidated metadata, one file that is replaced in one stroke. So
-a frame is appended by writing its chunk first, then the times, and the consolidated metadata last:
-whoever is killed in between leaves chunks that no reader knows of and the next writer overwrites.
+What readers see of a store is its consolidated metadata, one file that is replaced in one stroke.
+So a frame is appended by writing its chunk first, then the times, and these metadata last: whoever
+is killed in between leaves chunks that no reader knows of and that the next writer overwrites.
 Frames that belong before the last time of the store go into a copy beside it (hard links to the
 chunks that stay as they are), which takes its place when it is complete.
 """
@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.cf import TIME_ENCODING, history_line, rain_dataset
 from nowcast.grid import Grid
-from nowcast.store import (
-    beside,
-    open_rain,
-    previous,
-    quiet_zarr,
-    remove,
-    write_zarr,
-)
+from nowcast.replacing import beside, previous, remove
+from nowcast.store import open_rain, quiet_zarr, write_zarr
 
 if TYPE_CHECKING:
     import zarr

@@ -15,6 +15,7 @@ from nowcast.radar import odim
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
 from nowcast.radar.sweep import site_of
+from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,14 +45,8 @@ def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Da
     """Give site and all sweeps of the volume."""
     import xradar
 
-    tree = xradar.io.open_cfradial1_datatree(path)
-    try:
-        yield (
-            site_of(tree.to_dataset()),
-            [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")],
-        )
-    finally:
-        tree.close()
+    with sweeps_of(xradar.io.open_cfradial1_datatree(path)) as opened:
+        yield opened
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -1,7 +1,7 @@
 """Composites of the Finnish Meteorological Institute: reflectivity as grey levels in PGM files.
 
-Projection, time and quantity stand in comments of the header. Grey 0 is no echo, the highest grey is
-missing, and between them dBZ = (grey - 64) / 2.
+Projection, time and quantity stand in comments of the header. Grey 0 is no echo, the highest grey
+is missing, and between them dBZ = (grey - 64) / 2.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ def read_header(path: Path, name: str) -> Header:
     return Header(
         path=name,
         format=Format.FMI,
-        station=" ".join(
-            filter(None, (fields.get("composite_area"), fields.get("productname")))
-        )
+        station=" ".join(filter(None, (fields.get("composite_area"), fields.get("productname"))))
         or "FMI composite",
         times=(_time(fields.get("obstime", ""), name),),
         grid=_grid(fields, width, height, name),
@@ -48,7 +46,7 @@ def read_reflectivity(path: Path, header: Header) -> NDArray[np.float32]:
             f"{header.path}: expected {width * height} pixels, found {pixels.size}: truncated"
         )
     grey = pixels[: width * height].reshape(height, width)[::-1]
-    dbz = (grey.astype(np.float32) - 64) / 2
+    dbz = (grey.astype(np.float32) - np.float32(64)) * np.float32(0.5)
     dbz[grey == 0] = -np.inf
     dbz[grey == brightest] = np.nan
     return dbz
@@ -56,11 +54,11 @@ def read_reflectivity(path: Path, header: Header) -> NDArray[np.float32]:
 
 def _parse(content: bytes, name: str) -> tuple[str, int, int, int, int]:
     """Return comments, width, height, highest grey and the offset of the first pixel."""
-    found = re.match(
-        rb"P5\s+((?:#[^\n]*\n)*)\s*(\d+)\s+(\d+)\s+((?:#[^\n]*\n)*)(\d+)\s", content
-    )
+    found = re.match(rb"P5\s+((?:#[^\n]*\n)*)\s*(\d+)\s+(\d+)\s+((?:#[^\n]*\n)*)(\d+)\s", content)
     if found is None:
-        raise DataError(f"{name}: expected the header of a binary PGM file (P5), found {content[:12]!r}")
+        raise DataError(
+            f"{name}: expected the header of a binary PGM file (P5), found {content[:12]!r}"
+        )
     brightest = int(found[5])
     if brightest != 255:
         raise DataError(f"{name}: expected 255 grey levels, found {brightest}")
@@ -78,7 +76,9 @@ def _grid(fields: dict[str, str], width: int, height: int, name: str) -> Grid:
     import pyproj
 
     if fields.get("type") != "stereographic":
-        raise DataError(f"{name}: expected a stereographic projection, found {fields.get('type')!r}")
+        raise DataError(
+            f"{name}: expected a stereographic projection, found {fields.get('type')!r}"
+        )
     try:
         crs = (
             f"+proj=stere +lon_0={float(fields['centrallongitude'])} "
@@ -88,6 +88,8 @@ def _grid(fields: dict[str, str], width: int, height: int, name: str) -> Grid:
         corner = [float(part) for part in fields["bottomleft"].split()]
         dx, dy = float(fields["metersperpixel_x"]), float(fields["metersperpixel_y"])
     except (KeyError, ValueError) as error:
-        raise DataError(f"{name}: expected a complete projection in the comments ({error})") from None
+        raise DataError(
+            f"{name}: expected a complete projection in the comments ({error})"
+        ) from None
     west, south = pyproj.Proj(crs)(*corner)
     return Grid(crs=crs, x0=west + dx / 2, y0=south + dy / 2, dx=dx, dy=dy, nx=width, ny=height)

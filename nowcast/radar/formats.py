@@ -94,8 +94,8 @@ def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
     if "CF-" in conventions or {"x", "y"} <= names:
         return Format.CFNETCDF
     raise DataError(
-        f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found one "
-        f"with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
+        f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found "
+        f"one with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
     )
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import CORRELATION, site_of
+from nowcast.radar.sweep import CORRELATION
+from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,14 +53,8 @@ def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Da
     """Give site and all sweeps of the volume."""
     import xradar
 
-    tree = xradar.io.open_iris_datatree(str(path))
-    try:
-        yield (
-            site_of(tree.to_dataset()),
-            [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")],
-        )
-    finally:
-        tree.close()
+    with sweeps_of(xradar.io.open_iris_datatree(str(path))) as opened:
+        yield opened
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -14,7 +14,7 @@ from nowcast.grid import Grid
 from nowcast.radar.formats import attribute
 from nowcast.radar.header import Format, Header
 
-MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
+MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -31,7 +31,9 @@ def read_header(path: Path, name: str) -> Header:
         end = _time(attribute(overview, "product_datetime_end"), name)
         start = _time(attribute(overview, "product_datetime_start"), name)
         if not end > start:
-            raise DataError(f"{name}: expected an accumulation that ends after {start}, found {end}")
+            raise DataError(
+                f"{name}: expected an accumulation that ends after {start}, found {end}"
+            )
         return Header(
             path=name,
             format=Format.KNMI,
@@ -55,7 +57,8 @@ def read_rain(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             for key in ("calibration_missing_data", "calibration_out_of_image")
             if key in calibration.attrs
         ]
-    assert header.accumulation is not None and header.grid is not None
+    assert header.accumulation is not None
+    assert header.grid is not None
     if raw.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected an image of {header.grid.shape} cells, found {raw.shape}"

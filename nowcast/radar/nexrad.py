@@ -1,4 +1,4 @@
-"""NEXRAD Level II archive volumes (ICD for RDA/RPG and for Archive II), message 1 and message 31."""
+"""NEXRAD Level II archive volumes (ICD for RDA/RPG and for Archive II), messages 1 and 31."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from daskdl.errors import DataError
 from nowcast.radar.cuts import lowest_cuts
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import REFLECTIVITY, site_of
+from nowcast.radar.sweep import REFLECTIVITY
+from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,6 +34,8 @@ def read_header(path: Path, name: str) -> Header:
         head = file.read(24)
         if len(head) < 24:
             raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
+        _check_records(file, path.stat().st_size, name)
+        file.seek(24)
         day, milliseconds = struct.unpack_from(">II", head, 12)
         site = _find_site(file)
     # Day 1 is 1970-01-01.
@@ -46,6 +49,23 @@ def read_header(path: Path, name: str) -> Header:
         times=(start,),
         site=site,
     )
+
+
+def _check_records(file: IO[bytes], size: int, name: str) -> None:
+    """Raise DataError when the last of the packed records breaks off.
+
+    A volume that breaks off in its lowest sweep would read as one with a sector missing.
+    """
+    position = 24
+    while position < size:
+        file.seek(position)
+        head = file.read(7)
+        if head[4:7] != b"BZh":
+            # Volumes of message 1 are not packed by record.
+            return
+        position += 4 + abs(struct.unpack_from(">i", head)[0])
+    if position > size:
+        raise DataError(f"{name}: truncated: expected {position} bytes or more, found {size}")
 
 
 def _find_site(file: IO[bytes]) -> Site | None:
@@ -75,14 +95,8 @@ def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Da
     """Give site and sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
-    tree = xradar.io.open_nexradlevel2_datatree(path, sweep=_lowest(path, cuts))
-    try:
-        yield (
-            site_of(tree.to_dataset()),
-            [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")],
-        )
-    finally:
-        tree.close()
+    with sweeps_of(xradar.io.open_nexradlevel2_datatree(path, sweep=_lowest(path, cuts))) as opened:
+        yield opened
 
 
 def _lowest(path: Path, cuts: int) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,9 @@ def read_header(path: Path, name: str) -> Header:
 
     with h5py.File(path, "r") as file:
         times = [
-            _time(attribute(file[key]["what"], "startdate"), attribute(file[key]["what"], "starttime"))
+            _time(
+                attribute(file[key]["what"], "startdate"), attribute(file[key]["what"], "starttime")
+            )
             for key in _datasets(file)
             if "what" in file[key]
         ]
@@ -40,9 +42,7 @@ def read_header(path: Path, name: str) -> Header:
             format=Format.ODIM,
             station=_station(attribute(file["what"], "source")),
             times=(min(times),),
-            site=Site.known(
-                *(float(where.get(key, np.nan)) for key in ("lat", "lon", "height"))
-            ),
+            site=Site.known(*(float(where.get(key, np.nan)) for key in ("lat", "lon", "height"))),
             single_sweep=attribute(file["what"], "object") == "SCAN",
         )
 
@@ -51,20 +51,17 @@ def read_header(path: Path, name: str) -> Header:
 def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
     """Give site and sweeps of the ``cuts`` lowest elevations."""
     import h5py
-    import xradar
+    import xarray as xr
 
     with h5py.File(path, "r") as file:
         elevations = [float(file[key]["where"].attrs["elangle"]) for key in _datasets(file)]
-    # By name: numbers are counted from 1 by this one of xradar's readers.
-    chosen = [f"sweep_{index}" for cut in lowest_cuts(elevations, cuts) for index in cut]
-    tree = xradar.io.open_odim_datatree(path, sweep=chosen)
-    try:
-        yield (
-            site_of(tree.to_dataset()),
-            [tree[key].to_dataset() for key in tree.children if key.startswith("sweep_")],
-        )
-    finally:
-        tree.close()
+    with ExitStack() as stack:
+        sweeps = [
+            stack.enter_context(xr.open_dataset(path, engine="odim", group=f"sweep_{index}"))
+            for cut in lowest_cuts(elevations, cuts)
+            for index in cut
+        ]
+        yield (site_of(sweeps[0]) if sweeps else None), sweeps
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -9,19 +9,19 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from daskdl.errors import DataError
 
 
-def _opener(path: Path) -> IO[bytes]:
+def _opener(path: Path) -> gzip.GzipFile | bz2.BZ2File | BufferedReader:
     with path.open("rb") as file:
         magic = file.read(3)
     if magic[:2] == b"\x1f\x8b":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return gzip.open(path, "rb")
     if magic == b"BZh":
-        return bz2.open(path, "rb")  # type: ignore[return-value]
+        return bz2.open(path, "rb")
     return path.open("rb")
 
 

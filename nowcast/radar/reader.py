@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
+from daskdl.errors import DataError
 from nowcast.radar import composite, volume
 from nowcast.radar.formats import recognise
 from nowcast.radar.header import Header
@@ -19,4 +22,7 @@ def read_header(path: Path) -> Header:
     """
     format = recognise(path)
     reader = volume.read_header if format.polar else composite.read_header
-    return reader(path, format)
+    header = reader(path, format)
+    if not header.times or any(np.isnat(time) for time in header.times):
+        raise DataError(f"{path}: expected a time in the {format} file, found none")
+    return header

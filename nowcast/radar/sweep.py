@@ -1,4 +1,4 @@
-"""One sweep of a radar: reflectivity and correlation by azimuth and range, echo kinds told apart."""
+"""One sweep of a radar: reflectivity and correlation by ray and gate, no echo and missing apart."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Sweep:
             and self.range.shape == other.range.shape
             and bool(np.allclose(self.azimuth, other.azimuth, atol=0.1))
             and bool(np.allclose(self.range, other.range, atol=1.0))
-            and abs(self.time - other.time) < np.timedelta64(30, "s")
+            and bool(abs(self.time - other.time) < np.timedelta64(30, "s"))
         )
 
     def joined(self, other: Sweep) -> Sweep:
@@ -103,7 +103,7 @@ def from_xradar(
     classify : callable
         The format's way to tell no echo and missing.
     moment : str, optional
-        Name of the reflectivity to take; the first of :data:`REFLECTIVITY` that is there by default.
+        Name of the reflectivity to take; the first of :data:`REFLECTIVITY` by default.
     """
     azimuth = np.asarray(dataset["azimuth"].values, np.float64)
     order = np.argsort(azimuth, kind="stable")

@@ -151,7 +151,7 @@ def _read_file(
 
 def damaged(path: Path, format: Format, error: BaseException) -> DaskdlError:
     """Return the error that tells that a file could not be read and why."""
-    if isinstance(error, DaskdlError):
+    if isinstance(error, DataError | MissingExtraError):
         return error
     text = str(error).strip().splitlines()
     reason = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

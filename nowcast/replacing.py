@@ -1,0 +1,56 @@
+"""Putting a new file or folder in the place of an old one: written beside it, then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give a path next to ``path`` to write to; put it in the place of ``path`` when all went well.
+
+    A file is replaced in one stroke. A directory that is in the way is moved aside first and
+    removed afterwards, and put back when the rename fails.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        yield temporary
+        replace(temporary, path)
+    except BaseException:
+        remove(temporary)
+        raise
+
+
+def replace(new: Path, path: Path) -> None:
+    """Put the file or directory ``new`` in the place of ``path``."""
+    if not path.is_dir():
+        os.replace(new, path)
+        return
+    old = previous(path)
+    remove(old)
+    os.rename(path, old)
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    remove(old)
+
+
+def previous(path: Path) -> Path:
+    """Return the name under which a directory waits while its successor takes its place."""
+    return path.with_name(f".{path.name}.previous")
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory tree, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
