@@ -59,6 +59,26 @@ def motion_field(
     SettingsError
         If a setting is not positive.
 
+    Notes
+    -----
+    The settings were chosen by pooled CSI at 1 mm h-1, 30 and 60 minutes ahead, on 512 x 512 pixels
+    of KNMI's composite (26 August 2010, 13 starts) and of Mt Stapylton (31 October 2020, 14
+    starts); the time is that of the motion alone on one core:
+
+    ===================================== ============ ============ ========
+    method                                KNMI         Mt Stapylton time
+    ===================================== ============ ============ ========
+    the last frame stays                  0.22   0.12  0.40   0.29
+    pysteps 1.21, Lucas-Kanade            0.46   0.33  0.56   0.41  1.0 s
+    this                                  0.485  0.376 0.572  0.421 0.15 s
+    one pair of frames                    0.485  0.378 0.577  0.423 0.08 s
+    no distance to missing data           0.482  0.370 0.572  0.421
+    no re-weighting                       0.485  0.366 0.568  0.408
+    blocks of 2 pixels                    0.480  0.358 0.566  0.406 0.56 s
+    blocks of 8 pixels                    0.474  0.382 0.575  0.432 0.05 s
+    TV-L1 instead of Lucas-Kanade         0.476  0.369 0.567  0.427 0.43 s
+    ===================================== ============ ============ ========
+
     References
     ----------
     Le Besnerais and Champagnat, "Dense optical flow by iterative local window registration", IEEE

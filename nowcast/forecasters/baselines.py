@@ -9,7 +9,7 @@ from nowcast.forecasters.pysteps import PystepsExtrapolation, pysteps_installed
 
 
 def baselines(n_out: int) -> dict[str, Forecaster]:
-    """Persistence, our extrapolation and, where it is installed, that of pysteps, by their names.
+    """Give persistence, our extrapolation and, where it is installed, that of pysteps, by name.
 
     Examples
     --------
