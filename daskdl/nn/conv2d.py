@@ -45,7 +45,7 @@ class Conv2d(Module):
             down, across = kernel[0] - 1, kernel[1] - 1
             self.pad = (down // 2, down - down // 2, across // 2, across - across // 2)
         else:
-            down, across = pair("Conv2d.padding", padding)  # type: ignore[arg-type]
+            down, across = pair("Conv2d.padding", padding, least=0)  # type: ignore[arg-type]
             self.pad = (down, down, across, across)
         rng, fan = generator(seed), kernel[0] * kernel[1] * in_channels
         self.weight = uniform(rng, (out_channels, *kernel, in_channels), fan)

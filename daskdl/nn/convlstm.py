@@ -74,6 +74,14 @@ class ConvLSTM(Module):
             n, _, height, width, _ = x.shape
             zero = np.zeros((n, height, width, self.channels), x.dtype)
             state = zero, zero
+        else:
+            n, height, width = state[0].shape[:3] if x is None else (x.shape[0], *x.shape[2:4])
+            expected = (n, height, width, self.channels)
+            if any(tuple(part.shape) != expected for part in state):
+                raise ShapeError(
+                    f"ConvLSTM: expected a state (h, c) of shape {expected} each, found "
+                    f"{tuple(state[0].shape)} and {tuple(state[1].shape)}"
+                )
         outputs, h, c = convlstm(
             x, *state, self.weight_input, self.weight_state, self.bias, steps=steps
         )

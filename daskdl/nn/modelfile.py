@@ -68,10 +68,17 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
         By convention with the suffix ``.safetensors``.
     metadata : dict, optional
         Anything that JSON can hold; :func:`read_metadata` returns it.
+
+    Raises
+    ------
+    ModelFileError
+        When the folder does not exist, or a module was made with something that is not plain data.
     """
     from safetensors.numpy import save_file
 
     path = Path(path)
+    if not path.parent.is_dir():
+        raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     header = {
         "format": FORMAT,
@@ -94,7 +101,14 @@ def load(path: str | Path) -> Module:
         With one sentence, when the file is missing, damaged or of an unknown module.
     """
     header, tensors = _read(path, with_tensors=True)
-    model = build(json.loads(header["model"]), str(path))
+    try:
+        model = build(json.loads(header["model"]), str(path))
+    except ModelFileError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{path}: its modules cannot be built here ({error}); it comes from another version"
+        ) from error
     try:
         model.load_state_dict(tensors)
     except DaskdlError as error:

@@ -83,10 +83,15 @@ class Module:
                         yield f"{name}.{i}", item
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`."""
+        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`.
+
+        A parameter that several modules share has the first of its names.
+        """
+        seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
-                if isinstance(value, Parameter):
+                if isinstance(value, Parameter) and id(value) not in seen:
+                    seen.add(id(value))
                     yield f"{prefix}.{name}" if prefix else name, value
 
     def parameters(self) -> Iterator[Parameter]:
@@ -116,6 +121,8 @@ class Module:
         for parameter in parameters:
             stop = start + parameter.data.size
             flat[start:stop] = parameter.data.ravel()
+            if parameter.grad is not None:
+                grad[start:stop] = parameter.grad.ravel()
             parameter.data = flat[start:stop].reshape(parameter.shape)
             parameter.grad = grad[start:stop].reshape(parameter.shape)
             start = stop
@@ -192,11 +199,13 @@ def _holds_module(value: Any) -> bool:
     )
 
 
-def pair(name: str, value: int | tuple[int, int]) -> tuple[int, int]:
+def pair(name: str, value: int | tuple[int, int], least: int = 1) -> tuple[int, int]:
     """Return ``value`` for (rows, columns); one number stands for both."""
     result = (value, value) if isinstance(value, int) else tuple(value)
-    if len(result) != 2 or any(not isinstance(n, int) or n < 0 for n in result):
-        raise ShapeError(f"{name}: expected an integer >= 0 or a pair of them, found {value!r}")
+    if len(result) != 2 or any(not isinstance(n, int) or n < least for n in result):
+        raise ShapeError(
+            f"{name}: expected an integer >= {least} or a pair of them, found {value!r}"
+        )
     return result[0], result[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from daskdl.errors import ShapeError
@@ -15,7 +16,7 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Join all axes but the first."""
-        return ops.reshape(x, shape=(x.shape[0], -1))
+        return ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:])))
 
 
 class SpaceToDepth(Module):
@@ -26,10 +27,10 @@ class SpaceToDepth(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Fold; rows and columns have to be multiples of the block."""
-        if x.shape[-3] % self.block or x.shape[-2] % self.block:
+        if len(x.shape) < 3 or x.shape[-3] % self.block or x.shape[-2] % self.block:
             raise ShapeError(
-                f"SpaceToDepth: expected rows and columns in multiples of {self.block}, "
-                f"found {x.shape[-3:-1]}"
+                f"SpaceToDepth: expected an input (..., H, W, C) with H and W in multiples of "
+                f"{self.block}, found {tuple(x.shape)}"
             )
         return ops.space_to_depth(x, block=self.block)
 
@@ -42,9 +43,9 @@ class DepthToSpace(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Unfold; the channels have to be a multiple of the block's area."""
-        if x.shape[-1] % self.block**2:
+        if len(x.shape) < 3 or x.shape[-1] % self.block**2:
             raise ShapeError(
-                f"DepthToSpace: expected channels in multiples of {self.block**2}, "
-                f"found {x.shape[-1]}"
+                f"DepthToSpace: expected an input (..., H, W, C) with C in multiples of "
+                f"{self.block**2}, found {tuple(x.shape)}"
             )
         return ops.depth_to_space(x, block=self.block)

@@ -74,7 +74,9 @@ class Adam:
         factors = np.array(
             [
                 self.beta1,
+                1 - self.beta1,
                 self.beta2,
+                1 - self.beta2,  # in float64: float32(0.999) is 1e-5 of this away
                 rate * correction / (1 - self.beta1**t),
                 self.epsilon * correction,
                 1 - rate * self.weight_decay,

@@ -21,7 +21,8 @@ def step(n, factors):
 
 
 def test_step_follows_its_formula_and_changes_no_input():
-    b1, b2, rate, epsilon, keep, scale = factors = 0.9, 0.99, 0.01, 1e-8, 0.999, 0.5
+    factors = 0.9, 0.1, 0.99, 0.01, 0.01, 1e-8, 0.999, 0.5
+    b1, _, b2, _, rate, epsilon, keep, scale = factors
     (w, g, m, v), (new, mean, square) = step(1001, factors)
     d = scale * g
     first, second = b1 * m + (1 - b1) * d, b2 * v + (1 - b2) * d**2
@@ -32,7 +33,7 @@ def test_step_follows_its_formula_and_changes_no_input():
 
 
 def test_two_threads_give_the_bits_of_one():
-    factors, n = (0.9, 0.99, 0.01, 1e-8, 1.0, 1.0), (1 << 17) + 3
+    factors, n = (0.9, 0.1, 0.99, 0.01, 0.01, 1e-8, 1.0, 1.0), (1 << 17) + 3
     with thread_budget(1):
         _, alone = step(n, factors)
     with thread_budget(2):
