@@ -32,15 +32,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def ingest(
     sources: Annotated[list[str], typer.Argument(help="Radar files, folders or glob patterns.")],
     out: Annotated[Path, typer.Option(help="Rain store (zarr) to make or to append to.")],
-    size: Annotated[int, typer.Option(min=2, help="Cells along each side of the grid.")] = 256,
-    spacing: Annotated[float, typer.Option(min=1, help="Metres between cells.")] = 1000.0,
+    size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
+    spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
     centre: Annotated[
         str | None, typer.Option(help="LAT,LON of the grid's centre; by default the radar.")
     ] = None,
     site: Annotated[
         str | None, typer.Option(help="LAT,LON[,ALT] of the radar, for files without it.")
     ] = None,
-    sweeps: Annotated[int, typer.Option(min=1, help="Lowest elevations to combine.")] = 1,
+    sweeps: Annotated[int, typer.Option(help="Number of lowest elevations to use.")] = 1,
+    combine: Annotated[
+        str, typer.Option(help="With several: the 'lowest' that sees a cell, or the 'max'.")
+    ] = "lowest",
     zr: Annotated[
         str,
         typer.Option(help="Z-R relation: marshall-palmer, wsr88d, fmi, or 'a,b' of Z = a R^b."),
@@ -48,8 +51,10 @@ def ingest(
     hail_cap: Annotated[float, typer.Option(help="Reflectivity above which it is hail, dBZ.")] = 53,
     noise: Annotated[float, typer.Option(help="Reflectivity below which it is dry, dBZ.")] = 7,
     rhohv: Annotated[
-        float | None,
-        typer.Option(help="Gates whose correlation coefficient is lower are not rain."),
+        float, typer.Option(help="Echo of a lower correlation coefficient is no rain.")
+    ] = 0.8,
+    step: Annotated[
+        str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
     ] = None,
     cluster: Cluster = "local",
     workers: Workers = None,
@@ -64,9 +69,9 @@ def ingest(
     from nowcast.commands.ingest import run
 
     run(
-        sources, out, size=size, spacing=spacing, centre=centre, site=site, sweeps=sweeps, zr=zr,
-        hail_cap=hail_cap, noise=noise, rhohv=rhohv, cluster=cluster, workers=workers,
-        as_json=as_json,
+        sources, out, size=size, spacing=spacing, centre=centre, site=site, sweeps=sweeps,
+        combine=combine, zr=zr, hail_cap=hail_cap, noise=noise, rhohv=rhohv, step=step,
+        cluster=cluster, workers=workers, as_json=as_json,
     )  # fmt: skip
 
 

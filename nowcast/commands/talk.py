@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+#: Seconds between two lines of progress where there is no terminal.
+INTERVAL = 30
 
 
 def say(sentence: str) -> None:
@@ -16,3 +23,31 @@ def say(sentence: str) -> None:
 def print_json(result: Any) -> None:
     """Print data for machines."""
     typer.echo(json.dumps(result, indent=1))
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function of (done, total): a bar on a terminal, now and then a line elsewhere."""
+    if not sys.stderr.isatty():
+        yield _Lines(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+    with bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class _Lines:
+    """Says how far something is at most once in ``INTERVAL`` seconds."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.last = what, time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self.last >= INTERVAL:
+            self.last = time.monotonic()
+            say(f"{self.what}: {done} of {total}")

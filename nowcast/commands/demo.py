@@ -1,0 +1,66 @@
+"""``nowcast demo``: all of it, on a day of simulated scans."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from nowcast.commands.talk import progress_bar, say
+
+#: Metres between the cells of the demo's grid, and cells along its sides.
+SPACING, SIZE = 2000.0, 120
+
+
+def run(out: Path, *, seed: int, cluster: str, workers: int | None) -> None:
+    """Simulate, ingest, train, predict, verify and plot into one folder."""
+    from daskdl.cluster import connect
+
+    from nowcast.commands import verify
+    from nowcast.ingest import ingest
+    from nowcast.plot import animate_forecast
+    from nowcast.predict import forecast_dataset, frames_before
+    from nowcast.settings import TrainSettings
+    from nowcast.simulate import simulate
+    from nowcast.store import open_rain, write_dataset
+    from nowcast.train import train
+
+    began = time.monotonic()
+    scans, store = out / "scans", out / "rain.zarr"
+    say("1 of 5  simulate a day of radar scans, ODIM_H5 volumes every 10 min")
+    with progress_bar("simulate") as advance:
+        simulate(scans, hours=24, step_minutes=10, seed=seed, progress=advance)
+    with connect(cluster, workers=workers) as client:
+        say(f"2 of 5  ingest them onto a grid of {SIZE} x {SIZE} cells of {SPACING / 1000:g} km")
+        with progress_bar("ingest") as advance:
+            ingest([scans], store, size=SIZE, spacing=SPACING, client=client, progress=advance)
+        say("3 of 5  train an encoder-forecaster on the day's first part")
+        settings = TrainSettings(epochs=6, tile=64, tile_stride=28, channels=(24, 24))
+        model = train(store, out / "model", settings, client, True, say)
+    say("4 of 5  verify it on the last part, against persistence and extrapolation")
+    rain = open_rain(store)
+    scores = verify.score(model, rain)
+    verify.write(scores, out)
+    say("5 of 5  forecast and show the rainiest hour of that part")
+    index = _rainiest(rain["rain_rate"].values, rain["time"].values, model.split.test, model.n_in,
+                      model.n_out)  # fmt: skip
+    forecast = forecast_dataset(
+        rain, index, model(frames_before(rain, index, model.n_in)), "ConvLSTM (nowcast demo)"
+    )
+    write_dataset(forecast, out / "forecast.zarr")
+    observed = rain["rain_rate"].isel(time=slice(index + 1, index + 1 + model.n_out))
+    animate_forecast(forecast, out / "forecast.gif", observed=observed)
+    verify.show(scores)
+    say(f"simulated data; all files are in {out} ({time.monotonic() - began:.0f} s)")
+
+
+def _rainiest(
+    rain: np.ndarray, times: np.ndarray, part: tuple[np.datetime64, np.datetime64], n_in: int,
+    n_out: int,
+) -> int:  # fmt: skip
+    """Return the index of the last input frame whose next ``n_out`` frames have the most rain."""
+    totals = np.nansum(rain, axis=(1, 2))
+    inside = np.flatnonzero((times >= part[0]) & (times <= part[1]))
+    candidates = range(inside[0] + n_in - 1, inside[-1] - n_out + 1)
+    return max(candidates, key=lambda i: totals[i + 1 : i + 1 + n_out].sum())

@@ -1,0 +1,7 @@
+"""Simulated weather and the radar scans of it, in real ODIM_H5 files."""
+
+from nowcast.simulate.radar import Radar
+from nowcast.simulate.scans import simulate
+from nowcast.simulate.weather import Weather
+
+__all__ = ["Radar", "Weather", "simulate"]
