@@ -13,6 +13,9 @@ from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.nn.module import Module
 
 FORMAT = "daskdl-1"
+#: The one entry of the file's metadata: safetensors writes several in a random order, and the same
+#: model is to give the same bytes.
+KEY = "daskdl"
 
 
 def configuration(module: Module) -> dict[str, Any]:
@@ -80,13 +83,9 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     if not path.parent.is_dir():
         raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    header = {
-        "format": FORMAT,
-        "model": json.dumps(configuration(model)),
-        "metadata": json.dumps(metadata or {}),
-    }
+    header = {"format": FORMAT, "model": configuration(model), "metadata": metadata or {}}
     try:
-        save_file(model.state_dict(), beside, header)
+        save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
@@ -102,7 +101,7 @@ def load(path: str | Path) -> Module:
     """
     header, tensors = _read(path, with_tensors=True)
     try:
-        model = build(json.loads(header["model"]), str(path))
+        model = build(header["model"], str(path))
     except ModelFileError:
         raise
     except (KeyError, TypeError, ValueError) as error:
@@ -118,20 +117,20 @@ def load(path: str | Path) -> Module:
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a model file without reading its weights."""
-    return json.loads(_read(path, with_tensors=False)[0]["metadata"])
+    return _read(path, with_tensors=False)[0]["metadata"]
 
 
-def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, str], dict[str, Any]]:
+def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
         raise ModelFileError(f"{path}: there is no such model file")
     try:
         with safe_open(path, "numpy") as file:
-            header = file.metadata() or {}
+            header = json.loads((file.metadata() or {}).get(KEY, "{}"))
             names = list(file.keys()) if with_tensors else []
             tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{path}: not a whole safetensors file ({error})") from error
     if header.get("format") != FORMAT:
         raise ModelFileError(

@@ -1,0 +1,162 @@
+"""The model file: what goes in comes out, and damaged files are told in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from daskdl import nn
+from daskdl.errors import ModelFileError
+from daskdl.nn import modelfile
+
+
+class Doubled(nn.Module):
+    """A module of a module, a list and settings."""
+
+    def __init__(self, inner, sizes, name="x", rate=0.5):
+        self.inner = inner
+        self.sizes, self.name, self.rate = sizes, name, rate
+
+    def forward(self, x):
+        return self.inner(x) * 2.0
+
+
+def model():
+    inner = nn.Sequential(nn.Linear(3, 4, seed=0), nn.ReLU(), nn.Linear(4, 1, seed=1))
+    return Doubled(inner, [1, 2], name="y", rate=np.float64(0.25))
+
+
+@pytest.fixture
+def path(tmp_path):
+    nn.save(model(), tmp_path / "m.safetensors", {"units": "mm h-1", "scale": [1, 2.5, None]})
+    return tmp_path / "m.safetensors"
+
+
+def rewrite(path, tensors=None, **header):
+    """Write the file again, with another header or other tensors."""
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as file:
+        header = {**json.loads(file.metadata()[modelfile.KEY]), **header}
+    tensors = load_file(path) if tensors is None else tensors
+    save_file(tensors, path, {modelfile.KEY: json.dumps(header)})
+
+
+def test_round_trip(path):
+    loaded, x = nn.load(path), np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(loaded(x).data, model()(x).data)
+    np.testing.assert_array_equal(loaded.flat, model().flat)
+    assert (tuple(loaded.sizes), loaded.name, loaded.rate) == ((1, 2), "y", 0.25)
+    assert nn.read_metadata(path) == {"units": "mm h-1", "scale": [1, 2.5, None]}
+    assert nn.read_metadata(str(path)) == nn.read_metadata(path)
+
+
+def test_any_safetensors_reader_sees_the_weights(path):
+    assert set(load_file(path)) == {name for name, _ in model().named_parameters()}
+
+
+def test_a_loaded_model_can_be_saved_again(path, tmp_path):
+    nn.save(nn.load(path), tmp_path / "again.safetensors", nn.read_metadata(path))
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ModelFileError, match=r"none\.safetensors: there is no such model file"):
+        nn.load(tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("size", [0, 4, 100, -1])
+def test_truncated_file(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+    for read in (nn.load, nn.read_metadata):
+        with pytest.raises(ModelFileError, match=r"m\.safetensors: not a whole safetensors file"):
+            read(path)
+
+
+def test_text_file(path):
+    path.write_text("time,rain\n2020-01-01,1.5\n" * 100)
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_header_that_is_no_json(path):
+    save_file(load_file(path), path, {modelfile.KEY: "{"})
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_weights_of_another_program(path):
+    save_file({"w": np.zeros(3, np.float32)}, path)
+    with pytest.raises(ModelFileError, match="expected a model of format daskdl-1, found None"):
+        nn.load(path)
+
+
+def test_unknown_module_names_it_and_the_known_ones(path):
+    config = modelfile.configuration(model())
+    config["arguments"][0]["arguments"][1]["module"] = "Swish9"
+    rewrite(path, model=config)
+    with pytest.raises(ModelFileError, match=r"no module named 'Swish9' is known.*Conv2d.*ReLU"):
+        nn.load(path)
+
+
+@pytest.mark.parametrize(
+    "config", [{"module": "Linear"}, {"module": "ReLU", "arguments": [1], "keywords": {}}]
+)
+def test_configuration_of_another_version(path, config):
+    rewrite(path, model=config)
+    with pytest.raises(ModelFileError, match=r"m\.safetensors: its modules cannot be built here"):
+        nn.load(path)
+
+
+def test_missing_and_surplus_tensors(path):
+    tensors = load_file(path)
+    tensors["extra"] = tensors.pop("inner.layers.0.bias")
+    rewrite(path, tensors)
+    with pytest.raises(ModelFileError, match=r"extra is not.*inner\.layers\.0\.bias is missing"):
+        nn.load(path)
+
+
+def test_tensor_of_another_shape(path):
+    tensors = load_file(path)
+    tensors["inner.layers.2.bias"] = np.zeros(7, np.float32)
+    rewrite(path, tensors)
+    with pytest.raises(ModelFileError, match=r"inner\.layers\.2\.bias has shape \(7,\), expected"):
+        nn.load(path)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_interrupted_save_leaves_the_old_file_and_nothing_beside(path, monkeypatch, kind):
+    import safetensors.numpy
+
+    whole = path.read_bytes()
+
+    def interrupted(tensors, filename, metadata):
+        filename.write_bytes(whole[:50])
+        raise kind("power cut")
+
+    monkeypatch.setattr(safetensors.numpy, "save_file", interrupted)
+    with pytest.raises(kind):
+        nn.save(nn.Linear(1, 1), path)
+    assert path.read_bytes() == whole
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_save_replaces_an_older_model(path):
+    nn.save(nn.Linear(1, 1), path)
+    assert isinstance(nn.load(path), nn.Linear)
+    assert nn.read_metadata(path) == {}
+
+
+def test_argument_that_is_no_plain_data_is_refused(tmp_path):
+    unwritable = Doubled(nn.ReLU(), [object()])
+    with pytest.raises(ModelFileError, match=r"Doubled: expected plain data or modules .* object"):
+        nn.save(unwritable, tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(ModelFileError, match=r"expected an existing folder, found no .*nowhere"):
+        nn.save(nn.ReLU(), tmp_path / "nowhere" / "m.safetensors")
