@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from daskdl.errors import SettingsError
 from daskdl.kernels.moments import adam_step
 from daskdl.optim.method import State, Vector, in_range
 
@@ -48,6 +49,16 @@ class Adam:
         in_range(self, "rate", self.rate, 0, inf)
         in_range(self, "beta1", self.beta1, 0, 1)
         in_range(self, "beta2", self.beta2, 0, 1)
+        in_range(self, "epsilon", self.epsilon, 0, inf)
+        in_range(self, "weight_decay", self.weight_decay, 0, inf)
+        in_range(self, "warmup", self.warmup, 0, inf)
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise SettingsError(f"Adam: expected clip_norm > 0 or None, found {self.clip_norm!r}")
+        if self.decay_over is not None and self.decay_over < self.warmup:
+            raise SettingsError(
+                f"Adam: expected {self.warmup} <= decay_over, since the rate falls after its "
+                f"warm-up, found {self.decay_over!r}"
+            )
 
     def rate_at(self, iteration: int) -> float:
         """Return the learning rate of an iteration."""

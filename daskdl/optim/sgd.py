@@ -33,6 +33,7 @@ class SGD:
     def __post_init__(self) -> None:
         in_range(self, "rate", self.rate, 0, inf)
         in_range(self, "momentum", self.momentum, 0, 1)
+        in_range(self, "weight_decay", self.weight_decay, 0, inf)
 
     def init(self, size: int) -> State:
         """Return the velocity, zeros (size,), or nothing without momentum."""
