@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.current import current_client
 from daskdl.data.partition import Batch, Indices
 from daskdl.errors import ClusterError, DataError
 
@@ -132,7 +133,7 @@ class FrameSource:
         """
         at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
         blocks = [frames[a : a + at_once] for a in range(0, len(frames), at_once)]
-        client = _current_client() if isinstance(self.data, str) and len(blocks) > 1 else None
+        client = current_client() if isinstance(self.data, str) and len(blocks) > 1 else None
         if client is None:
             results = [count_block(self, b, corners, tile, threshold) for b in blocks]
         else:
@@ -292,17 +293,3 @@ def _open_zarr(path: str) -> xr.Dataset:
         return xr.open_zarr(path, chunks=None)
     except Exception as error:
         raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error
-
-
-def _current_client() -> Any:
-    import sys
-
-    if "distributed" not in sys.modules:  # then nobody has made a client
-        return None
-    from distributed import default_client
-
-    try:
-        client = default_client()
-    except ValueError:
-        return None
-    return None if client.asynchronous else client

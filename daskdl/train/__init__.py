@@ -1,0 +1,7 @@
+"""Training: the Trainer, callbacks and what a fit returns."""
+
+from daskdl.train.callbacks import BestModel, Callback, EarlyStopping
+from daskdl.train.history import History
+from daskdl.train.trainer import Trainer
+
+__all__ = ["BestModel", "Callback", "EarlyStopping", "History", "Trainer"]

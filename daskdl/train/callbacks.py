@@ -1,0 +1,128 @@
+"""Callbacks: what is called as a fit goes along, and what the package brings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.train.trainer import Trainer
+
+Logs = Mapping[str, float]
+
+
+class Callback:
+    """Base: does nothing. All methods run in the process that called fit.
+
+    While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
+    that was recorded up to it.
+    """
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Prepare; called once, after a checkpoint was read if there is one."""
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        """Look at a group of iterations; ``iteration`` is the number that are done."""
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Look at an epoch, counted from 0; return True to stop. ``logs`` is its History row."""
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Finish; not called after an error or an interruption."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what a checkpoint has to keep."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Undo :meth:`state`."""
+
+
+class _Watching(Callback):
+    """Keeps the lowest value of one column of the epochs."""
+
+    def __init__(self, monitor: str | None = None) -> None:
+        self.monitor = monitor
+        self.best = np.inf
+        self.best_epoch = -1
+
+    def _improved(self, epoch: int, logs: Logs, by: float = 0.0) -> bool:
+        monitor = self.monitor or ("val_loss" if "val_loss" in logs else "loss")
+        if monitor not in logs:
+            raise SettingsError(
+                f"{type(self).__name__}: expected monitor to be one of {sorted(logs)}, found "
+                f"{monitor!r}"
+            )
+        if logs[monitor] < self.best - by:
+            self.best, self.best_epoch = float(logs[monitor]), epoch
+            return True
+        return False
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"best": np.array(self.best), "epoch": np.array(self.best_epoch)}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        self.best, self.best_epoch = float(state["best"]), int(state["epoch"])
+
+
+class EarlyStopping(_Watching):
+    """Stop when an epoch's value has not fallen for some epochs.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs to wait for a lower one.
+    by : float
+        How much lower it has to be.
+    monitor : str, optional
+        Column of the epochs; by default ``val_loss``, without validation ``loss``.
+    """
+
+    def __init__(self, patience: int = 5, by: float = 0.0, monitor: str | None = None) -> None:
+        super().__init__(monitor)
+        self.patience, self.by = patience, by
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Return whether to stop."""
+        self._improved(epoch, logs, self.by)
+        return epoch - self.best_epoch >= self.patience
+
+
+class BestModel(_Watching):
+    """Keep the weights of the epoch with the lowest value, and leave the model with them.
+
+    Parameters
+    ----------
+    monitor : str, optional
+        As in :class:`EarlyStopping`.
+    """
+
+    def __init__(self, monitor: str | None = None) -> None:
+        super().__init__(monitor)
+        self.weights: NDArray[np.float32] | None = None
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Keep the weights if they are the best yet."""
+        if self._improved(epoch, logs):
+            self.weights = trainer.model.flat.copy()
+        return None
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Put the best weights into the model."""
+        if self.weights is not None:
+            trainer.model.load_flat(self.weights)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what a checkpoint has to keep, the best weights too."""
+        kept = super().state()
+        return kept if self.weights is None else {**kept, "weights": self.weights}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Undo :meth:`state`."""
+        super().restore(state)
+        self.weights = state.get("weights")

@@ -1,0 +1,164 @@
+"""What the engine asks of a Dask client, each request with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
+
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.typing import Key
+from distributed import KilledWorker, wait
+from distributed.client import FuturesCancelledError
+from distributed.comm import CommClosedError
+
+from daskdl.errors import ClusterError
+from daskdl.train.placement import Place
+from daskdl.train.settings import seconds
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+logger = logging.getLogger(__name__)
+
+#: What tells that data went with their workers.
+LOST = (
+    FuturesCancelledError,
+    CancelledError,
+    asyncio.CancelledError,
+    KilledWorker,
+    CommClosedError,
+    TimeoutError,
+    OSError,
+)
+
+
+class Cluster:
+    """A client of a Dask cluster whose workers may come and go.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def workers(self, what: str) -> dict[str, int]:
+        """Return address and threads of the workers that take tasks, waiting for the first.
+
+        Raises
+        ------
+        ClusterError
+            When none comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
+        """
+        limit, began = seconds("no-workers-timeout"), time.monotonic()
+        while True:
+            found = self._running(what)
+            if found:
+                return found
+            waited = time.monotonic() - began
+            if waited > limit:
+                raise ClusterError(
+                    f"{what}: expected workers at {self._address()}, found none for {limit:g} s; "
+                    "start workers and run again, from the checkpoint if there is one"
+                )
+            if waited < 1:
+                logger.warning(
+                    "%s: no worker at %s, waiting up to %g s for one", what, self._address(), limit
+                )
+            time.sleep(0.2)
+
+    def submit(self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place) -> list[Future]:
+        """Hand a graph to the scheduler.
+
+        A task goes to the place its key names; when that worker is gone, to any.
+        """
+        layer = MaterializedLayer(
+            graph, annotations={"workers": place, "allow_other_workers": True}
+        )
+        futures: list[Future] = self._client.get(
+            HighLevelGraph({"daskdl": layer}, {"daskdl": set()}), list(keys), sync=False
+        )
+        return futures
+
+    def wait(self, futures: Sequence[Future], what: str) -> None:
+        """Wait until all are done, and raise what the first failed one raised."""
+        limit, began = seconds("stall-timeout"), time.monotonic()
+        while True:
+            try:
+                wait(futures, timeout=1.0)
+                break
+            except TimeoutError:
+                pass
+            # Asking now and then also tells, on the log, that everybody waits for workers.
+            self.workers(what)
+            if time.monotonic() - began > limit:
+                raise ClusterError(
+                    f"{what}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
+                    f"tasks still at work: {self._client.processing()}"
+                )
+        for future in futures:
+            if future.status == "error":
+                raise future.exception(timeout=seconds("transfer-timeout"))
+
+    def fetch(self, futures: Sequence[Future]) -> list[Any]:
+        """Return results, from the workers themselves."""
+
+        async def gather() -> Any:
+            return await self._client.gather(list(futures), direct=True, asynchronous=True)
+
+        results: list[Any] = self._client.sync(gather, callback_timeout=seconds("transfer-timeout"))
+        return results
+
+    def send(self, name: str, value: Any, address: str) -> Future:
+        """Put a value on a worker, not through the scheduler."""
+        limit = seconds("transfer-timeout")
+
+        async def scatter() -> Any:
+            return await self._client.scatter(
+                {name: value}, workers=[address], direct=True, timeout=limit, asynchronous=True
+            )
+
+        return self._client.sync(scatter, callback_timeout=limit)[name]
+
+    def holders(
+        self, futures: Sequence[Future | None], workers: Mapping[str, int]
+    ) -> list[str | None]:
+        """Return for each future a worker that holds its result, None when there is none."""
+        keys = [f.key for f in futures if f is not None]
+        where: Mapping[Key, Sequence[str]] = {}
+        if keys:
+            ask = self._client.scheduler.who_has
+            where = self._client.sync(ask, keys=keys, callback_timeout=seconds("transfer-timeout"))
+        result: list[str | None] = []
+        for future in futures:
+            held = where.get(future.key, ()) if future is not None else ()
+            result.append(next((w for w in sorted(held) if w in workers), None))
+        return result
+
+    def check_scheduler(self, what: str, error: BaseException) -> None:
+        """Raise a ClusterError unless the scheduler still answers."""
+        try:
+            self._running(what)
+        except ClusterError as gone:
+            raise gone from error
+
+    def _running(self, what: str) -> dict[str, int]:
+        try:
+            found: dict[str, int] = self._client.sync(
+                self._client.scheduler.ncores_running, callback_timeout=30
+            )
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            raise ClusterError(
+                f"{what}: the scheduler at {self._address()} does not answer any more; start the "
+                "cluster and run again, from the checkpoint if there is one"
+            ) from error
+        return found
+
+    def _address(self) -> str:
+        scheduler = self._client.scheduler
+        return str(scheduler.address) if scheduler is not None else "an unknown address"

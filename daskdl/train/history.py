@@ -1,0 +1,135 @@
+"""History: loss, counts and phase times of every iteration, and what each epoch came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import MissingExtraError
+from daskdl.train.step import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns of an iteration. Seconds of data, forward and backward are the slowest shard's; what is
+#: left of ``seconds`` is reduction, broadcast and waiting.
+COLUMNS = ("loss", "samples", "seconds", "data", "forward", "backward", "update")
+
+
+class History:
+    """What a fit did.
+
+    Attributes
+    ----------
+    epochs : list of dict
+        For each: ``epoch``, ``iteration`` (at its end), ``loss`` (mean over its samples while the
+        weights changed), ``samples``, ``seconds``, and with validation ``val_loss`` and each
+        metric as ``val_<name>``.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[float]] = {name: [] for name in COLUMNS}
+        self.epochs: list[dict[str, float]] = []
+
+    def __len__(self) -> int:
+        """Return the number of iterations."""
+        return len(self._columns["loss"])
+
+    def __getitem__(self, column: str) -> NDArray[np.float64]:
+        """Return one of :data:`COLUMNS`, float64 (iterations,)."""
+        return np.array(self._columns[column])
+
+    def add(self, records: Sequence[Record], seconds: float) -> None:
+        """Append a group of iterations that took so many seconds together."""
+        ends = np.array([record.finished for record in records])
+        between = np.diff(ends).clip(0)
+        # The time from the call to the first update has no clock of its own.
+        took = np.concatenate([[max(0.0, seconds - between.sum())], between])
+        for record, each in zip(records, took.tolist(), strict=True):
+            row = {
+                "loss": record.loss,
+                "samples": record.samples,
+                "seconds": each,
+                "data": record.data,
+                "forward": record.forward,
+                "backward": record.backward,
+                "update": record.update,
+            }
+            for name in COLUMNS:
+                self._columns[name].append(row[name])
+
+    def mean_loss(self, first: int) -> tuple[float, int, float]:
+        """Return mean loss over samples, samples and seconds from iteration ``first`` on."""
+        loss, samples, seconds = (
+            np.array(self._columns[name][first:]) for name in ("loss", "samples", "seconds")
+        )
+        total = int(samples.sum())
+        return float((loss * samples).sum() / max(total, 1)), total, float(seconds.sum())
+
+    def __repr__(self) -> str:
+        last = self.epochs[-1] if self.epochs else {}
+        shown = ", ".join(f"{k}={last[k]:.4g}" for k in ("loss", "val_loss") if k in last)
+        return (
+            f"History({len(self)} iterations, {len(self.epochs)} epochs{', ' * bool(shown)}{shown})"
+        )
+
+    # --- out and in
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: ``iterations`` by column, and ``epochs``."""
+        return {
+            "iterations": {name: list(values) for name, values in self._columns.items()},
+            "epochs": [dict(row) for row in self.epochs],
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with one row an iteration."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError(
+                "History.to_frame: expected pandas, found it not installed; pip install pandas"
+            ) from error
+        frame = pd.DataFrame(self._columns)
+        frame.index.name = "iteration"
+        return frame
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the loss of iterations and epochs with matplotlib; returns the axes."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise MissingExtraError(
+                "History.plot: expected matplotlib, found it not installed; "
+                "pip install daskdl[nowcast]"
+            ) from error
+        ax = ax if ax is not None else plt.subplots()[1]
+        ax.plot(self["loss"], color="0.7", linewidth=0.8, label="iteration")
+        ends = [row["iteration"] for row in self.epochs]
+        for name, label in (("loss", "epoch"), ("val_loss", "validation")):
+            points = [
+                (end, row[name]) for end, row in zip(ends, self.epochs, strict=True) if name in row
+            ]
+            if points:
+                ax.plot(*zip(*points, strict=True), marker="o", label=label)
+        ax.set(xlabel="iteration", ylabel="loss")
+        ax.legend()
+        return ax
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the columns as arrays, for a checkpoint."""
+        return {name: self[name] for name in COLUMNS}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[np.float64]], epochs: Sequence[dict[str, float]]
+    ) -> History:
+        """Undo :meth:`arrays`."""
+        history = cls()
+        for name in COLUMNS:
+            history._columns[name] = arrays[name].tolist()
+        history.epochs = [dict(row) for row in epochs]
+        return history

@@ -1,0 +1,94 @@
+"""The engine without a cluster: the same steps in the same order, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from daskdl.data import SampleSet
+from daskdl.data.batches import Share
+from daskdl.data.partition import Partition
+from daskdl.kernels.threads import available_cores, thread_budget
+from daskdl.train import step
+from daskdl.train.job import Job
+from daskdl.train.step import State, TaskError
+from daskdl.train.tree import fold
+
+
+class InProcessEngine:
+    """Run iterations in this process, shards side by side on its cores.
+
+    Parameters
+    ----------
+    job : Job
+    samples : SampleSet
+    validation : SampleSet, optional
+    """
+
+    group_limit = 1000
+
+    def __init__(self, job: Job, samples: SampleSet, validation: SampleSet | None) -> None:
+        self._job, self._samples, self._validation = job, samples, validation
+        self._held: dict[tuple[bool, int], Partition] = {}
+        cores = max(1, available_cores() // job.threads)
+        self._threads = min(cores, samples.partitions)
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="daskdl-shard")
+
+    def run(self, state: State, shares: Sequence[Share]) -> State:
+        """Return the state after the iterations that ``shares`` describe."""
+        state = State(state.weights, state.slots, state.iteration)
+        with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
+            for share in shares:
+                with_samples = [s for s, count in enumerate(share.counts) if count]
+                parts = self._each(with_samples, partial(self._gradient, state, share))
+                leaves = [parts.get(s) for s in range(len(share.counts))]
+                roots = fold(leaves, lambda level, shard, a, b: step.add(a, b))
+                state = step.update(self._job, state, *roots)
+        return state
+
+    def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
+        return step.gradient(
+            self._job,
+            state.weights,
+            self._partition(False, s),
+            (state.iteration, share.epoch, share.iteration),
+            s,
+            int(share.starts[s]),
+            int(share.counts[s]),
+        )
+
+    def evaluate(self, state: State, batch_size: int) -> list[float]:
+        """Return the mean over all validation samples of the loss and of each metric."""
+        assert self._validation is not None
+        with thread_budget(self._job.threads):
+            parts = self._each(
+                range(self._validation.partitions),
+                lambda s: step.evaluate(
+                    self._job, state.weights, self._partition(True, s), s, batch_size
+                ),
+            )
+        return step.mean_over_shards(list(parts.values()))
+
+    def close(self) -> None:
+        """Let go of the samples."""
+        self._pool.shutdown()
+        self._held.clear()
+
+    def _partition(self, validation: bool, shard: int) -> Partition:
+        key = validation, shard
+        if key not in self._held:
+            samples = self._validation if validation else self._samples
+            assert samples is not None
+            self._held[key] = step.load(samples.recipes[shard], shard)
+        return self._held[key]
+
+    def _each(self, shards: Sequence[int], function: Callable[[int], Any]) -> dict[int, Any]:
+        try:
+            if self._threads == 1:
+                return {s: function(s) for s in shards}
+            return dict(zip(shards, self._pool.map(function, shards), strict=True))
+        except TaskError as error:
+            raised, cause = error.for_caller()
+            raise raised from cause

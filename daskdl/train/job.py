@@ -1,0 +1,91 @@
+"""Job: what every task of a run needs, sent to a worker once and unpacked once per thread."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from daskdl.errors import SettingsError
+from daskdl.nn import Module
+from daskdl.optim import Method
+
+#: A metric: function of prediction and target, arrays (N, ...), the mean over their samples.
+Metric = Callable[[Any, Any], float]
+
+_unpacked = threading.local()
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a job unpacks to; the model is this thread's own."""
+
+    model: Module
+    loss: Callable[[Any, Any], Any]
+    optimizer: Method
+    functions: tuple[Callable[..., Any], ...] = ()
+    validation_functions: tuple[Callable[..., Any], ...] = ()
+    metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run as tasks see it.
+
+    Parameters
+    ----------
+    id : str
+        Unique.
+    payload : bytes
+        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value.
+    seed : int
+    threads : int
+        Arithmetic threads of a task.
+    """
+
+    id: str
+    payload: bytes = field(repr=False)
+    seed: int
+    threads: int
+
+    def __sizeof__(self) -> int:
+        return len(self.payload)
+
+    def tools(self) -> Tools:
+        """Return this thread's own copy of the model and what goes with it."""
+        held: OrderedDict[str, Tools] = _unpacked.__dict__.setdefault("jobs", OrderedDict())
+        if self.id not in held:
+            held[self.id] = cloudpickle.loads(self.payload)
+            while len(held) > 2:  # two runs may take turns on a worker
+                held.popitem(last=False)
+        held.move_to_end(self.id)
+        return held[self.id]
+
+
+def pack(tools: Tools, seed: int, threads: int) -> Job:
+    """Return a new job.
+
+    Raises
+    ------
+    SettingsError
+        When something of it does not pickle.
+    """
+    names: Sequence[str] = ("model", "loss", "optimizer", "functions", "metrics")
+    try:
+        payload = cloudpickle.dumps(tools)
+    except Exception as error:
+        for name in names:
+            try:
+                cloudpickle.dumps(getattr(tools, name))
+            except Exception as cause:
+                raise SettingsError(
+                    f"Trainer: expected a {name} that can be sent to workers, found that "
+                    f"{getattr(tools, name)!r} does not pickle ({cause})"
+                ) from cause
+        raise SettingsError(f"Trainer: expected a run that can be sent, found {error}") from error
+    return Job(uuid.uuid4().hex[:12], payload, seed, threads)

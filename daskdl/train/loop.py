@@ -1,0 +1,205 @@
+"""The loop of a fit: groups of iterations, epochs, validation, callbacks and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from daskdl.data.batches import Batches, Share
+from daskdl.train.callbacks import Callback
+from daskdl.train.checkpoint import Saved
+from daskdl.train.history import History
+from daskdl.train.progress import Progress
+from daskdl.train.settings import seconds
+from daskdl.train.step import State
+
+if TYPE_CHECKING:
+    from daskdl.train.trainer import Trainer
+
+
+class Engine(Protocol):
+    """What runs iterations."""
+
+    group_limit: int
+
+    def run(self, state: State, shares: Sequence[Share]) -> State:
+        """Return the state after the iterations that ``shares`` describe, with their records."""
+
+    def evaluate(self, state: State, batch_size: int) -> list[float]:
+        """Return the mean over the validation samples of the loss and of each metric."""
+
+    def close(self) -> None:
+        """Let go of the samples."""
+
+
+class GroupSize:
+    """How many iterations the next group has, so that it lasts about ``daskdl.group-time``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._target, self.size = limit, seconds("group-time"), 1
+
+    def learn(self, iterations: int, took: float) -> None:
+        """Take in how long a group lasted; the size grows fourfold at most."""
+        fits = int(self._target / max(took / iterations, 1e-6))
+        self.size = max(1, min(fits, 4 * self.size, self._limit))
+
+
+class Loop:
+    """One fit, from the state it begins with to its last iteration.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Its model and history are kept up to date.
+    engine : Engine
+    batches : Batches
+    state : State
+    total : int
+        Iterations of the whole run.
+    names : sequence of str
+        Of the values that the engine's ``evaluate`` returns; empty without validation.
+    callbacks : sequence of Callback
+    progress : Progress
+    save : callable, optional
+        Writes a checkpoint of (state, stopped).
+    save_every : int, optional
+        Iterations between checkpoints.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        engine: Engine,
+        batches: Batches,
+        state: State,
+        total: int,
+        names: Sequence[str],
+        callbacks: Sequence[Callback],
+        progress: Progress,
+        save: Any = None,
+        save_every: int | None = None,
+    ) -> None:
+        self.trainer, self.engine, self.batches = trainer, engine, batches
+        self.state, self.total, self.names = state, total, names
+        self.callbacks, self.progress = callbacks, progress
+        self._save, self._save_every = save, save_every
+        self._saved_at, self._saved_when = state.iteration, time.monotonic()
+        self._size = GroupSize(engine.group_limit)
+
+    def go(self) -> None:
+        """Run to the end, or until a callback stops it."""
+        stopped = False
+        self.progress.start(self.state.iteration, self.total)
+        try:
+            for callback in self.callbacks:
+                callback.on_fit_begin(self.trainer)
+            while True:
+                if self._epoch_is_due():
+                    stopped = self._end_epoch()
+                    self._checkpoint(stopped)
+                if stopped or self.state.iteration >= self.total:
+                    break
+                self._group()
+        except KeyboardInterrupt:
+            self._checkpoint(False)
+            raise
+        finally:
+            self.progress.stop()
+        for callback in self.callbacks:
+            callback.on_fit_end(self.trainer)
+
+    def _group(self) -> None:
+        first, per_epoch = self.state.iteration, len(self.batches)
+        epoch, begin = divmod(first, per_epoch)
+        last = min(first + self._size.size, (epoch + 1) * per_epoch, self.total)
+        if self._save is not None and self._save_every is not None:
+            last = min(last, (first // self._save_every + 1) * self._save_every)
+        shares = list(self.batches.shares(epoch, begin, begin + last - first))
+        began = time.monotonic()
+        after = self.engine.run(self.state, shares)
+        took = time.monotonic() - began
+        # History, state and weights change together, so that an interruption leaves them in step.
+        history: History = self.trainer.history
+        history.add(after.records, took)
+        self.state = State(after.weights, after.slots, after.iteration)
+        self.trainer.model.load_flat(after.weights)
+        self._size.learn(last - first, took)
+        samples = sum(record.samples for record in after.records)
+        self.progress.advance(last, after.records[-1].loss, samples / max(took, 1e-9))
+        for callback in self.callbacks:
+            callback.on_group_end(self.trainer, last)
+        if self._save_every is not None:
+            if last % self._save_every == 0:
+                self._checkpoint(False)
+        elif time.monotonic() - self._saved_when > seconds("checkpoint-interval"):
+            self._checkpoint(False)
+
+    def _epoch_is_due(self) -> bool:
+        """Tell whether an epoch ends here, or the run within one, and has no row yet."""
+        t, rows = self.state.iteration, self.trainer.history.epochs
+        ends = t > 0 and (t % len(self.batches) == 0 or t >= self.total)
+        return ends and (not rows or rows[-1]["iteration"] < t)
+
+    def _end_epoch(self) -> bool:
+        t, history = self.state.iteration, self.trainer.history
+        epoch = (t - 1) // len(self.batches)
+        loss, samples, took = history.mean_loss(epoch * len(self.batches))
+        logs: dict[str, float] = {
+            "epoch": epoch,
+            "iteration": t,
+            "loss": loss,
+            "samples": samples,
+            "seconds": took,
+        }
+        if self.names:
+            values = self.engine.evaluate(self.state, self.batches.batch_size)
+            logs |= dict(zip(self.names, values, strict=True))
+        history.epochs.append(logs)
+        self.progress.epoch(epoch, logs)
+        # Every callback sees every epoch, also after one has asked to stop.
+        answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
+        return any(answers)
+
+    def _checkpoint(self, stopped: bool) -> None:
+        due = self.state.iteration != self._saved_at or self._epoch_just_ended()
+        if self._save is not None and due and self.state.iteration:
+            self._save(self.state, stopped)
+            self._saved_at, self._saved_when = self.state.iteration, time.monotonic()
+
+    def _epoch_just_ended(self) -> bool:
+        rows = self.trainer.history.epochs
+        return bool(rows) and rows[-1]["iteration"] == self.state.iteration
+
+
+def saved_run(
+    state: State,
+    identity: dict[str, Any],
+    history: History,
+    callbacks: Sequence[Callback],
+    threads: int,
+    stopped: bool,
+) -> Saved:
+    """Return what a checkpoint has to hold."""
+    arrays: dict[str, Any] = {"weights": state.weights}
+    arrays |= {f"optimizer.{name}": slot for name, slot in state.slots.items()}
+    arrays |= {f"history.{name}": column for name, column in history.arrays().items()}
+    for i, callback in enumerate(callbacks):
+        arrays |= {f"callback.{i}.{name}": value for name, value in callback.state().items()}
+    more = {"epochs": history.epochs, "threads": threads, "stopped": stopped}
+    return Saved(state.iteration, identity, arrays, more)
+
+
+def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, History]:
+    """Undo :func:`saved_run`."""
+
+    def under(prefix: str) -> dict[str, Any]:
+        names = (name for name in saved.arrays if name.startswith(prefix))
+        return {name[len(prefix) :]: saved.arrays[name] for name in names}
+
+    for i, callback in enumerate(callbacks):
+        kept = under(f"callback.{i}.")
+        if kept:
+            callback.restore(kept)
+    state = State(saved.arrays["weights"], under("optimizer."), saved.iteration)
+    return state, History.from_arrays(under("history."), saved.more["epochs"])

@@ -1,0 +1,145 @@
+"""Progress of a fit: a bar on a terminal, one plain line every half a minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Progress(Protocol):
+    """What a fit tells."""
+
+    def start(self, done: int, total: int) -> None:
+        """Begin with so many iterations of all done."""
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Tell the iterations done, the last loss and samples per second."""
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Tell what an epoch came to."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+def make_progress(wanted: bool) -> Progress:
+    """Return the progress that fits standard error."""
+    if not wanted:
+        return Silent()
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+class Silent:
+    """Tells nothing."""
+
+    def start(self, done: int, total: int) -> None:
+        """Do nothing."""
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Do nothing."""
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+class Lines(Silent):
+    """Writes plain lines to standard error.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between lines; the end of an epoch is told too.
+    """
+
+    def __init__(self, every: float = 30.0) -> None:
+        self._every, self._total = every, 0
+        self._began = self._told = time.monotonic()
+        self._epoch_told = 0.0
+        self._first = 0
+
+    def start(self, done: int, total: int) -> None:
+        """Remember where this begins."""
+        self._first, self._total = done, total
+        self._began = self._told = time.monotonic()
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Write a line if it is time for one."""
+        now = time.monotonic()
+        if now - self._told < self._every:
+            return
+        self._told = now
+        left = (now - self._began) / max(1, done - self._first) * (self._total - done)
+        _write(
+            f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
+            f"{_clock(left)} left"
+        )
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write what an epoch came to; of epochs shorter than a second not every one."""
+        now, done = time.monotonic(), logs["iteration"] >= self._total
+        if now - self._epoch_told < 1 and not done:
+            return
+        self._told = self._epoch_told = now
+        _write(_epoch_line(epoch, logs))
+
+
+class Bar(Silent):
+    """A bar of rich on standard error."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]}, {task.fields[rate]} samples/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task: Any = None
+
+    def start(self, done: int, total: int) -> None:
+        """Show the bar."""
+        self._bar.start()
+        self._task = self._bar.add_task("training", total=total, completed=done, loss="-", rate="-")
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Move the bar."""
+        self._bar.update(self._task, completed=done, loss=f"{loss:.4g}", rate=f"{rate:.3g}")
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write a line above the bar."""
+        self._bar.console.print(_epoch_line(epoch, logs), highlight=False)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
+    rate = logs["samples"] / max(logs["seconds"], 1e-9)
+    values = [
+        f"{name} {value:.4g}"
+        for name, value in logs.items()
+        if name == "loss" or name[:4] == "val_"
+    ]
+    return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,264 @@
+"""The steps of an iteration as pure functions: tasks in a graph, or calls in one process."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.batches import positions
+from daskdl.data.partition import Partition, Recipe
+from daskdl.data.samples import take
+from daskdl.errors import TrainingError
+from daskdl.kernels.threads import thread_budget
+from daskdl.tensor import no_grad
+from daskdl.train.job import Job
+
+Vector = NDArray[np.float32]
+
+
+class TaskError(Exception):
+    """An exception in a task, on its way to the driver with where it happened."""
+
+    def __init__(self, where: str, cause: BaseException) -> None:
+        try:
+            pickle.loads(cloudpickle.dumps(cause))
+        except Exception:  # whatever a user's exception does when it is pickled
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+        super().__init__(where, cause)
+
+    def for_caller(self) -> tuple[TrainingError, BaseException]:
+        """Return what to raise, and from what."""
+        where, cause = self.args
+        return TrainingError(f"{where}: {type(cause).__name__}: {cause}"), cause
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise TaskError(where, error) from error
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one iteration; seconds are the slowest shard's."""
+
+    loss: float
+    samples: int
+    data: float
+    forward: float
+    backward: float
+    update: float
+    finished: float  # Unix time, by the clock of the worker that updates
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A shard's gradient times its number of samples, or the sum of such."""
+
+    vector: Vector = field(repr=False)
+    loss: float
+    samples: int
+    seconds: tuple[float, float, float]
+
+    def __sizeof__(self) -> int:
+        return self.vector.nbytes
+
+
+@dataclass(frozen=True)
+class State:
+    """All that one iteration hands to the next, and the records since the group began."""
+
+    weights: Vector = field(repr=False)
+    slots: dict[str, Vector] = field(repr=False)
+    iteration: int
+    records: tuple[Record, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights and of the optimizer's state."""
+        return self.weights.nbytes + sum(slot.nbytes for slot in self.slots.values())
+
+    def __sizeof__(self) -> int:
+        return self.nbytes
+
+
+def load(recipe: Recipe, shard: int) -> Partition:
+    """Load a shard."""
+    with _naming(f"shard {shard}: its samples cannot be loaded"):
+        return recipe.load()
+
+
+def gradient(
+    job: Job,
+    weights: Vector,
+    partition: Partition,
+    at: tuple[int, int, int],
+    shard: int,
+    start: int,
+    count: int,
+) -> Gradient:
+    """Return a shard's part of the gradient of one iteration.
+
+    Parameters
+    ----------
+    job : Job
+    weights : float32 (n,)
+    partition : Partition
+    at : (iteration of the run, epoch, iteration in it)
+    shard : int
+    start, count : int
+        Which positions of the epoch's order of this shard.
+    """
+    step, epoch, iteration = at
+    where = f"iteration {step} (epoch {epoch}), shard {shard}"
+    with thread_budget(job.threads), _naming(where):
+        tools, clock = job.tools(), [time.perf_counter()]
+        chosen = positions(job.seed, epoch, shard, len(partition), start, count)
+        draw = (job.seed, "map", epoch, iteration, shard)
+        batch = take(partition, chosen, tools.functions, draw)
+        clock.append(time.perf_counter())
+        model = tools.model.train()
+        model.load_flat(weights)
+        model.zero_grad()
+        loss = tools.loss(model(batch["x"]), batch["y"])
+        clock.append(time.perf_counter())
+        loss.backward()
+        vector = model.flat_grad * np.float32(count)
+        clock.append(time.perf_counter())
+        data, forward, backward = np.diff(clock).tolist()
+        return Gradient(vector, float(loss) * count, count, (data, forward, backward))
+
+
+def add(a: Gradient, b: Gradient) -> Gradient:
+    """Return the sum of two; neither is changed."""
+    slowest = np.maximum(a.seconds, b.seconds).tolist()
+    return Gradient(a.vector + b.vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest))
+
+
+def update(job: Job, state: State, *parts: Gradient) -> State:
+    """Return the next state.
+
+    Raises
+    ------
+    TrainingError
+        When the loss is not finite.
+    """
+    began, total = time.perf_counter(), parts[0]
+    for part in parts[1:]:
+        total = add(total, part)
+    loss = total.loss / total.samples
+    if not np.isfinite(loss):
+        raise TrainingError(
+            f"iteration {state.iteration}: expected a finite loss, found {loss}; lower the "
+            "learning rate, clip the gradient, or look for missing values in the samples"
+        )
+    with thread_budget(job.threads), _naming(f"iteration {state.iteration}, update"):
+        mean = total.vector / np.float32(total.samples)
+        weights, slots = job.tools().optimizer.update(
+            state.weights, mean, state.slots, state.iteration
+        )
+    took = time.perf_counter() - began
+    record = Record(loss, total.samples, *total.seconds, took, time.time())
+    return State(weights, slots, state.iteration + 1, (*state.records, record))
+
+
+# An iteration waits for the new weights only, but the optimizer's state must not travel with them.
+# So two tasks, weights and state, have the same inputs and run one after the other on one worker:
+# the second finds here what the first has computed. Elsewhere it computes the same bits again.
+_last: tuple[tuple[str, int, int], State] | None = None
+_last_lock = threading.Lock()
+
+
+def next_state(job: Job, attempt: int, state: State, *parts: Gradient) -> State:
+    """Return the next state, as a task that shares its work with :func:`next_weights`."""
+    global _last
+    key = (job.id, attempt, state.iteration)
+    with _last_lock:
+        if _last is None or _last[0] != key:
+            _last = None  # before the new one is made: both may be large
+            _last = key, update(job, state, *parts)
+        return _last[1]
+
+
+def next_weights(job: Job, attempt: int, state: State, *parts: Gradient) -> Vector:
+    """Return the next weights."""
+    return next_state(job, attempt, state, *parts).weights
+
+
+def weights_of(state: State) -> Vector:
+    """Return the weights."""
+    return state.weights
+
+
+def evaluate(
+    job: Job, weights: Vector, partition: Partition, shard: int, batch_size: int
+) -> tuple[int, list[float]]:
+    """Return a shard's number of samples and the sums over them of the loss and of each metric."""
+    where = f"validation, shard {shard}"
+    with thread_budget(job.threads), _naming(where), no_grad():
+        tools = job.tools()
+        model = tools.model.eval()
+        model.load_flat(weights)
+        sums = [0.0] * (1 + len(tools.metrics))
+        for start in range(0, len(partition), batch_size):
+            chosen = np.arange(start, min(start + batch_size, len(partition)))
+            draw = (job.seed, "validation", start, shard)
+            batch = take(partition, chosen, tools.validation_functions, draw)
+            prediction = model(batch["x"])
+            sums[0] += float(tools.loss(prediction, batch["y"])) * len(chosen)
+            for i, metric in enumerate(tools.metrics, 1):
+                sums[i] += float(metric(prediction.data, batch["y"])) * len(chosen)
+        return len(partition), sums
+
+
+def mean_over_shards(results: list[tuple[int, list[float]]]) -> list[float]:
+    """Return the mean over all samples of what :func:`evaluate` summed, added in shard order."""
+    samples = sum(n for n, _ in results)
+    return [sum(column) / samples for column in zip(*(sums for _, sums in results), strict=True)]
+
+
+def check_sample(job: Job, batch: dict[str, Any]) -> None:
+    """Run one sample through a copy of the model, so that a mistake shows before it costs time.
+
+    Raises
+    ------
+    DaskdlError
+        What the model raises of itself, such as a ShapeError that names the layer.
+    TrainingError
+        For any other exception, and for a loss that is not a scalar.
+    """
+    from daskdl.errors import DaskdlError, DataError
+
+    if "x" not in batch or "y" not in batch:
+        raise DataError(f"Trainer.fit: expected samples with x and y, found {sorted(batch)}")
+    tools = job.tools()
+    shapes = {name: np.shape(array) for name, array in batch.items()}
+    try:
+        with thread_budget(job.threads):
+            loss = tools.loss(tools.model.train()(batch["x"]), batch["y"])
+            if np.size(loss.data) != 1:
+                raise TrainingError(
+                    f"{type(tools.loss).__name__}: expected a scalar, found {np.shape(loss.data)}"
+                )
+            loss.backward()
+            for metric in tools.metrics:
+                with no_grad():
+                    float(metric(tools.model.eval()(batch["x"]).data, batch["y"]))
+    except DaskdlError:
+        raise
+    except Exception as error:
+        raise TrainingError(
+            f"{type(tools.model).__name__}: one sample of shapes {shapes} raised "
+            f"{type(error).__name__}: {error}"
+        ) from error

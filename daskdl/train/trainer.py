@@ -1,0 +1,258 @@
+"""Trainer: fits a model to samples, on a Dask cluster or in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.data import Batches, SampleSet
+from daskdl.data.current import current_client
+from daskdl.errors import SettingsError
+from daskdl.nn import Module
+from daskdl.optim import Method
+from daskdl.train.callbacks import Callback
+from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.history import History
+from daskdl.train.inprocess import InProcessEngine
+from daskdl.train.job import Metric, Tools, pack
+from daskdl.train.loop import Engine, Loop, restored_run, saved_run
+from daskdl.train.progress import make_progress
+from daskdl.train.settings import setting
+from daskdl.train.step import State, check_sample
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class Trainer:
+    """Trains a model.
+
+    Parameters
+    ----------
+    model : Module
+        Changed by :meth:`fit`.
+    loss : callable
+        ``loss(prediction, target)``, the mean over the samples.
+    optimizer : Method
+    seed : int
+        Of the order of samples and of the functions that draw random numbers.
+
+    Attributes
+    ----------
+    history : History
+        Of the last fit.
+    """
+
+    def __init__(
+        self, model: Module, loss: Callable[[Any, Any], Any], optimizer: Method, seed: int = 0
+    ) -> None:
+        if seed < 0:
+            raise SettingsError(f"Trainer: expected a seed of at least 0, found {seed!r}")
+        self.model, self.loss, self.optimizer, self.seed = model, loss, optimizer, seed
+        self.history = History()
+
+    def fit(
+        self,
+        samples: SampleSet,
+        *,
+        epochs: int | None = None,
+        iterations: int | None = None,
+        batch_size: int = 32,
+        shards: int | None = None,
+        validation: SampleSet | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool = True,
+        client: Client | None = None,
+        threads: int | None = None,
+        progress: bool = True,
+    ) -> History:
+        """Train.
+
+        The result is the same bits on any number of workers and in this process, after a worker has
+        died, and after an interruption: it is fixed by the model, the samples and their shards,
+        the seed, the batch size and the thread budget.
+
+        Parameters
+        ----------
+        samples : SampleSet
+            Of ``x`` and ``y``. Each is seen once an epoch.
+        epochs, iterations : int
+            How long, one of the two.
+        batch_size : int
+            Samples of an iteration, over all shards.
+        shards : int, optional
+            Cut the samples into so many shards, each of which computes a part of every gradient;
+            by default its partitions are the shards. Their number is part of what fixes the bits.
+        validation : SampleSet, optional
+            Its mean loss is computed after each epoch and at the end.
+        metrics : mapping of name to callable, optional
+            ``metric(prediction, target)`` on arrays, the mean over the samples; computed with the
+            validation.
+        callbacks : sequence of Callback
+        checkpoint : path, optional
+            Folder for checkpoints.
+        checkpoint_every : int, optional
+            Iterations between checkpoints; by default one is written at the end of each epoch, and
+            within one every ``daskdl.checkpoint-interval``. An interruption by Ctrl-C writes one.
+        resume : bool
+            Go on from the newest checkpoint in the folder.
+        client : distributed.Client, optional
+            By default the current one; without any, the fit runs in this process.
+        threads : int, optional
+            Arithmetic threads of a task; see ``daskdl.threads`` in ``dask.config``.
+        progress : bool
+            Show it on standard error.
+
+        Returns
+        -------
+        History
+
+        Raises
+        ------
+        ShapeError, DataError, SettingsError
+            When something does not fit together, before any task is started.
+        TrainingError
+            When a loss is not finite, or for an exception in a task.
+        ClusterError
+            When the cluster is lost.
+        CheckpointError
+            When the checkpoint is another run's, or cannot be written or read.
+        """
+        client = _client(client)
+        if shards is not None and shards != samples.partitions:
+            samples = samples.repartition(shards)
+        batches = Batches(samples.lengths, batch_size)
+        total = _total(epochs, iterations, len(batches))
+        if checkpoint_every is not None and checkpoint_every < 1:
+            raise SettingsError(
+                f"checkpoint_every: expected at least 1 iteration, found {checkpoint_every!r}"
+            )
+        names = _names(validation, metrics)
+        folder = None if checkpoint is None else CheckpointFolder(checkpoint)
+        identity = self._identity(samples, batch_size)
+        saved = self._saved(folder, identity, resume)
+        if threads is None:
+            threads = _threads(client) if saved is None else int(saved.more["threads"])
+        tools = Tools(
+            self.model,
+            self.loss,
+            self.optimizer,
+            samples.functions,
+            () if validation is None else validation.functions,
+            tuple((metrics or {}).values()),
+        )
+        job = pack(tools, self.seed, threads)
+        check_sample(job, samples.head(1))
+        if saved is None:
+            weights = self.model.flat.copy()
+            state, self.history = State(weights, self.optimizer.init(weights.size), 0), History()
+        else:
+            state, self.history = restored_run(saved, callbacks)
+            self.model.load_flat(state.weights)
+        if saved is not None and (saved.more["stopped"] or state.iteration >= total):
+            for callback in callbacks:
+                callback.on_fit_end(self)
+            return self.history
+
+        def save(state: State, stopped: bool) -> None:
+            assert folder is not None
+            folder.write(saved_run(state, identity, self.history, callbacks, threads, stopped))
+
+        engine: Engine
+        if client is None:
+            engine = InProcessEngine(job, samples, validation)
+        else:
+            from daskdl.train.graph import GraphEngine
+
+            engine = GraphEngine(client, job, samples, validation)
+        loop = Loop(
+            self,
+            engine,
+            batches,
+            state,
+            total,
+            names,
+            callbacks,
+            make_progress(progress),
+            None if folder is None else save,
+            checkpoint_every,
+        )
+        try:
+            loop.go()
+        finally:
+            engine.close()
+        return self.history
+
+    def _identity(self, samples: SampleSet, batch_size: int) -> dict[str, Any]:
+        return {
+            "model": [[name, list(p.shape)] for name, p in self.model.named_parameters()],
+            "optimizer": type(self.optimizer).__name__,
+            "seed": self.seed,
+            "batch_size": batch_size,
+            "shards": list(samples.lengths),
+        }
+
+    def _saved(
+        self, folder: CheckpointFolder | None, identity: dict[str, Any], resume: bool
+    ) -> Saved | None:
+        if folder is None:
+            return None
+        if not resume:
+            folder.clear()
+            return None
+        saved = folder.read()
+        if saved is not None:
+            check_identity(Path(folder.path), saved.identity, identity)
+        return saved
+
+
+def _client(client: Client | None) -> Client | None:
+    client = current_client() if client is None else client
+    if client is not None and client.asynchronous:
+        raise SettingsError(
+            "Trainer.fit: expected a synchronous Client, found an asynchronous one; call fit in a "
+            "thread with a client made without asynchronous=True"
+        )
+    return client
+
+
+def _total(epochs: int | None, iterations: int | None, per_epoch: int) -> int:
+    if (epochs is None) == (iterations is None):
+        raise SettingsError(
+            f"Trainer.fit: expected either epochs or iterations, found epochs={epochs!r} and "
+            f"iterations={iterations!r}"
+        )
+    total = iterations if iterations is not None else (epochs or 0) * per_epoch
+    if total < 1:
+        raise SettingsError(
+            f"Trainer.fit: expected at least 1 epoch or iteration, found epochs={epochs!r} and "
+            f"iterations={iterations!r}"
+        )
+    return total
+
+
+def _names(validation: SampleSet | None, metrics: Mapping[str, Metric] | None) -> list[str]:
+    if validation is None:
+        if metrics:
+            raise SettingsError(
+                f"Trainer.fit: expected validation samples to compute {sorted(metrics)} on, "
+                "found none"
+            )
+        return []
+    return ["val_loss", *(f"val_{name}" for name in metrics or ())]
+
+
+def _threads(client: Client | None) -> int:
+    asked = setting("threads")
+    if asked is not None:
+        return int(asked)
+    if client is None:
+        return 1
+    from daskdl.train.channel import Cluster
+
+    return min(Cluster(client).workers("start of the fit").values())
