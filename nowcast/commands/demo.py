@@ -36,7 +36,7 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None) -> None:
         with progress_bar("ingest") as advance:
             ingest([scans], store, size=SIZE, spacing=SPACING, client=client, progress=advance)
         say("3 of 5  train an encoder-forecaster on the day's first part")
-        settings = TrainSettings(epochs=6, tile=64, tile_stride=28, channels=(24, 24))
+        settings = TrainSettings(epochs=3, tile=56, tile_stride=28, channels=(24, 24))
         model = train(store, out / "model", settings, client, True, say)
     say("4 of 5  verify it on the last part, against persistence and extrapolation")
     rain = open_rain(store)
