@@ -1,0 +1,257 @@
+"""Cluster: "local", an address, a scheduler file or a job queue's YAML -> a Dask client."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+from daskdl.kernels.threads import available_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Job queues, and the class of dask-jobqueue for each.
+QUEUES = {
+    "slurm": "SLURMCluster",
+    "pbs": "PBSCluster",
+    "lsf": "LSFCluster",
+    "sge": "SGECluster",
+    "htcondor": "HTCondorCluster",
+    "oar": "OARCluster",
+    "moab": "MoabCluster",
+}
+
+# Compression costs time and float32 does not compress. A shard stays where its partition lies.
+_CONFIG = {
+    "distributed.comm.compression": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.worker.connections.incoming": 1000,
+}
+
+
+@contextmanager
+def connect(
+    cluster: str | os.PathLike[str] | None = None,
+    *,
+    workers: int | None = None,
+    threads_per_worker: int = 1,
+    dashboard: bool = False,
+    timeout: float = 10.0,
+) -> Iterator[Client]:
+    """Connect to a cluster, or start one; what was started is ended on leaving.
+
+    Parameters
+    ----------
+    cluster : str or path, optional
+        - ``"local"``, the default: worker processes on this machine;
+        - the address of a scheduler, such as ``"tcp://node1:8786"``;
+        - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
+        - a job queue (``.yaml``): ``system`` (one of :data:`QUEUES`), ``jobs`` (how many), and
+          the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``.
+    workers : int, optional
+        Worker processes of "local", by default one per core, or jobs of a job queue.
+    threads_per_worker : int
+        Of "local".
+    dashboard : bool
+        Whether "local" serves Dask's dashboard; its address is ``client.dashboard_link``.
+    timeout : float
+        Seconds until a scheduler that does not answer is an error.
+
+    Yields
+    ------
+    distributed.Client
+
+    Raises
+    ------
+    ClusterError
+        When the cluster cannot be reached or started.
+    SettingsError
+        When ``cluster`` is none of the above.
+    MissingExtraError
+        For a job queue without the ``hpc`` extra.
+
+    Examples
+    --------
+    >>> with connect("local", workers=2) as client:  # doctest: +SKIP
+    ...     Trainer(model, loss, optimizer).fit(samples, epochs=3, client=client)
+    """
+    spec = "local" if cluster is None else os.fspath(cluster)
+    with ExitStack() as stack:
+        stack.enter_context(_environment_as_it_was())
+        if spec == "local":
+            # Checked first: Dask's own complaint would come from a coroutine.
+            if workers is not None and workers < 1:
+                raise SettingsError(f"workers: expected at least 1, found {workers!r}")
+            client = _local(stack, workers or available_cores(), threads_per_worker, dashboard)
+        elif "://" in spec:
+            client = _remote(stack, spec, {"address": spec}, timeout)
+        elif Path(spec).suffix == ".json":
+            if not Path(spec).is_file():
+                raise ClusterError(
+                    f"{spec}: expected a scheduler file, found none; start the scheduler with "
+                    "--scheduler-file and wait until it has written it"
+                )
+            client = _remote(stack, spec, {"scheduler_file": spec}, timeout)
+        elif Path(spec).suffix in (".yaml", ".yml"):
+            client = _queue(stack, Path(spec), workers, timeout)
+        else:
+            raise SettingsError(
+                'cluster: expected "local", an address such as tcp://host:8786, a scheduler file '
+                f"(.json) or a job queue (.yaml), found {spec!r}"
+            )
+        yield client
+
+
+def _local(stack: ExitStack, workers: int, threads: int, dashboard: bool) -> Client:
+    import dask
+    from distributed import Client, LocalCluster
+
+    stack.enter_context(dask.config.set(_CONFIG))
+    stack.enter_context(_quiet())
+    folder = stack.enter_context(
+        tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
+    )
+    try:
+        with _environment_as_it_was():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=threads,
+                processes=True,
+                # Any free port: several runs on one machine must not fight for 8787.
+                dashboard_address="127.0.0.1:0" if dashboard else None,
+                worker_dashboard_address=None,
+                local_directory=folder,
+                silence_logs=logging.ERROR,
+            )
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise ClusterError(
+            f"local cluster: expected {workers} worker processes to start, found {error}; when a "
+            'script starts them, its own work must stand under if __name__ == "__main__"'
+        ) from error
+    stack.enter_context(cluster)
+    client = stack.enter_context(Client(cluster))
+    client.register_plugin(_interrupts_are_the_drivers())
+    return client
+
+
+def _interrupts_are_the_drivers() -> Any:
+    from distributed import WorkerPlugin
+
+    class InterruptsAreTheDrivers(WorkerPlugin):
+        """Ctrl-C reaches every process of a terminal; here the driver ends the workers."""
+
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return InterruptsAreTheDrivers()
+
+
+def _remote(stack: ExitStack, spec: str, where: Mapping[str, Any], timeout: float) -> Client:
+    import json
+
+    from distributed import Client
+
+    try:
+        client = Client(**where, timeout=timeout)
+    except (OSError, TimeoutError) as error:
+        raise ClusterError(
+            f"{spec}: expected a Dask scheduler to answer within {timeout:g} s, found none; see "
+            "whether it runs and can be reached from here"
+        ) from error
+    except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ClusterError(
+            f"{spec}: expected the address of a Dask scheduler, found something else ({error})"
+        ) from error
+    return stack.enter_context(client)
+
+
+def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
+    from distributed import Client
+
+    options = _queue_options(path)
+    name = options.pop("system")
+    jobs = jobs or options.pop("jobs", 1)
+    options.pop("jobs", None)
+    try:
+        import dask_jobqueue
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
+            "installed; pip install daskdl[hpc]"
+        ) from error
+    try:
+        cluster = stack.enter_context(getattr(dask_jobqueue, QUEUES[name])(**options))
+        cluster.scale(jobs=jobs)
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise ClusterError(
+            f"{path}: expected settings from which {QUEUES[name]} starts, found {error}"
+        ) from error
+    return stack.enter_context(Client(cluster, timeout=timeout))
+
+
+def _queue_options(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise SettingsError(f"{path}: expected a job queue's YAML, found {error}") from error
+    if not isinstance(content, dict) or content.get("system") not in QUEUES:
+        found = content.get("system") if isinstance(content, dict) else type(content).__name__
+        raise SettingsError(f"{path}: expected system: one of {', '.join(QUEUES)}, found {found!r}")
+    options = dict(content)
+    walltime = re.fullmatch(r"(\d+):(\d\d):(\d\d)", str(options.get("walltime", "")))
+    if walltime and "worker_extra_args" not in options:
+        # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
+        hours, minutes, rest = map(int, walltime.groups())
+        total = 3600 * hours + 60 * minutes + rest
+        margin = min(300, total // 10)
+        options["worker_extra_args"] = [
+            "--lifetime",
+            f"{total - margin}s",
+            "--lifetime-stagger",
+            f"{margin // 2}s",
+        ]
+    return options
+
+
+@contextmanager
+def _environment_as_it_was() -> Iterator[None]:
+    # A Nanny writes OMP_NUM_THREADS=1 and its like into this process, where they would then rule
+    # over the settings of the next cluster.
+    import dask
+    import distributed  # noqa: F401  for its configuration
+
+    names = {*dask.config.get("distributed.nanny.pre-spawn-environ", {}), "PYTHONHASHSEED"}
+    before = {name: os.environ.get(name) for name in names}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what connections say when workers are ended, for instance by Ctrl-C, off the screen."""
+    names = ("distributed.nanny", "distributed.comm", "distributed.core", "distributed.batched")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
