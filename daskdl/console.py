@@ -76,24 +76,25 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        code, sentence = _sentence(error)
+        code, sentence, unexpected = _sentence(error)
         if debug:
             import traceback
 
             traceback.print_exc()
-        elif code == INTERNAL:
+        elif unexpected:
             sentence += f"; `{name} --debug ...` shows where"
         print(f"{name}: {sentence}", file=sys.stderr)
         return code
     return 0
 
 
-def _sentence(error: Exception) -> tuple[int, str]:
+def _sentence(error: Exception) -> tuple[int, str, bool]:
+    """Return the exit code, what to say, and whether nobody expected this error."""
     if isinstance(error, DaskdlError):
-        return error.exit_code, str(error)
+        return error.exit_code, str(error), False
     if isinstance(error, OSError) and error.filename is not None:  # a path that cannot be used
-        return UNREADABLE, f"{error.filename}: {error.strerror}"
-    return INTERNAL, f"internal error: {type(error).__name__}: {error}"
+        return UNREADABLE, f"{error.filename}: {error.strerror}", False
+    return INTERNAL, f"internal error: {type(error).__name__}: {error}", True
 
 
 def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:

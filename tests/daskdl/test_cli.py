@@ -1,0 +1,79 @@
+"""The command line ``daskdl``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from daskdl import nn
+from daskdl.cli import app, main
+from daskdl.console import run
+
+
+def test_doctor_tells_machines_what_decides_speed(capsys):
+    assert run(app, ["doctor", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {"numpy", "numba", "dask", "daskdl"} <= facts["packages"].keys()
+    assert facts["cores"] >= facts["thread budget"] >= 1
+    assert facts["memory limit (GB)"] > 0
+    assert facts["kernel cache"]["writable"] is True
+    assert any("openblas" in line or "mkl" in line for line in facts["libraries"].values())
+
+
+def test_doctor_tells_people_the_same(capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert run(app, ["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "python: 3." in out
+    assert "  numpy: " in out
+    assert "  OMP_NUM_THREADS: 3" in out
+
+
+def test_doctor_says_when_compiled_kernels_cannot_be_kept(tmp_path):
+    from daskdl.cli import _folder
+
+    assert _folder(tmp_path / "not" / "made") == {
+        "folder": str(tmp_path / "not" / "made"),
+        "writable": True,
+    }
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.safetensors"
+    nn.save(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), path, {"lead": 60})
+    return path
+
+
+def test_show_prints_the_tree_and_the_numbers(model, capsys):
+    assert run(app, ["show", str(model)]) == 0
+    out = capsys.readouterr().out
+    for line in ("parameters: 21", "  lead: 60", "    (layers.0): Linear(3, 4)"):
+        assert line in out.splitlines()
+
+
+def test_show_for_machines(model, capsys):
+    assert run(app, ["show", str(model), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["parameters"] == 21
+    assert facts["metadata"] == {"lead": 60}
+    assert facts["shapes"]["layers.2.weight"] == [1, 4]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a model"])
+def test_show_of_no_model_ends_with_3_and_its_name(content, tmp_path, capsys):
+    path = tmp_path / "m.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    assert run(app, ["show", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"daskdl: {path}: ")
+    assert err.count("\n") == 1
+
+
+def test_main_runs_the_process_arguments(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["daskdl", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("daskdl ")

@@ -1,0 +1,117 @@
+"""How command lines end: exit codes, what goes to which stream, tracebacks on demand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+
+from daskdl import __version__, errors
+from daskdl.console import application, run
+
+
+def demo():
+    app = application("demo", "Shows how commands end.")
+
+    @app.command()
+    def end(how: str, times: Annotated[int, typer.Option()] = 1) -> None:
+        """Ends in one of several ways."""
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        if how == "missing":
+            Path("/nowhere/at/all").read_bytes()
+        if how == "exit":
+            raise typer.Exit(7)
+        kind = getattr(errors, how, None) or {"bug": ZeroDivisionError}.get(how)
+        if kind:
+            raise kind("a.nc: expected 2 axes, found 3; cut it")
+        typer.echo(how * times)
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("ShapeError", 3),
+        ("SettingsError", 2),
+        ("DataError", 3),
+        ("ClusterError", 4),
+        ("CheckpointError", 5),
+        ("MissingExtraError", 2),
+        ("DaskdlError", 1),
+    ],
+)
+def test_our_errors_are_one_line_and_end_with_their_code(how, code, capsys):
+    assert run(demo(), ["end", how]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "demo: a.nc: expected 2 axes, found 3; cut it\n"
+
+
+def test_a_bug_is_one_line_that_says_how_to_see_more(capsys):
+    assert run(demo(), ["end", "bug"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("demo: internal error: ZeroDivisionError: a.nc")
+    assert err.endswith("`demo --debug ...` shows where\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "end", "bug"], ["end", "bug", "--debug"]])
+def test_debug_shows_the_traceback_wherever_it_stands(arguments, capsys):
+    assert run(demo(), arguments) == 1
+    err = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in err
+    assert err.endswith(
+        "demo: internal error: ZeroDivisionError: a.nc: expected 2 axes, found 3; cut it\n"
+    )
+
+
+def test_debug_after_two_dashes_is_a_value(capsys):
+    assert run(demo(), ["end", "--", "--debug"]) == 0
+    assert capsys.readouterr().out == "--debug\n"
+
+
+def test_a_path_that_cannot_be_used_is_named(capsys):
+    assert run(demo(), ["end", "missing"]) == 3
+    assert capsys.readouterr().err == "demo: /nowhere/at/all: No such file or directory\n"
+
+
+def test_interrupt_ends_with_130(capsys):
+    assert run(demo(), ["end", "interrupt"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_commands_own_exit_code_is_kept():
+    assert run(demo(), ["end", "exit"]) == 7
+
+
+def test_results_go_to_standard_output(capsys):
+    assert run(demo(), ["end", "well", "--times", "2"]) == 0
+    assert capsys.readouterr() == ("wellwell\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["end"], ["end", "x", "--times", "many"], ["nothing"], ["end", "x", "--nothing"]]
+)
+def test_usage_errors_end_with_2_on_standard_error(arguments, capsys):
+    assert run(demo(), arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Usage: demo" in err
+
+
+def test_arguments_of_the_process_are_the_default(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["/bin/demo", "--version"])
+    assert run(demo()) == 0
+    assert capsys.readouterr().out == f"demo {__version__}\n"
+
+
+def test_help_names_the_shared_options(capsys):
+    assert run(demo(), ["--help"]) == 0
+    out = capsys.readouterr().out
+    for text in ("Shows how commands end.", "--debug", "--version", "end"):
+        assert text in out

@@ -1,0 +1,77 @@
+"""The layout: tests mirror the source, files are short, and heavy modules load when used."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ci.sizes import too_long
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = sorted(
+    path.relative_to(ROOT)
+    for package in ("daskdl", "nowcast")
+    for path in (ROOT / package).rglob("*.py")
+    if path.name != "__init__.py"
+)
+#: Source files without a test file of their name, and where they are tested instead.
+ELSEWHERE: dict[str, str] = {}
+HEAVY = {"dask", "distributed", "xarray", "zarr", "numba", "scipy", "matplotlib", "xradar"}
+
+
+def test_tests_mirror_the_source():
+    missing = []
+    for path in SOURCE:
+        instead = ELSEWHERE.get(str(path))
+        test = Path("tests") / (instead or path.parent / f"test_{path.name}")
+        if not (ROOT / test).is_file():
+            missing.append(f"{path}: expected {test}")
+    assert not missing, "\n".join(missing)
+
+
+def test_exceptions_are_still_needed():
+    for path in ELSEWHERE:
+        assert Path(path) in SOURCE
+        assert not (ROOT / "tests" / Path(path).parent / f"test_{Path(path).name}").exists()
+
+
+def test_no_file_is_too_long():
+    assert not too_long()
+
+
+def test_every_file_says_its_subject_in_its_first_line():
+    for path in SOURCE:
+        first = (ROOT / path).read_text(encoding="utf-8").split("\n", 1)[0]
+        assert first.startswith('"""'), path
+        assert len(first) > 10, path
+
+
+def test_every_folder_is_a_package():
+    """Without its __init__.py a folder is invisible to the check of imports."""
+    for path in SOURCE:
+        assert (ROOT / path.parent / "__init__.py").is_file(), path.parent
+
+
+def heavy_modules_after(code: str) -> set[str]:
+    """Return the heavy modules that a fresh interpreter has loaded after some code."""
+    report = f"{code}\nimport sys\nprint(*({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
+    run = subprocess.run(
+        [sys.executable, "-c", report], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(run.stderr.split())
+
+
+def test_importing_daskdl_loads_nothing_heavy():
+    assert heavy_modules_after("import daskdl, daskdl.errors") == set()
+
+
+@pytest.mark.parametrize("package", ["daskdl", "nowcast"])
+def test_help_loads_nothing_heavy(package):
+    if importlib.util.find_spec(f"{package}.cli") is None:
+        pytest.skip(f"{package} has no command line yet")
+    code = f"from {package}.cli import main\nimport sys\nsys.argv[1:] = ['--help']\n"
+    assert heavy_modules_after(code + "assert not main()") == set()
