@@ -25,7 +25,7 @@ def run(
 
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     find_files(sources)  # refuse what is not there before workers are started
-    logging.basicConfig(format="%(message)s")
+    _print_warnings()
     with connect(cluster, workers=workers) as client, progress_bar("ingest") as advance:
         report = ingest(sources, out, settings, client=client, progress=advance)
     say(
@@ -36,3 +36,13 @@ def run(
         print_json(asdict(report))
     if report.failed:
         raise typer.Exit(DataError.exit_code)
+
+
+def _print_warnings() -> None:
+    """Let the files that are skipped be named on standard error."""
+    log = logging.getLogger("nowcast")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.addHandler(handler)
+        log.propagate = False
