@@ -1,33 +1,61 @@
 """Polar volumes of reflectivity in ODIM_H5.
 
-OPERA Data Information Model for HDF5, version 2.3 (EUMETNET OPERA, 2019).
+OPERA Data Information Model for HDF5, version 2.3 (EUMETNET OPERA, 2019). Attributes are as it
+wants them: strings of fixed length that end with a null, 64-bit integers and 64-bit floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import MissingExtraError
 from nowcast.replacing import beside
 
-#: Reflectivity is stored as one byte: dBZ = GAIN * value + OFFSET.
+# Reflectivity is stored as one byte: dBZ = GAIN * value + OFFSET.
 GAIN, OFFSET, UNDETECT, NODATA = 0.5, -32.0, 0, 255
-#: Seconds that one turn of the antenna takes.
-TURN = 20
 
 
-def write_volume(
+@dataclass(frozen=True)
+class PolarSweep:
+    """One turn of the antenna, from north.
+
+    Parameters
+    ----------
+    elevation : float
+        Degrees.
+    start : datetime
+        UTC.
+    turn : float
+        Seconds.
+    gate_length : float
+        Metres.
+    dbz : (rays, gates) float
+        Reflectivity; minus infinity where nothing was detected, NaN where nothing was measured.
+    nyquist : float
+        Unambiguous velocity, m/s; readers expect it though there are no velocities.
+    """
+
+    elevation: float
+    start: datetime
+    turn: float
+    gate_length: float
+    dbz: NDArray[np.floating]
+    nyquist: float = 8.0
+
+
+def write_odim_volume(
     path: Path,
-    sweeps: Sequence[tuple[float, NDArray[np.floating]]],
+    sweeps: Sequence[PolarSweep],
     *,
     time: datetime,
     site: tuple[float, float, float],
-    gate_length: float,
     source: str,
     how: Mapping[str, Any],
 ) -> None:
@@ -36,58 +64,65 @@ def write_volume(
     Parameters
     ----------
     path : path
-    sweeps : sequence of (elevation in degrees, dBZ (rays, gates))
-        -inf where nothing was detected, NaN where nothing was measured.
+    sweeps : sequence of PolarSweep
+        In the order in which they were made.
     time : datetime
-        UTC, nominal and start of the first sweep.
-    site : (latitude, longitude, height above the sea in metres)
-    gate_length : float
-        Metres.
+        Nominal, UTC.
+    site : (float, float, float)
+        Latitude, longitude in degrees and height of the antenna above the sea in metres.
     source : str
-        ODIM's ``/what/source``, e.g. ``"NOD:xxsim,CMT:simulated"``.
+        ODIM's ``/what/source``, e.g. ``"PLC:Somewhere,CMT:simulated data"``.
     how : mapping
         Attributes of ``/how``.
+
+    Raises
+    ------
+    MissingExtraError
+        When h5py is not installed.
     """
-    import h5py
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError(
+            f"writing ODIM_H5 files needs h5py ({error}); pip install 'daskdl[nowcast]'"
+        ) from error
 
     with beside(path) as temporary, h5py.File(temporary, "w") as file:
         _attributes(file, {"Conventions": "ODIM_H5/V2_3"})
-        stamp = {"date": f"{time:%Y%m%d}", "time": f"{time:%H%M%S}"}
-        what = {"object": "PVOL", "version": "H5rad 2.3", "source": source, **stamp}
+        what = {"object": "PVOL", "version": "H5rad 2.3", **_stamp("", time), "source": source}
         _attributes(file.create_group("what"), what)
-        _attributes(
-            file.create_group("where"), dict(zip(("lat", "lon", "height"), site, strict=True))
-        )
+        where = dict(zip(("lat", "lon", "height"), map(float, site), strict=True))
+        _attributes(file.create_group("where"), where)
         _attributes(file.create_group("how"), how)
-        for number, (elevation, dbz) in enumerate(sweeps):
-            start = time + timedelta(seconds=number * TURN)
-            _write_sweep(
-                file.create_group(f"dataset{number + 1}"), elevation, dbz, start, gate_length
-            )
+        for number, sweep in enumerate(sweeps, start=1):
+            _write_sweep(file.create_group(f"dataset{number}"), sweep, number, len(sweeps))
 
 
-def _write_sweep(
-    group: Any, elevation: float, dbz: NDArray[np.floating], start: datetime, gate_length: float
-) -> None:
-    end = start + timedelta(seconds=TURN)
-    what = {
-        "product": "SCAN",
-        "startdate": f"{start:%Y%m%d}",
-        "starttime": f"{start:%H%M%S}",
-        "enddate": f"{end:%Y%m%d}",
-        "endtime": f"{end:%H%M%S}",
-    }
+def _write_sweep(group: Any, sweep: PolarSweep, number: int, count: int) -> None:
+    rays, gates = sweep.dbz.shape
+    end = sweep.start + timedelta(seconds=sweep.turn)
+    what = {"product": "SCAN", **_stamp("start", sweep.start), **_stamp("end", end)}
     where = {
-        "elangle": elevation,
-        "nrays": dbz.shape[0],
-        "nbins": dbz.shape[1],
+        "elangle": float(sweep.elevation),
+        "nrays": rays,
+        "nbins": gates,
         "rstart": 0.0,
-        "rscale": gate_length,
+        "rscale": float(sweep.gate_length),
         "a1gate": 0,
     }
-    _attributes(group.create_group("what"), what)
-    _attributes(group.create_group("where"), where)
-    data = group.create_group("data1")
+    edges = np.arange(rays + 1) / rays
+    began = sweep.start.replace(tzinfo=UTC).timestamp()
+    how = {
+        "scan_index": number,
+        "scan_count": count,
+        "NI": sweep.nyquist,
+        "astart": 0.0,
+        "elangles": np.full(rays, sweep.elevation),
+        "startazA": 360.0 * edges[:-1],
+        "stopazA": 360.0 * edges[1:],
+        "startazT": began + sweep.turn * edges[:-1],
+        "stopazT": began + sweep.turn * edges[1:],
+    }
     coding = {
         "quantity": "DBZH",
         "gain": GAIN,
@@ -95,15 +130,22 @@ def _write_sweep(
         "nodata": float(NODATA),
         "undetect": float(UNDETECT),
     }
+    for name, values in (("what", what), ("where", where), ("how", how)):
+        _attributes(group.create_group(name), values)
+    data = group.create_group("data1")
     _attributes(data.create_group("what"), coding)
     array = data.create_dataset(
-        "data", data=quantise(dbz), chunks=dbz.shape, compression="gzip", compression_opts=4
+        "data",
+        data=quantise(sweep.dbz),
+        chunks=(rays, gates),
+        compression="gzip",
+        compression_opts=3,
     )
     _attributes(array, {"CLASS": "IMAGE", "IMAGE_VERSION": "1.2"})
 
 
 def quantise(dbz: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Return the bytes that stand for reflectivities in dBZ."""
+    """Return the bytes that stand for reflectivities in dBZ, clipped to what they can hold."""
     heard = np.isfinite(dbz)
     steps = np.rint((np.where(heard, dbz, 0.0) - OFFSET) / GAIN).clip(UNDETECT + 1, NODATA - 1)
     values = np.where(heard, steps, UNDETECT).astype(np.uint8)
@@ -111,6 +153,21 @@ def quantise(dbz: NDArray[np.floating]) -> NDArray[np.uint8]:
     return values
 
 
+def _stamp(prefix: str, time: datetime) -> dict[str, str]:
+    return {f"{prefix}date": f"{time:%Y%m%d}", f"{prefix}time": f"{time:%H%M%S}"}
+
+
 def _attributes(target: Any, values: Mapping[str, Any]) -> None:
+    import h5py
+
     for name, value in values.items():
-        target.attrs[name] = np.bytes_(value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            target.attrs[name] = value
+            continue
+        # h5py's own strings are padded with nulls and need not end with one.
+        text = value.encode("ascii")
+        kind = h5py.h5t.C_S1.copy()
+        kind.set_size(len(text) + 1)
+        space = h5py.h5s.create(h5py.h5s.SCALAR)
+        attribute = h5py.h5a.create(target.id, name.encode("ascii"), kind, space)
+        attribute.write(np.array(text, f"S{len(text) + 1}"), kind)

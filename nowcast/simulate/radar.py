@@ -1,18 +1,32 @@
-"""A simulated radar: where its gates lie, and what it measures of the weather there."""
+"""A simulated radar: where its beam goes, and what it measures of the weather there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.simulate.weather import Weather
 
-Array = NDArray[np.floating]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
-#: Radius of the earth with which a beam in the standard atmosphere is straight, in metres.
+# Radius of the earth, metres, with which a beam in the standard atmosphere is straight (Doviak and
+# Zrnić, 1993, section 2.2.3). The ingest has its own geometry; that one is checked against this.
 EFFECTIVE_RADIUS = 4 / 3 * 6_371_000.0
+# Cells of the map that the beam is led over, metres.
+CELL = 1000.0
+# Drops of Marshall and Palmer (1948): Z = A R^B.
+A, B = 200.0, 1.6
+# Reflectivity falls with height, dB/km, below the freezing level and in the ice above it, metres.
+FREEZING, IN_RAIN, IN_ICE = 2500.0, 0.4, 3.5
+# Independent samples in a gate: a measured power is uncertain by 1/sqrt(SAMPLES), 0.75 dB.
+SAMPLES = 32
+# Echo is told from noise when it is so much of the noise's power, more than 3 standard deviations.
+DETECTION = 0.6
 
 
 @dataclass(frozen=True)
@@ -22,15 +36,25 @@ class Radar:
     Parameters
     ----------
     latitude, longitude : float
+        Degrees.
     height : float
         Of the antenna above the sea, metres.
     rays, gates : int
+        Of a sweep.
     gate_length : float
         Metres.
     elevations : tuple of float
-        Degrees.
+        Degrees, lowest first.
+    beamwidth : float
+        Between the half-power points, degrees.
+    turn : float
+        Seconds that one turn of the antenna takes.
+    noise_at_1km : float
+        Reflectivity at 1 km whose echo is as strong as the receiver's noise, dBZ.
     blocked : tuple of int
         Rays that see nothing, behind a mast.
+    gap : float
+        Probability that a sweep lacks up to three more rays.
     """
 
     latitude: float = 50.0
@@ -40,37 +64,124 @@ class Radar:
     gates: int = 240
     gate_length: float = 500.0
     elevations: tuple[float, ...] = (0.5, 1.5)
+    beamwidth: float = 1.0
+    turn: float = 20.0
+    noise_at_1km: float = -43.0
     blocked: tuple[int, ...] = (131, 132)
+    gap: float = 0.05
 
-    def gate_positions(self, elevation: float) -> tuple[Array, Array, Array, Array]:
-        """Return x, y, height above the antenna and slant range of all gates, (rays, gates), m."""
-        slant = (np.arange(self.gates) + 0.5) * self.gate_length
+    @property
+    def azimuth(self) -> NDArray[np.float64]:
+        """Middles of the rays, (rays,) degrees clockwise from north."""
+        return np.asarray((np.arange(self.rays) + 0.5) * (360.0 / self.rays))
+
+    @property
+    def range(self) -> NDArray[np.float64]:
+        """Middles of the gates along the beam, (gates,) metres."""
+        return np.asarray((np.arange(self.gates) + 0.5) * self.gate_length)
+
+    @property
+    def noise(self) -> NDArray[np.float64]:
+        """Reflectivity that noise looks like, (gates,) mm6 m-3: it grows with the range squared."""
+        return 10.0 ** (0.1 * self.noise_at_1km) * np.square(self.range / 1000.0)
+
+    def beam(self, elevation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gates' distance along the ground and height above the sea, (gates,) metres."""
         angle = np.deg2rad(elevation)
-        up = np.sqrt(slant**2 + EFFECTIVE_RADIUS**2 + 2 * slant * EFFECTIVE_RADIUS * np.sin(angle))
-        ground = EFFECTIVE_RADIUS * np.arcsin(slant * np.cos(angle) / up)
-        azimuth = np.deg2rad((np.arange(self.rays) + 0.5) * 360 / self.rays)[:, None]
-        shape = (self.rays, self.gates)
+        base = EFFECTIVE_RADIUS + self.height
+        up = np.sqrt(self.range**2 + base**2 + 2.0 * self.range * base * np.sin(angle))
         return (
-            ground * np.sin(azimuth),
-            ground * np.cos(azimuth),
-            np.broadcast_to(up - EFFECTIVE_RADIUS, shape),
-            np.broadcast_to(slant, shape),
+            EFFECTIVE_RADIUS * np.arcsin(self.range * np.cos(angle) / up),
+            up - EFFECTIVE_RADIUS,
         )
+
+    def axis(self) -> NDArray[np.float64]:
+        """Return the coordinates of the map around the radar that :meth:`measure` looks at."""
+        cells = int(np.ceil(self.gates * self.gate_length / CELL)) + 3
+        return np.arange(-cells, cells + 1, dtype=np.float64) * CELL
 
     def measure(
         self, weather: Weather, time: float, elevation: float, rng: np.random.Generator
-    ) -> Array:
-        """Return reflectivity in dBZ (rays, gates); -inf where nothing is heard, NaN where blind.
+    ) -> NDArray[np.float32]:
+        """Return what a sweep that begins at ``time`` shows; the weather stands still for the turn.
 
-        Marshall-Palmer drops, averaged across a beam of one degree, fading by 4 dB/km above 2.5 km,
-        with 1 dB of noise and a sensitivity of -6 dBZ at 100 km that falls with the range squared.
+        Reflectivities (not dBZ) are averaged across the beam, which is the wider the farther out,
+        fall with height and are heard within the receiver's noise.
+
+        Returns
+        -------
+        (rays, gates) float32
+            dBZ; minus infinity where no echo is heard, NaN where the radar was blind.
         """
-        x, y, above, slant = self.gate_positions(elevation)
-        z = 200 * weather.rain(time, x, y).astype(float) ** 1.6
-        z = 0.25 * np.roll(z, 1, 0) + 0.5 * z + 0.25 * np.roll(z, -1, 0)
-        with np.errstate(divide="ignore"):
-            dbz = 10 * np.log10(z)
-        dbz += rng.normal(0, 1, dbz.shape) - 4e-3 * np.maximum(above - 2500, 0)
-        dbz[dbz < -6 + 20 * np.log10(slant / 100e3)] = -np.inf
+        axis = self.axis()
+        rain = weather.rain_field(time + 0.5 * self.turn, axis[None, :], axis[:, None])
+        reflectivity = np.float32(A) * rain ** np.float32(B)
+        echo = (_footprint(self, elevation) @ reflectivity.reshape(-1)).reshape(
+            self.rays, self.gates
+        )
+        echo *= _profile(self, elevation)
+        noise = self.noise.astype(np.float32)
+        fluctuation = rng.standard_normal(echo.shape, np.float32) / np.float32(np.sqrt(SAMPLES))
+        heard = (echo + noise) * (1 + fluctuation) - noise
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dbz = np.where(heard > DETECTION * noise, 10 * np.log10(heard), np.float32(-np.inf))
         dbz[list(self.blocked)] = np.nan
-        return dbz
+        if rng.random() < self.gap:
+            first = rng.integers(self.rays)
+            dbz[(first + np.arange(rng.integers(1, 4))) % self.rays] = np.nan
+        return dbz.astype(np.float32, copy=False)
+
+
+def _spread(width: float, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights (adding up to 1) of a Gaussian of standard deviation ``width``."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
+    return width * nodes, weights / weights.sum()
+
+
+def _two_way(beamwidth: float) -> float:
+    """Return the standard deviation of the two-way power pattern of a Gaussian beam, degrees."""
+    return beamwidth / np.sqrt(16.0 * np.log(2.0))
+
+
+@lru_cache(maxsize=8)
+def _profile(radar: Radar, elevation: float) -> NDArray[np.float32]:
+    """Return what is left of reflectivity at the height of the gates, averaged over the beam."""
+    offsets, weights = _spread(_two_way(radar.beamwidth), 5)
+    profile = np.zeros(radar.gates)
+    for offset, weight in zip(offsets, weights, strict=True):
+        height = np.maximum(radar.beam(elevation + offset)[1], 0.0)
+        loss = IN_RAIN * np.minimum(height, FREEZING) + IN_ICE * np.maximum(height - FREEZING, 0.0)
+        profile += weight * 10.0 ** (-1e-4 * loss)
+    return profile.astype(np.float32)
+
+
+@lru_cache(maxsize=8)
+def _footprint(radar: Radar, elevation: float) -> csr_array:
+    """Return weights that average the map over the beam's width, (rays * gates, cells) float32."""
+    from scipy.sparse import csr_array
+
+    # The beam's own width, and the turn of the antenna while it takes the samples of a ray.
+    width = np.hypot(_two_way(radar.beamwidth), 360.0 / radar.rays / np.sqrt(12.0))
+    ground = radar.beam(elevation)[0]
+    axis = radar.axis()
+    gate = np.arange(radar.rays * radar.gates).reshape(radar.rays, radar.gates)
+    rows, columns, values = [], [], []
+    for offset, share in zip(*_spread(width, 3), strict=True):
+        angle = np.deg2rad(radar.azimuth + offset)[:, None]
+        places = (
+            (ground * np.cos(angle) - axis[0]) / CELL,
+            (ground * np.sin(angle) - axis[0]) / CELL,
+        )
+        (row, up), (column, right) = ((np.floor(p).astype(int), p - np.floor(p)) for p in places)
+        for north, part in ((0, 1 - up), (1, up)):
+            for east, piece in ((0, 1 - right), (1, right)):
+                rows.append(gate.reshape(-1))
+                columns.append(((row + north) * axis.size + column + east).reshape(-1))
+                values.append((share * part * piece).reshape(-1))
+    return csr_array(
+        (
+            np.concatenate(values).astype(np.float32),
+            (np.concatenate(rows), np.concatenate(columns)),
+        ),
+        shape=(gate.size, axis.size**2),
+    )

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import SettingsError
-from nowcast.simulate.odim import write_volume
-from nowcast.simulate.radar import Radar
+from nowcast.simulate.odim import PolarSweep, write_odim_volume
+from nowcast.simulate.radar import A, B, Radar
 from nowcast.simulate.weather import Weather
 
 #: Time of the first scan, UTC; of no meaning.
 START = datetime(2020, 6, 1)
 #: What every file says of where it comes from.
-SOURCE = "NOD:xxsim,PLC:Simulated,CMT:simulated data"
+SOURCE = "PLC:Simulated radar,CMT:simulated data"
 
 
 def simulate(
@@ -30,7 +30,9 @@ def simulate(
 ) -> list[Path]:
     """Write the scans of simulated weather.
 
-    The same arguments give the same data, whatever was in the folder before.
+    The same arguments give the same files, whatever was in the folder before. Each says of itself
+    that it is simulated: in its name, in ``/what/source`` and, as ODIM has it, in
+    ``/how/simulated``.
 
     Parameters
     ----------
@@ -46,30 +48,60 @@ def simulate(
     Returns
     -------
     list of paths, in the order of time
+
+    Raises
+    ------
+    SettingsError
+        When the numbers make no series of scans.
     """
-    if hours <= 0 or step_minutes < 1:
+    radar, folder = radar or Radar(), Path(folder)
+    total = int(hours * 60 // step_minutes) if step_minutes >= 1 else 0
+    busy = len(radar.elevations) * radar.turn
+    if total < 1 or seed < 0 or busy > step_minutes * 60:
         raise SettingsError(
-            f"simulate: expected some hours and a step of whole minutes, found {hours} h and "
-            f"{step_minutes} min"
+            f"simulate: expected hours for one scan at least, a seed of 0 or more and {busy:g} s "
+            f"between volumes, found {hours:g} h every {step_minutes} min with seed {seed}"
         )
-    radar, weather = radar or Radar(), Weather(seed, hours)
-    folder.mkdir(parents=True, exist_ok=True)
-    total, paths = int(hours * 60 // step_minutes), []
+    weather = Weather(seed, hours)
+    paths = []
     for number in range(total):
-        seconds = number * step_minutes * 60
+        seconds = number * step_minutes * 60.0
         time = START + timedelta(seconds=seconds)
         rng = np.random.default_rng((seed, 3, number))
-        sweeps = [(e, radar.measure(weather, seconds, e, rng)) for e in radar.elevations]
+        sweeps = []
+        for turn, elevation in enumerate(radar.elevations):
+            later = turn * radar.turn
+            dbz = radar.measure(weather, seconds + later, elevation, rng)
+            start = time + timedelta(seconds=later)
+            sweeps.append(PolarSweep(elevation, start, radar.turn, radar.gate_length, dbz))
         paths.append(folder / f"simulated_{time:%Y%m%d%H%M}.h5")
-        write_volume(
+        write_odim_volume(
             paths[-1],
             sweeps,
             time=time,
             site=(radar.latitude, radar.longitude, radar.height),
-            gate_length=radar.gate_length,
             source=SOURCE,
-            how={"simulated": "True", "wavelength": 5.3, "beamwidth": 1.0},
+            how=_how(radar, time, busy),
         )
         if progress is not None:
             progress(number + 1, total)
     return paths
+
+
+def _how(radar: Radar, time: datetime, busy: float) -> dict[str, str | float | int]:
+    """Return what ODIM asks of the radar's properties."""
+    start = (time - datetime(1970, 1, 1)) // timedelta(seconds=1)
+    return {
+        "simulated": "True",
+        "task": "simulated rain",
+        "software": "nowcast",
+        "startepochs": start,
+        "endepochs": start + round(busy),
+        "beamwidth": radar.beamwidth,
+        "beamwH": radar.beamwidth,
+        "wavelength": 5.3,
+        "rpm": 60.0 / radar.turn,
+        "NEZH": radar.noise_at_1km,
+        "zr_a": A,
+        "zr_b": B,
+    }

@@ -1,137 +1,149 @@
-"""Simulated weather: storms that are born, grow and decay while a sheared flow carries them."""
+"""Simulated weather: rain at any time and place, and the motion of the air that carries it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.floating]
+from nowcast.simulate.flow import Flow
+from nowcast.simulate.storms import EDGE, Cells, Storms
+from nowcast.simulate.texture import Texture
 
-#: Seconds between two steps along a storm's path.
-PATH_STEP = 300.0
+# Standard deviation of the logarithm of rain within shields and within cores.
+ROUGH_SHIELD, ROUGH_CORE = 0.9, 0.4
+# Rain weaker than this evaporates on its way, mm h-1; it makes the edges of rain ragged.
+EVAPORATED = 0.25
+# The most that it rains, mm h-1, where cores come to lie over each other.
+STRONGEST = 120.0
+
+Field = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Weather:
-    """Rain over a day around a radar at (0, 0), given by a seed.
+    """Rain around a radar at (0, 0), given by a seed: the truth that scans are made of.
 
-    The flow blows from the west-south-west at 8 to 16 m/s, faster in the north than in the south,
-    and turns in the course of the day, so that what persists is soon wrong and what is carried on
-    along the flow stays right until a storm grows or fades. A storm is a convective core in a
-    shield of weaker rain; both grow and fade along half a sine.
+    Storms are born, grow and fade while a sheared flow carries them. What persists is soon wrong;
+    what is carried on along the flow stays right until a storm grows or fades.
 
     Parameters
     ----------
     seed : int
+        Not negative.
     hours : float
-        Length of the simulation.
-    storms : int
-        In 24 hours, within 250 km of the radar.
+        Length of the simulation, from time 0. A longer one begins with the same weather.
+    storms : float
+        Storms in 24 hours within 160 km.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weather = Weather(seed=0, hours=2)
+    >>> x = y = np.arange(-100e3, 101e3, 2e3)
+    >>> weather.rain_field(3600.0, x[None, :], y[:, None]).shape
+    (101, 101)
     """
 
     seed: int = 0
     hours: float = 24.0
-    storms: int = 240
-
-    def wind(self, time: float | Array, y: Array) -> tuple[Array, Array]:
-        """Return the flow (u, v) in m/s at ``time`` seconds and ``y`` metres north of the radar."""
-        speed = 12 + 3 * np.sin(2 * np.pi * np.asarray(time) / 61_000) + y * 2.5e-5
-        heading = 0.35 + 0.45 * np.sin(2 * np.pi * np.asarray(time) / 86_400)
-        return speed * np.cos(heading), speed * np.sin(heading) + 0 * y
+    storms: float = 64.0
 
     @cached_property
-    def _storms(self) -> dict[str, Array]:
-        rng = np.random.default_rng((self.seed, 1))
-        count = round(self.storms * (self.hours + 3) / 24)
-        lives = {
-            "birth": rng.uniform(-3 * 3600, self.hours * 3600, count),
-            "life": rng.uniform(2400, 9000, count),
-            "peak": rng.lognormal(np.log(18), 0.6, count).clip(4, 80),
-            "core": rng.uniform(3e3, 8e3, count),
-            "shield": rng.uniform(10e3, 24e3, count),
-            "drizzle": rng.uniform(0.6, 3.0, count),
-            "stretch": rng.uniform(0.55, 1.0, count),
-            "tilt": rng.uniform(0, np.pi, count),
-        }
-        steps = int(lives["life"].max() // PATH_STEP) + 2
-        x, y = (rng.uniform(-250e3, 250e3, count) for _ in range(2))
-        paths = np.empty((steps, 2, count))
-        for step in range(steps):
-            paths[step] = x, y
-            u, v = self.wind(lives["birth"] + step * PATH_STEP, y)
-            x, y = x + u * PATH_STEP, y + v * PATH_STEP
-        return lives | {"paths": paths}
+    def flow(self) -> Flow:
+        """The flow, which is the true motion."""
+        return Flow.draw(np.random.default_rng((self.seed, 0)))
 
     @cached_property
-    def _texture(self) -> tuple[Array, Array]:
-        rng = np.random.default_rng((self.seed, 2))
-        lengths = rng.uniform(6e3, 30e3, 10)
-        angles = rng.uniform(0, 2 * np.pi, 10)
-        waves = 2 * np.pi / lengths * np.array([np.cos(angles), np.sin(angles)])
-        return waves, rng.uniform(0, 2 * np.pi, 10)
+    def cells(self) -> Storms:
+        """Shields and cores of all storms."""
+        return Storms.draw(self.seed, self.hours, self.storms)
 
-    @cached_property
-    def _drift(self) -> Array:
-        """How far the texture has been carried, (minutes, 2) in metres."""
-        times = np.arange(0, self.hours * 3600 + 61, 60.0)
-        u, v = self.wind(times, np.zeros_like(times))
-        return np.cumsum(np.stack([u, v], 1) * 60, axis=0)
+    def motion(self, time: float, x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+        """Return the rain's motion (u, v) in m/s at ``time`` seconds and metres east and north."""
+        return self.flow.wind(time, x, y)
 
-    def positions(self, time: float) -> tuple[Array, Array, Array]:
-        """Return x and y in metres and rain rate at the centre, mm h-1, of the storms alive."""
-        storms = self._storms
-        age = time - storms["birth"]
-        alive = np.flatnonzero((age > 0) & (age < storms["life"]))
-        whole, part = np.divmod(age[alive] / PATH_STEP, 1)
-        paths, whole = storms["paths"], whole.astype(int)
-        x, y = (
-            (1 - part) * paths[whole, axis, alive] + part * paths[whole + 1, axis, alive]
-            for axis in (0, 1)
-        )
-        return x, y, storms["peak"][alive] * np.sin(np.pi * age[alive] / storms["life"][alive])
-
-    def rain(self, time: float, x: Array, y: Array) -> NDArray[np.float32]:
+    def rain_field(self, time: float, x: ArrayLike, y: ArrayLike) -> Field:
         """Return the rain rate at the ground.
 
         Parameters
         ----------
         time : float
             Seconds from the start.
-        x, y : arrays of one shape
-            Metres east and north of the radar.
+        x, y : array_like
+            Metres east and north of the radar, that broadcast together.
 
         Returns
         -------
-        array of that shape
-            mm h-1.
+        ndarray of float32
+            mm h-1, of the shape that x and y broadcast to.
         """
-        storms = self._storms
-        age = time - storms["birth"]
-        alive = np.flatnonzero((age > 0) & (age < storms["life"]))
-        x, y = x.astype(np.float32), y.astype(np.float32)
-        total = np.zeros_like(x)
-        for k, cx, cy in zip(alive, *self.positions(time)[:2], strict=True):
-            phase = np.float32(np.sin(np.pi * age[k] / storms["life"][k]))
-            reach = 3 * storms["shield"][k]
-            near = (np.abs(x - cx) < reach) & (np.abs(y - cy) < reach)
-            if not near.any():
+        points = Points(np.asarray(x, np.float32), np.asarray(y, np.float32))
+        shields, cores = self.cells.shields.alive(time), self.cells.cores.alive(time)
+        weak = self._sum(shields, time, points, flat=True)
+        strong = self._sum(cores, time, points, flat=False)
+        rain = weak + strong
+        wet = np.nonzero(rain > 0.1 * EVAPORATED)
+        # Noise is looked up where there is rain to be rough: a fifth of the points.
+        x, y = (axis[wet] for axis in np.broadcast_arrays(points.x, points.y))
+        noise = Texture(self.seed).sample(self.flow, time, x, y)
+        weak, strong = weak[wet], strong[wet]
+        weak *= np.exp(np.float32(ROUGH_SHIELD) * noise)
+        strong *= np.exp(np.float32(ROUGH_CORE) * noise)
+        rain[:] = 0
+        rain[wet] = np.clip(weak + strong - np.float32(EVAPORATED), 0, np.float32(STRONGEST))
+        return rain
+
+    def _sum(self, cells: Cells, time: float, points: Points, *, flat: bool) -> Field:
+        """Return the rain of some cells: exp(-q^2) of the radii from the middle, or flatter."""
+        middles, frames = cells.positions(self.flow, time)
+        # The rectangle around an ellipse: the lengths of the rows of the frame's inverse.
+        reach = EDGE * np.sqrt(np.square(np.linalg.inv(frames)).sum(axis=2))
+        strength = cells.peak * cells.vigour(time)
+        total = np.zeros(points.shape, np.float32)
+        for middle, extent, frame, peak in zip(middles, reach, frames, strength, strict=True):
+            window = points.within(middle - extent, middle + extent)
+            if window is None:
                 continue
-            dx, dy = x[near] - np.float32(cx), y[near] - np.float32(cy)
-            cos, sin = np.float32(np.cos(storms["tilt"][k])), np.float32(np.sin(storms["tilt"][k]))
-            along, across = cos * dx + sin * dy, (cos * dy - sin * dx) / storms["stretch"][k]
-            q = (along * along + across * across).astype(np.float32)
-            core = storms["peak"][k] * np.exp(q / np.float32(-2 * storms["core"][k] ** 2))
-            shield = storms["drizzle"][k] * np.exp(q / np.float32(-2 * storms["shield"][k] ** 2))
-            total[near] += phase * (core + shield).astype(np.float32)
-        wet = total > 0.02
-        waves, phases = self._texture
-        drift = self._drift[round(time / 60)]
-        px, py = x[wet] - np.float32(drift[0]), y[wet] - np.float32(drift[1])
-        ripple = np.zeros_like(px)
-        for kx, ky, phase in zip(*waves.astype(np.float32), phases.astype(np.float32), strict=True):
-            ripple += np.cos(kx * px + ky * py + phase)
-        total[wet] *= np.exp(np.float32(0.22) * ripple)
+            part, dx, dy = window[0], window[1] - middle[0], window[2] - middle[1]
+            dx, dy = dx.astype(np.float32), dy.astype(np.float32)
+            (a, b), (c, d) = frame.astype(np.float32)
+            q = np.square(a * dx + b * dy) + np.square(c * dx + d * dy)
+            if flat:
+                q *= np.sqrt(q)
+            total[part] += np.float32(peak) * np.exp(-q)
         return total
+
+
+@dataclass(frozen=True)
+class Points:
+    """Places (metres) that broadcast together; of axes of a grid the part in a window is quick."""
+
+    x: Field
+    y: Field
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape that x and y broadcast to."""
+        return np.broadcast_shapes(self.x.shape, self.y.shape)
+
+    def within(
+        self, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[Any, Field, Field] | None:
+        """Return index, x and y of the points in a rectangle, or None when there is none."""
+        in_x = (self.x > low[0]) & (self.x < high[0])
+        in_y = (self.y > low[1]) & (self.y < high[1])
+        if in_x.ndim == 2 and in_x.shape[0] == 1 and in_y.ndim == 2 and in_y.shape[1] == 1:
+            columns, rows = np.flatnonzero(in_x), np.flatnonzero(in_y)
+            if not (columns.size and rows.size):
+                return None
+            across, down = slice(columns[0], columns[-1] + 1), slice(rows[0], rows[-1] + 1)
+            return (down, across), self.x[:, across], self.y[down, :]
+        inside = np.broadcast_to(in_x & in_y, self.shape)
+        if not inside.any():
+            return None
+        x, y = np.broadcast_arrays(self.x, self.y)
+        return inside, x[inside], y[inside]
