@@ -16,7 +16,6 @@ SPACING, SIZE = 2000.0, 120
 def run(out: Path, *, seed: int, cluster: str, workers: int | None) -> None:
     """Simulate, ingest, train, predict, verify and plot into one folder."""
     from daskdl.cluster import connect
-
     from nowcast.commands import verify
     from nowcast.ingest import ingest
     from nowcast.plot import animate_forecast

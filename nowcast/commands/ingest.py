@@ -18,7 +18,6 @@ def run(
 ) -> None:
     """Ingest; end with exit code 3 when a file could not be read."""
     from daskdl.cluster import connect
-
     from nowcast.ingest import ingest
     from nowcast.ingest_settings import IngestSettings
     from nowcast.sources import find_files

@@ -24,7 +24,6 @@ def run(
 ) -> None:
     """Train a model; see :func:`nowcast.train.train`."""
     from daskdl.cluster import connect
-
     from nowcast.settings import parse
     from nowcast.store import open_rain
     from nowcast.train import train
