@@ -54,11 +54,10 @@ def test_each_operation_goes_back_once_after_all_its_results():
     x = leaf(1.0)
     y = x
     for _ in range(40):
-        y = double(y)
-        y = y + y
+        y = y + double(y)  # the short way must wait for the long one
     y.backward()
     assert len(calls) == 40
-    np.testing.assert_array_equal(x.grad, [4.0**40])
+    np.testing.assert_array_equal(x.grad, [3.0**40])
 
 
 def test_gradients_add_up_over_calls():
