@@ -21,8 +21,8 @@ REACH = 160e3
 # Rain of a core is beyond notice farther out than so many of its radii.
 EDGE = 2.6
 # Lives of shields in seconds, and cores in a shield.
-SHORTEST, LONGEST = 70.0 * 60.0, 170.0 * 60.0
-FEWEST_CORES, MOST_CORES = 3, 8
+SHORTEST, LONGEST = 90.0 * 60.0, 240.0 * 60.0
+FEWEST_CORES, MOST_CORES = 4, 12
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _shields(start: Array, interval: float, u: Array) -> Cells:
         when=middle,
         x=distance * np.cos(direction),
         y=distance * np.sin(direction),
-        peak=_lognormal(u[5], 1.6, 0.5).clip(0.6, 6.0),
+        peak=_lognormal(u[5], 2.0, 0.5).clip(0.6, 6.0),
         along=along,
         across=along * (0.4 + 0.4 * u[6]),
         tilt=np.pi * (u[7]),
@@ -143,7 +143,7 @@ def _shields(start: Array, interval: float, u: Array) -> Cells:
 
 def _cores(parent: Cells, u: Array) -> Cells:
     """Make a core in each of the given shields, that lives a part of its time."""
-    life = np.minimum((30.0 + 50.0 * u[0]) * 60.0, parent.life)
+    life = (35.0 + 55.0 * u[0]) * 60.0
     # Inside of 0.8 of the shield's ellipse, so that a core stands in rain.
     distance, direction = 0.8 * np.sqrt(u[2]), 2.0 * np.pi * u[3]
     along = distance * np.cos(direction) * parent.along

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nowcast.simulate.flow import Flow
+from nowcast.simulate.points import Field, Points
 from nowcast.simulate.storms import EDGE, Cells, Storms
 from nowcast.simulate.texture import Texture
 
@@ -19,8 +19,6 @@ ROUGH_SHIELD, ROUGH_CORE = 0.9, 0.4
 EVAPORATED = 0.25
 # The most that it rains, mm h-1, where cores come to lie over each other.
 STRONGEST = 120.0
-
-Field = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Weather:
 
     seed: int = 0
     hours: float = 24.0
-    storms: float = 64.0
+    storms: float = 56.0
 
     @cached_property
     def flow(self) -> Flow:
@@ -81,21 +79,23 @@ class Weather:
         ndarray of float32
             mm h-1, of the shape that x and y broadcast to.
         """
-        points = Points(np.asarray(x, np.float32), np.asarray(y, np.float32))
+        points = Points(
+            np.atleast_1d(np.asarray(x, np.float32)), np.atleast_1d(np.asarray(y, np.float32))
+        )
         shields, cores = self.cells.shields.alive(time), self.cells.cores.alive(time)
         weak = self._sum(shields, time, points, flat=True)
         strong = self._sum(cores, time, points, flat=False)
         rain = weak + strong
-        wet = np.nonzero(rain > 0.1 * EVAPORATED)
+        wet = rain > 0.1 * EVAPORATED
         # Noise is looked up where there is rain to be rough: a fifth of the points.
-        x, y = (axis[wet] for axis in np.broadcast_arrays(points.x, points.y))
-        noise = Texture(self.seed).sample(self.flow, time, x, y)
+        east, north = (axis[wet] for axis in np.broadcast_arrays(points.x, points.y))
+        noise = Texture(self.seed).sample(self.flow, time, east, north)
         weak, strong = weak[wet], strong[wet]
         weak *= np.exp(np.float32(ROUGH_SHIELD) * noise)
         strong *= np.exp(np.float32(ROUGH_CORE) * noise)
         rain[:] = 0
         rain[wet] = np.clip(weak + strong - np.float32(EVAPORATED), 0, np.float32(STRONGEST))
-        return rain
+        return rain.reshape(np.broadcast_shapes(np.shape(x), np.shape(y)))
 
     def _sum(self, cells: Cells, time: float, points: Points, *, flat: bool) -> Field:
         """Return the rain of some cells: exp(-q^2) of the radii from the middle, or flatter."""
@@ -116,34 +116,3 @@ class Weather:
                 q *= np.sqrt(q)
             total[part] += np.float32(peak) * np.exp(-q)
         return total
-
-
-@dataclass(frozen=True)
-class Points:
-    """Places (metres) that broadcast together; of axes of a grid the part in a window is quick."""
-
-    x: Field
-    y: Field
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape that x and y broadcast to."""
-        return np.broadcast_shapes(self.x.shape, self.y.shape)
-
-    def within(
-        self, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> tuple[Any, Field, Field] | None:
-        """Return index, x and y of the points in a rectangle, or None when there is none."""
-        in_x = (self.x > low[0]) & (self.x < high[0])
-        in_y = (self.y > low[1]) & (self.y < high[1])
-        if in_x.ndim == 2 and in_x.shape[0] == 1 and in_y.ndim == 2 and in_y.shape[1] == 1:
-            columns, rows = np.flatnonzero(in_x), np.flatnonzero(in_y)
-            if not (columns.size and rows.size):
-                return None
-            across, down = slice(columns[0], columns[-1] + 1), slice(rows[0], rows[-1] + 1)
-            return (down, across), self.x[:, across], self.y[down, :]
-        inside = np.broadcast_to(in_x & in_y, self.shape)
-        if not inside.any():
-            return None
-        x, y = np.broadcast_arrays(self.x, self.y)
-        return inside, x[inside], y[inside]

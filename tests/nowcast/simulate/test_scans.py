@@ -1,0 +1,91 @@
+"""Tests of simulated scans: whole files of what the weather was, the same each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from daskdl.errors import SettingsError
+from nowcast.simulate import Radar, Weather, simulate
+from nowcast.simulate.scans import START
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return simulate(tmp_path_factory.mktemp("scans"), hours=1, step_minutes=10, seed=1)
+
+
+def test_one_file_a_step_that_calls_itself_simulated(scans: list[Path]) -> None:
+    assert [path.name for path in scans] == [
+        f"simulated_20200601{time}.h5" for time in ("0000", "0010", "0020", "0030", "0040", "0050")
+    ]
+    assert sorted(scans[0].parent.iterdir()) == scans
+    for path in scans:
+        with h5py.File(path) as file:
+            assert file["how"].attrs["simulated"] == b"True"
+            assert b"simulated" in file["what"].attrs["source"]
+            assert len([name for name in file if name.startswith("dataset")]) == 2
+
+
+def test_strongest_echo_is_where_the_strongest_rain_is(scans: list[Path]) -> None:
+    import xradar
+
+    weather, axis = Weather(1, hours=1), np.arange(-119e3, 120e3, 1e3)
+    inside = np.hypot(axis[None, :], axis[:, None]) < 115e3
+    for number in (0, 3, 5):
+        with xradar.io.open_odim_datatree(scans[number]) as tree:
+            sweep = tree.xradar.georeference()["sweep_0"].to_dataset().load()
+        time = sweep["time"].values.min()
+        assert abs(
+            time - np.datetime64(START) - np.timedelta64(600 * number, "s")
+        ) < np.timedelta64(1, "s")
+        # Means over some gates: single ones are as noisy as the radar.
+        power = np.nan_to_num(10 ** (0.1 * sweep["DBZH"].values.clip(0)))
+        power = sum(np.roll(power, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-2, -1, 0, 1, 2))
+        power[sweep["range"].values[None, :].repeat(360, 0) > 115e3] = 0
+        ray, gate = np.unravel_index(power.argmax(), power.shape)
+        truth = weather.rain_field(600.0 * number + 10, axis[None, :], axis[:, None]) * inside
+        x, y = (float(sweep[name].values[ray, gate]) for name in "xy")
+        near = np.hypot(axis[None, :] - x, axis[:, None] - y) < 2e3
+        assert truth[near].max() > 0.75 * truth.max()
+
+
+def test_repeating_gives_the_same_files_and_another_seed_others(
+    scans: list[Path], tmp_path: Path
+) -> None:
+    again = simulate(tmp_path, hours=0.5, step_minutes=10, seed=1)
+    assert [a.read_bytes() == b.read_bytes() for a, b in zip(again, scans, strict=False)] == [
+        True
+    ] * 3
+    other = simulate(tmp_path, hours=0.2, step_minutes=10, seed=2)
+    assert other == again[:1]
+    assert other[0].read_bytes() != scans[0].read_bytes()
+
+
+def test_progress_and_another_radar(tmp_path: Path) -> None:
+    said: list[tuple[int, int]] = []
+    radar = Radar(rays=90, gates=50, gate_length=1000.0, elevations=(0.7,), blocked=())
+    paths = simulate(
+        tmp_path / "new",
+        hours=0.25,
+        step_minutes=5,
+        radar=radar,
+        progress=lambda done, total: said.append((done, total)),
+    )
+    assert said == [(1, 3), (2, 3), (3, 3)]
+    with h5py.File(paths[0]) as file:
+        assert file["dataset1/data1/data"].shape == (90, 50)
+        assert file["dataset1/where"].attrs["elangle"] == 0.7
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"hours": 0}, {"hours": -1}, {"step_minutes": 0}, {"seed": -1}, {"hours": 0.1}]
+)
+def test_numbers_that_make_no_scans_are_refused(wrong: dict[str, float], tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="expected hours for one scan") as caught:
+        simulate(tmp_path / "scans", **wrong)
+    assert f"{next(iter(wrong.values()))}" in str(caught.value)
+    assert not (tmp_path / "scans").exists()
