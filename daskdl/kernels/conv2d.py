@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -149,7 +150,7 @@ def _windows(x: Array, geometry: Geometry, size: tuple[int, ...]) -> Array:
 def _blocks(windows: Array):  # type: ignore[no-untyped-def]
     """Yield (slice of image rows, their im2col matrix), each matrix at most ``BUFFER`` bytes."""
     n, rows, columns = windows.shape[:3]
-    length = windows[0, 0, 0].size
+    length = math.prod(windows.shape[3:])
     step = max(1, BUFFER // (columns * length * windows.itemsize))
     for image in range(n):
         for start in range(0, rows, step):

@@ -88,6 +88,16 @@ def test_every_path_is_taken():
     assert not Geometry((1, 1), (2, 1), (0,) * 4).pointwise
 
 
+@pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])
+def test_no_images_give_no_results(geometry):
+    """A partition may be empty."""
+    x, weight = np.zeros((0, 6, 7, 8)), np.ones((9, 3, 3, 8))
+    y = conv2d.forward(x, weight, geometry)
+    assert y.shape == (0, *geometry.size(6, 7), 9)
+    assert not conv2d.weight_gradient(x, y, geometry).any()
+    assert conv2d.input_gradient(y, weight, geometry, 6, 7).shape == x.shape
+
+
 def test_im2col_in_many_blocks_is_the_same(monkeypatch):
     geometry = Geometry((4, 3), (2, 1), (1, 0, 2, 1))
     x, weight = draw((2, 9, 8, 3), (5, 4, 3, 3))
