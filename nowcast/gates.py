@@ -59,13 +59,13 @@ class Geometry:
         azimuth: NDArray[np.float64],
         range_: NDArray[np.float64],
     ) -> Geometry:
-        """Return the geometry, rounded (0.01 degree, 1 m) so that repeated scans share weights."""
+        """Return the geometry, rounded (to metres far out) so that repeated scans share weights."""
         return cls(
             site=site,
             elevation=round(float(elevation), 2),
-            azimuth=tuple(np.round(azimuth, 2).tolist()),
-            first=round(float(range_[0])),
-            step=round(float(range_[-1] - range_[0]) / max(len(range_) - 1, 1), 1),
+            azimuth=tuple(np.round(azimuth, 3).tolist()),
+            first=round(float(range_[0]), 1),
+            step=round(float(range_[-1] - range_[0]) / max(len(range_) - 1, 1), 3),
             gates=len(range_),
         )
 

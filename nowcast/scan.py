@@ -63,17 +63,20 @@ def group_scans(
     step : timedelta64, optional
         Times are rounded to multiples of it.
     """
-    members: dict[np.datetime64, list[Header]] = {}
+    members: dict[tuple[np.datetime64, np.datetime64], list[Header]] = {}
     scans: list[Scan] = []
     for header in headers:
         if header.format.polar and header.format is not Format.NEXRAD:
-            members.setdefault(_polar_time(header, step), []).append(header)
+            # Volumes that a step brings to one time stay apart; their moments belong together.
+            valid = _polar_time(header, step)
+            start = valid if header.single_sweep else nearest(header.times[0], MINUTE)
+            members.setdefault((valid, start), []).append(header)
         else:
             scans += [
                 Scan(nearest(time, step or MINUTE), (header,), index)
                 for index, time in enumerate(header.times)
             ]
-    scans += [Scan(time, tuple(group)) for time, group in members.items()]
+    scans += [Scan(time, tuple(group)) for (time, _), group in members.items()]
 
     chosen: dict[np.datetime64, Scan] = {}
     seconds: list[Scan] = []

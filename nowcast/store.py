@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,15 +119,16 @@ def write_zarr(
     Three-dimensional variables get one chunk for each index of their first dimension.
     """
     path = Path(path)
-    with beside(path) as temporary, quiet_zarr():
+    with beside(path) as temporary:
         cleaned = _without_encoding(dataset)
         cleaned.to_zarr(
             temporary,
             mode="w",
             zarr_format=3,
-            consolidated=True,
+            consolidated=False,
             encoding=zarr_encoding(cleaned) | (encoding or {}),
         )
+        consolidate(temporary)
 
 
 def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -188,12 +187,32 @@ def _without_encoding(dataset: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-@contextmanager
-def quiet_zarr() -> Iterator[None]:
-    """Keep zarr from warning that consolidated metadata are not in the format's text yet."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
-        yield
+def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
+    """Put the metadata of a zarr group's arrays into that of the group, in one stroke.
+
+    What readers see of the store changes as a whole when this one file is replaced. Done here and
+    not by zarr, which warns at each call, so that warnings need not be switched off (which threads
+    cannot do without disturbing each other) and attributes change in the same stroke.
+
+    Parameters
+    ----------
+    path : Path
+        The store, format 3.
+    attributes : dict, optional
+        Global attributes to add or replace.
+    """
+    group = json.loads((path / "zarr.json").read_text())
+    members = sorted(entry.parent for entry in path.glob("*/zarr.json"))
+    group["attributes"] = group.get("attributes", {}) | (attributes or {})
+    group["consolidated_metadata"] = {
+        "kind": "inline",
+        "must_understand": False,
+        "metadata": {
+            member.name: json.loads((member / "zarr.json").read_text()) for member in members
+        },
+    }
+    with beside(path / "zarr.json") as temporary:
+        temporary.write_text(json.dumps(group, indent=1))
 
 
 def _first_line(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from daskdl.errors import DataError
 from nowcast.cf import TIME_ENCODING, history_line, rain_dataset
 from nowcast.grid import Grid
 from nowcast.replacing import beside, previous, remove
-from nowcast.store import open_rain, quiet_zarr, write_zarr
+from nowcast.store import consolidate, open_rain, write_zarr
 
 if TYPE_CHECKING:
     import zarr
@@ -153,7 +153,6 @@ class _Arrays:
 
     def __init__(self, path: Path, group: zarr.Group, times: NDArray[np.datetime64]) -> None:
         self.path = path
-        self.group = group
         self.times = times
         self.rain: Any = group["rain_rate"]
         self.time: Any = group["time"]
@@ -190,16 +189,11 @@ class _Arrays:
 
     def commit(self, times: list[np.datetime64], *, history: str = "") -> None:
         """Let readers see the frames of ``times``, which have been written."""
-        import zarr
-
         self.time.resize((len(times),))
         self.time[:] = np.array(times, "datetime64[s]").astype(np.int64)
         self.reserve(len(times))
-        if history:
-            lines = (history_line(history), self.history)
-            self.group.attrs["history"] = "\n".join(line for line in lines if line)
-        with quiet_zarr():
-            zarr.consolidate_metadata(self.path, zarr_format=3)
+        lines = (history_line(history), self.history) if history else (self.history,)
+        consolidate(self.path, {"history": "\n".join(line for line in lines if line)})
 
 
 def _link_tree(source: Path, target: Path, *, without: str) -> None:

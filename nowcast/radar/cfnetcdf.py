@@ -101,9 +101,8 @@ def read_rain(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 def _open(path: Path) -> xr.Dataset:
     import xarray as xr
 
-    with path.open("rb") as file:
-        engine = "scipy" if file.read(3) == b"CDF" else "h5netcdf"
-    return xr.open_dataset(path, engine=engine, decode_timedelta=False, cache=False)
+    # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
+    return xr.open_dataset(path, engine="netcdf4", decode_timedelta=False, cache=False)
 
 
 def _rain(dataset: xr.Dataset, name: str) -> xr.DataArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +28,7 @@ def read_header(path: Path, format: Format) -> Header:
     DataError
         When it is damaged, or says no time, projection or quantity that is rain.
     """
-    with LIBRARY_LOCK, plain_file(path) as plain, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with LIBRARY_LOCK, plain_file(path) as plain:
         try:
             return HEADERS[format](plain, str(path))
         except DAMAGE as error:
@@ -50,8 +48,7 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
         For composites of reflectivity; rates and accumulations do not need it.
     """
     path = Path(header.path)
-    with LIBRARY_LOCK, plain_file(path) as plain, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with LIBRARY_LOCK, plain_file(path) as plain:
         try:
             if header.format is Format.FMI:
                 return relation.rain_rate(fmi.read_reflectivity(plain, header))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +54,8 @@ def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Da
     """Give site and all sweeps of the volume."""
     import xradar
 
-    with sweeps_of(xradar.io.open_iris_datatree(str(path))) as opened:
+    # Handed over as bytes, for of a file by name the reader leaves the handle to the collector.
+    with sweeps_of(xradar.io.open_iris_datatree(io.BytesIO(path.read_bytes()))) as opened:
         yield opened
 
 

@@ -142,12 +142,14 @@ def find(dataset: xr.Dataset, names: tuple[str, ...]) -> xr.DataArray | None:
 
 
 def elevation_of(dataset: xr.Dataset) -> float:
-    """Return the elevation of a sweep in degrees: the one it was set to, or the rays' median."""
-    if "sweep_fixed_angle" in dataset.variables:
+    """Return the elevation of a sweep in degrees: the rays' median, or the one it was set to.
+
+    Some antennas turn a tenth of a degree off the angle they are set to.
+    """
+    angle = float(np.nanmedian(dataset["elevation"].values))
+    if not np.isfinite(angle) and "sweep_fixed_angle" in dataset.variables:
         angle = float(dataset["sweep_fixed_angle"].values)
-        if np.isfinite(angle):
-            return angle
-    return float(np.median(dataset["elevation"].values))
+    return angle
 
 
 def site_of(dataset: xr.Dataset) -> Site | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -66,9 +65,7 @@ READERS = {
 def require_xradar() -> None:
     """Raise a sentence that names the extra when xradar is not installed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import xradar  # noqa: F401
+        import xradar  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
             f"reading polar radar files needs xradar ({error}); pip install 'daskdl[nowcast]'"
@@ -84,8 +81,7 @@ def read_header(path: Path, format: Format) -> Header:
         When it is damaged or says no time.
     """
     require_xradar()
-    with LIBRARY_LOCK, plain_file(path) as plain, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with LIBRARY_LOCK, plain_file(path) as plain:
         try:
             return READERS[format].read_header(plain, str(path))
         except DAMAGE as error:
@@ -129,9 +125,7 @@ def read_sweeps(
 def _read_file(
     path: Path, reader: Reader, format: Format, cuts: int, moment: str | None
 ) -> list[Sweep]:
-    with LIBRARY_LOCK, plain_file(path) as plain, warnings.catch_warnings():
-        # Third-party readers warn of what does not concern rain (missing optional metadata).
-        warnings.simplefilter("ignore")
+    with LIBRARY_LOCK, plain_file(path) as plain:
         try:
             with reader.open_sweeps(plain, cuts) as (site, datasets):
                 planes = [

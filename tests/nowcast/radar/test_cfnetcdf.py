@@ -1,0 +1,112 @@
+"""CF netCDF: the BOM day, and rates and accumulations as other people write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyproj
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.radar import composite
+from nowcast.radar.reader import read_header
+from nowcast.rainrate import ZRRelation
+
+NAME = "bom/prcp-c10/66/2020/10/31/66_20201031_060000.prcp-c10.nc"
+
+
+def maps(standard_name="rainfall_rate", units="mm h-1", **time) -> xr.Dataset:
+    rain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    rain[0, 0, 0] = np.nan
+    attributes = {"standard_name": standard_name, "units": units, "grid_mapping": "proj"}
+    axes = {
+        name: (
+            name,
+            values,
+            {"standard_name": f"projection_{name}_coordinate", "units": "km"},
+        )
+        for name, values in (("y", [3.0, 2.0, 1.0]), ("x", [1.0, 2.0, 3.0, 4.0]))
+    }
+    times = np.array(["2020-01-01T00:10", "2020-01-01T00:20"], "datetime64[ns]")
+    crs = pyproj.CRS("+proj=aeqd +lat_0=50 +lon_0=5").to_cf()
+    dataset = xr.Dataset(
+        {"rain": (("time", "y", "x"), rain, attributes), "proj": ((), np.int8(0), crs)},
+        coords=axes | {"time": ("time", times, {"standard_name": "time"} | time)},
+        attrs={"Conventions": "CF-1.7"},
+    )
+    if "bounds" in time:
+        edges = np.stack([times - np.timedelta64(10, "m"), times], 1)
+        dataset["edges"] = (("time", "two"), edges)
+        dataset["time"].encoding = {"units": "seconds since 1970-01-01"}
+    return dataset
+
+
+def write(dataset: xr.Dataset, path, format="NETCDF4"):
+    dataset.to_netcdf(path, format=format, engine="netcdf4")
+    return path
+
+
+def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
+    header = read_header(radar_dir / NAME)
+    assert header.times == (np.datetime64("2020-10-31T06:00:00"),)
+    assert header.accumulation == np.timedelta64(10, "m")
+    assert header.grid.shape == (512, 512)
+    assert (header.grid.dx, header.grid.y0) == (500.0, -127_750.0)
+    rain = composite.read_rain(header, 0, ZRRelation())
+    with xr.open_dataset(radar_dir / NAME, engine="netcdf4") as dataset:
+        np.testing.assert_allclose(rain, dataset["precipitation"].values[::-1] * 6, rtol=1e-5)
+    assert np.nanmax(rain) == pytest.approx(90.6)
+
+
+@pytest.mark.parametrize("format", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
+    header = read_header(write(maps(), tmp_path / "a.nc", format))
+    assert len(header.times) == 2
+    assert header.grid.y.tolist() == [1000.0, 2000.0, 3000.0]
+    first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
+    assert np.isnan(first[2, 0])
+    assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "factor"),
+    [
+        ("precipitation_flux", "kg m-2 s-1", 3600.0),
+        ("lwe_precipitation_rate", "m s-1", 3.6e6),
+        ("precipitation_amount", "kg m-2", 6.0),
+        ("lwe_thickness_of_precipitation_amount", "m", 6000.0),
+    ],
+)
+def test_units_become_mm_an_hour(tmp_path, name, units, factor):
+    path = write(maps(name, units, bounds="edges"), tmp_path / "a.nc")
+    rain = composite.read_rain(read_header(path), 0, ZRRelation())
+    assert rain[2, 1] == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda ds: ds, None),
+        (lambda ds: ds.drop_vars("proj"), "expected a grid mapping of rain, found 'proj'"),
+        (lambda ds: ds.drop_vars("time"), "expected a time of the rain"),
+        (lambda ds: ds.isel(x=[0, 1, 3]), "expected x to increase in equal steps"),
+        (lambda ds: ds.assign(rain=ds.rain.assign_attrs(standard_name="air")), "found rain, proj"),
+        (
+            lambda ds: ds.assign(rain=ds.rain.assign_attrs(standard_name="precipitation_amount")),
+            "rain is an accumulation; expected the interval's start",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path, change, sentence):
+    path = write(change(maps()), tmp_path / "a.nc")
+    if sentence is None:
+        assert read_header(path).station == "CF netCDF"
+        return
+    with pytest.raises(DataError, match=rf"a\.nc: .*{sentence}"):
+        read_header(path)
+
+
+def test_unknown_units_are_refused(tmp_path):
+    header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
+    with pytest.raises(DataError, match="found 'inch'"):
+        composite.read_rain(header, 0, ZRRelation())

@@ -1,0 +1,74 @@
+"""Formats are told by content, whatever the name; what is none gets one clear sentence."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+
+import h5py
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.radar.formats import recognise
+from nowcast.radar.header import Format
+from nowcast.radar.reader import read_header
+
+FILES = {
+    "polar/KLBB20160601_150025_V06": Format.NEXRAD,
+    "polar/KLIX20050828_180149.gz": Format.NEXRAD,
+    "polar/T_PAGZ35_C_ENMI_20170421090837.hdf": Format.ODIM,
+    "polar/T_PAZA63_C_LFPW_20230420065041.h5": Format.ODIM,
+    "polar/SUR210819000227.RAWKPJV": Format.IRIS,
+    "polar/2013051000000600dBZ.vol": Format.RAINBOW,
+    "knmi/2010/08/RAD_NL25_RAP_5min_201008260000.h5": Format.KNMI,
+    "bom/prcp-c10/66/2020/10/31/66_20201031_000000.prcp-c10.nc": Format.CFNETCDF,
+    "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz": Format.FMI,
+}
+
+
+@pytest.mark.parametrize(("name", "format"), FILES.items(), ids=lambda x: str(x)[-12:])
+def test_a_file_is_recognised_under_any_name(radar_dir, tmp_path, name, format):
+    path = tmp_path / "scan.txt"
+    shutil.copyfile(radar_dir / name, path)
+    assert recognise(path) is format
+    assert read_header(path).format is format
+
+
+@pytest.mark.parametrize(("name", "format"), FILES.items(), ids=lambda x: str(x)[-12:])
+def test_a_truncated_file_is_an_error_that_names_it(radar_dir, tmp_path, name, format):
+    content = (radar_dir / name).read_bytes()
+    path = tmp_path / "cut.h5"
+    path.write_bytes(content[: len(content) // 60])
+    with pytest.raises(DataError, match=r"cut\.h5: "):
+        read_header(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_named_h5_is_one_clear_sentence(tmp_path, packed):
+    path = tmp_path / "scan.h5"
+    text = b"this is a text file\n"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    with pytest.raises(DataError, match=r"scan\.h5: expected a radar file .*b'this is a te'"):
+        recognise(path)
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path):
+    (tmp_path / "a.nc").touch()
+    with pytest.raises(DataError, match=r"a\.nc: the file is empty"):
+        recognise(tmp_path / "a.nc")
+
+
+def test_odim_composites_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
+    with h5py.File(tmp_path / "comp.h5", "w") as file:
+        file.attrs["Conventions"] = "ODIM_H5/V2_2"
+        file.create_group("what").attrs["object"] = "COMP"
+    with pytest.raises(DataError, match=r"PVOL or SCAN .polar., found 'COMP'"):
+        recognise(tmp_path / "comp.h5")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["weights"] = [1.0]
+    with pytest.raises(DataError, match="found one with weights"):
+        recognise(tmp_path / "other.h5")
+    with h5py.File(tmp_path / "radial2.nc", "w") as file:
+        file.attrs["Conventions"] = "Cf/Radial 2.0"
+    with pytest.raises(DataError, match="CfRadial 2 is not read"):
+        recognise(tmp_path / "radial2.nc")

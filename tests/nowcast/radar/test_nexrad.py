@@ -1,0 +1,67 @@
+"""NEXRAD Level II: split cuts, range folding, message 1 and truncation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.radar import nexrad
+from nowcast.radar.header import Format
+from nowcast.radar.reader import read_header
+from nowcast.radar.volume import read_sweeps
+
+LBB = "KLBB20160601_150025_V06"
+LIX = "KLIX20050828_180149.gz"
+
+
+def test_header_says_radar_time_and_site(polar):
+    header = read_header(polar / LBB)
+    assert header.station == "KLBB"
+    assert str(header.times[0])[:19] == "2016-06-01T15:00:26"
+    assert header.site.latitude == pytest.approx(33.65414, abs=1e-4)
+    assert header.site.longitude == pytest.approx(-101.81416, abs=1e-4)
+    assert header.site.altitude == 1029
+
+
+def test_message_1_has_no_site(polar):
+    header = read_header(polar / LIX)
+    assert header.station == "KLIX"
+    assert header.site is None
+
+
+def test_of_a_split_cut_the_surveillance_sweep_is_taken(polar):
+    (sweep,) = read_sweeps([polar / LBB], Format.NEXRAD)
+    assert sweep.dbz.shape == (720, 1832)
+    assert np.nanmax(sweep.dbz) == 59.5
+    assert 0.8 < np.isneginf(sweep.dbz).mean() < 0.85
+    assert sweep.dbz[np.isfinite(sweep.dbz)].min() >= -32
+    assert sweep.rhohv is not None
+
+
+def test_message_1_is_read_from_gzip(polar):
+    (sweep,) = read_sweeps([polar / LIX], Format.NEXRAD)
+    assert sweep.dbz.shape == (367, 460)
+    assert np.nanmax(sweep.dbz) == 54.0
+    assert sweep.site is None
+
+
+@pytest.mark.parametrize(("name", "dry", "missing"), [("DBZH", 1, 1), ("RHOHV", 0, 2)])
+def test_raw_0_is_no_echo_and_raw_1_is_folded(name, dry, missing):
+    raw = np.array([[0, 1, 2, 129]], np.float64)
+    moment = xr.DataArray(raw * 0.5 - 33, dims=("azimuth", "range"), name=name)
+    moment.encoding = {"scale_factor": 0.5, "add_offset": -33.0}
+    silent, lost = nexrad.classify(moment)
+    assert (silent.sum(), lost.sum()) == (dry, missing)
+    assert not silent[0, 2:].any()
+    assert not lost[0, 2:].any()
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9, 0.9999])
+def test_a_volume_that_breaks_off_is_an_error(polar, tmp_path, share):
+    content = (polar / LBB).read_bytes()
+    path = tmp_path / "KLBB"
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(DataError, match=r"KLBB: truncated: expected .* bytes or more, found"):
+        read_header(path)

@@ -1,0 +1,40 @@
+"""CF attributes of what is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyproj
+
+from nowcast.cf import CONVENTIONS, describe, grid_coordinates, history_line, rain_dataset
+from nowcast.grid import Grid
+
+GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
+
+
+def test_coordinates_carry_what_cf_asks_for():
+    coordinates = grid_coordinates(GRID)
+    assert coordinates["x"].attrs["standard_name"] == "projection_x_coordinate"
+    assert coordinates["y"].attrs["units"] == "m"
+    assert coordinates["latitude"].dims == ("y", "x")
+    assert coordinates["crs"].dtype == np.int32
+    assert pyproj.CRS.from_cf(coordinates["crs"].attrs) == GRID.projection
+
+
+def test_given_attributes_win():
+    dataset = rain_dataset(
+        GRID,
+        np.array(["2020-01-01"], "datetime64[s]"),
+        np.zeros((1, 6, 8), np.float32),
+        attributes={"cell_methods": "time: mean"},
+        global_attributes={"title": "t", "source": "s", "station": "x"},
+    )
+    assert dataset["rain_rate"].attrs["cell_methods"] == "time: mean"
+    assert dataset["time"].dtype == np.dtype("datetime64[ns]")
+    assert dataset.attrs["Conventions"] == CONVENTIONS
+    assert dataset.attrs["station"] == "x"
+
+
+def test_history_says_when_and_what():
+    line = describe(title="t", source="s")["history"]
+    assert line.endswith(": created")
+    assert history_line("x")[4] == "-"
