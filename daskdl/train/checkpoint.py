@@ -94,7 +94,8 @@ class CheckpointFolder:
             for left in self.path.glob(".step-*"):  # of a run that was killed while it wrote
                 shutil.rmtree(left, ignore_errors=True)
             beside.mkdir()
-            arrays = {key: np.ascontiguousarray(value) for key, value in saved.arrays.items()}
+            # Not ascontiguousarray, which makes (1,) of a scalar.
+            arrays = {key: np.asarray(value, order="C") for key, value in saved.arrays.items()}
             state = save(arrays)
             manifest = {
                 "format": FORMAT,
