@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,8 +53,9 @@ def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Da
     """Give site and all sweeps of the volume."""
     import xradar
 
-    # Handed over as bytes, for of a file by name the reader leaves the handle to the collector.
-    with sweeps_of(xradar.io.open_iris_datatree(io.BytesIO(path.read_bytes()))) as opened:
+    # Handed over as bytes: of a file by name the reader leaves the handle to the collector, and of
+    # a stream it sorts the rays' azimuths but not their data.
+    with sweeps_of(xradar.io.open_iris_datatree(path.read_bytes())) as opened:
         yield opened
 
 
