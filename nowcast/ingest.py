@@ -17,6 +17,7 @@ from nowcast import writer
 from nowcast.grid import Grid
 from nowcast.ingest_settings import IngestSettings
 from nowcast.radar.header import Header
+from nowcast.radar.volume import require_readers
 from nowcast.rain_map import Failure, missing_site, try_headers, try_scan
 from nowcast.scan import Scan, group_scans
 from nowcast.sources import RADAR_ENDINGS, Sources, find_files
@@ -115,6 +116,7 @@ def ingest(
         raise SettingsError(
             f"{path}: expected the name of a zarr store, found one of a netCDF file"
         )
+    require_readers()
     files = find_files(sources)
     report = IngestReport(store=str(path))
     with connected(client, files.size()) as cluster, writer.locked(path):
@@ -192,6 +194,11 @@ def _agree(
                         f"{path}: the store was made with {name} {before!r}, this run has "
                         f"{value!r}; use the same settings or another store"
                     )
+            if (before := dataset.attrs.get("station")) != first.station:
+                raise DataError(
+                    f"{path}: the store holds rain of {before!r}, these sources are of "
+                    f"{first.station!r}; use another store"
+                )
             known = set(dataset["time"].values.astype("datetime64[s]").tolist())
         grid = existing
         report.existing = sum(scan.time.tolist() in known for scan in scans)

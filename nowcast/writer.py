@@ -107,13 +107,13 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
             store.rain[len(times)] = rain
             times.append(time)
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
-                store.commit(times)
+                store.commit(times, known=committed)
                 committed = len(times)
                 deadline = clock.monotonic() + COMMIT_SECONDS
     finally:
         added = len(times) - len(store.times)
         if added:
-            store.commit(times, history=f"appended {added} scans")
+            store.commit(times, known=committed, history=f"appended {added} scans")
     return added
 
 
@@ -144,7 +144,7 @@ def insert(path: Path, frames: Iterable[Frame], *, scheduled: int) -> int:
             times.append(time)
             inserted += 1
         keep_until(len(old_times))
-        new.commit(times, history=f"inserted {inserted} scans")
+        new.commit(times, known=0, history=f"inserted {inserted} scans")
     return inserted
 
 
@@ -187,10 +187,10 @@ class _Arrays:
         if count != self.count:
             self.rain.resize((count, *self.rain.shape[1:]))
 
-    def commit(self, times: list[np.datetime64], *, history: str = "") -> None:
-        """Let readers see the frames of ``times``, which have been written."""
+    def commit(self, times: list[np.datetime64], *, known: int, history: str = "") -> None:
+        """Let readers see the frames of ``times``, of which the first ``known`` are unchanged."""
         self.time.resize((len(times),))
-        self.time[:] = np.array(times, "datetime64[s]").astype(np.int64)
+        self.time[known:] = np.array(times[known:], "datetime64[s]").astype(np.int64)
         self.reserve(len(times))
         lines = (history_line(history), self.history) if history else (self.history,)
         consolidate(self.path, {"history": "\n".join(line for line in lines if line)})

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # The HDF5 and netCDF C libraries may be entered by one thread at a time.
 LIBRARY_LOCK = SerializableLock("nowcast-radar-files")
+
+LIBRARIES = ("xradar", "h5py", "netCDF4", "pyproj")
 
 # What third-party readers raise on files that are damaged.
 DAMAGE = (
@@ -62,14 +65,13 @@ READERS = {
 }
 
 
-def require_xradar() -> None:
-    """Raise a sentence that names the extra when xradar is not installed."""
-    try:
-        import xradar  # noqa: F401
-    except ImportError as error:
+def require_readers() -> None:
+    """Raise a sentence that names the extra when a library that reads radar files is missing."""
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
         raise MissingExtraError(
-            f"reading polar radar files needs xradar ({error}); pip install 'daskdl[nowcast]'"
-        ) from error
+            f"reading radar files needs {', '.join(missing)}: pip install 'daskdl[nowcast]'"
+        )
 
 
 def read_header(path: Path, format: Format) -> Header:
@@ -80,7 +82,6 @@ def read_header(path: Path, format: Format) -> Header:
     DataError
         When it is damaged or says no time.
     """
-    require_xradar()
     with LIBRARY_LOCK, plain_file(path) as plain:
         try:
             return READERS[format].read_header(plain, str(path))
@@ -109,7 +110,6 @@ def read_sweeps(
     DataError
         When a file is damaged or no sweep has reflectivity.
     """
-    require_xradar()
     sweeps: list[Sweep] = []
     for path in paths:
         sweeps += _read_file(path, READERS[format], format, cuts, moment)

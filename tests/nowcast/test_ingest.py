@@ -211,6 +211,14 @@ def test_a_store_of_another_kind_is_refused_and_untouched(tmp_path, client, sett
     assert minutes(store) == [0]
 
 
+def test_a_store_of_another_radar_is_refused(tmp_path, client):
+    store = tmp_path / "rain.zarr"
+    ingest([write_sweep(tmp_path / "a.h5")], store, client=client, **SMALL)
+    other = write_sweep(tmp_path / "b.h5", "130500", source="WMO:06477")
+    with pytest.raises(DataError, match="holds rain of '06475', these sources are of '06477'"):
+        ingest([other], store, client=client, **SMALL)
+
+
 def test_several_radars_are_refused_by_name(polar, tmp_path, client):
     with pytest.raises(DataError, match=r"found 6: .*KLBB .NEXRAD Level II.*a store of its own"):
         ingest([polar], tmp_path / "rain.zarr", client=client)

@@ -48,6 +48,17 @@ def test_frames_are_appended_in_order(tmp_path, count):
     assert len(contents(path)) == count + 1
 
 
+def test_times_fill_several_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "TIMES_A_CHUNK", 8)
+    path = tmp_path / "rain.zarr"
+    new_store(path, *range(1, 50))
+    writer.append(path, [frame(60), frame(61)])
+    assert list(contents(path)) == [*range(1, 50), 60, 61]
+    writer.insert(path, [frame(0), frame(55)], scheduled=2)
+    assert list(contents(path)) == [*range(50), 55, 60, 61]
+    assert len(list((path / "time" / "c").iterdir())) == 7
+
+
 def test_late_frames_go_where_they_belong(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar import volume
 from nowcast.radar.formats import recognise
 from nowcast.radar.header import Format
 from nowcast.radar.volume import damaged, read_sweeps
@@ -52,6 +53,12 @@ def test_no_file_stays_open(polar, name):
         except OSError:
             continue
     assert not any(path.name in name for name in names)
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setattr(volume, "find_spec", lambda name: None if name == "xradar" else name)
+    with pytest.raises(MissingExtraError, match=r"needs xradar: pip install 'daskdl\[nowcast\]'"):
+        volume.require_readers()
 
 
 def test_what_third_parties_raise_becomes_a_sentence():
