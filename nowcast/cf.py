@@ -45,6 +45,10 @@ def grid_coordinates(grid: Grid) -> dict[str, xr.Variable]:
 
     latitude, longitude = grid.latitude_longitude()
     crs = dict(grid.projection.to_cf()) | {"long_name": "map projection of x and y"}
+    if crs.get("grid_mapping_name") == "polar_stereographic":
+        # Required by CF; pyproj leaves it out where the standard parallel says which pole it is.
+        pole = 90.0 if crs.get("standard_parallel", 90.0) > 0 else -90.0
+        crs.setdefault("latitude_of_projection_origin", pole)
     axes = {
         name: xr.Variable(
             (name,),

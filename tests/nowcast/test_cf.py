@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyproj
+import pytest
 
 from nowcast.cf import CONVENTIONS, describe, grid_coordinates, history_line, rain_dataset
 from nowcast.grid import Grid
@@ -18,6 +19,15 @@ def test_coordinates_carry_what_cf_asks_for():
     assert coordinates["latitude"].dims == ("y", "x")
     assert coordinates["crs"].dtype == np.int32
     assert pyproj.CRS.from_cf(coordinates["crs"].attrs) == GRID.projection
+
+
+@pytest.mark.parametrize(("parallel", "pole"), [(60, 90.0), (-70, -90.0)])
+def test_a_polar_stereographic_grid_names_its_pole(parallel, pole):
+    crs = f"+proj=stere +lat_0={pole} +lat_ts={parallel} +lon_0=0 +datum=WGS84"
+    attributes = grid_coordinates(Grid(crs, 0, 0, 1e3, 1e3, 3, 3))["crs"].attrs
+    assert attributes["grid_mapping_name"] == "polar_stereographic"
+    assert attributes["latitude_of_projection_origin"] == pole
+    assert pyproj.CRS.from_cf(attributes) == pyproj.CRS(crs)
 
 
 def test_given_attributes_win():
