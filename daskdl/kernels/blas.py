@@ -12,7 +12,7 @@ from numba.extending import get_cython_function_address, overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.threads import is_scipys
+from daskdl.kernels.threads import is_scipys, set_threads
 
 
 def _register(name: str) -> types.ExternalFunction:
@@ -40,7 +40,7 @@ def _keep_scipy_single_threaded() -> None:
 
     for library in threadpoolctl.ThreadpoolController().lib_controllers:
         if is_scipys(library.filepath):
-            library.set_num_threads(1)
+            set_threads(library, 1)
 
 
 _keep_scipy_single_threaded()

@@ -9,6 +9,7 @@ that runs inside these parts (SciPy's) is single-threaded.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import threadpoolctl
+
+from daskdl.errors import SettingsError
 
 _local = threading.local()
 
@@ -45,17 +48,69 @@ def thread_budget(n: int) -> Iterator[None]:
     Notes
     -----
     The number of BLAS threads is a property of the process, so that two Dask threads with different
-    budgets disturb each other's speed. The results stay right.
+    budgets disturb each other's speed: the latest rules. The results stay right, and the last to
+    leave puts back what was before the first.
     """
     if n < 1:
-        raise ValueError(f"thread_budget: expected at least 1 thread, found {n}")
+        raise SettingsError(f"thread_budget: expected at least 1 thread, found {n}")
     before = getattr(_local, "budget", None)
     _local.budget = n
     try:
-        with _blas_of_numpy().limit(limits=n), _numexpr_threads(n):
+        with _process.limited(n):
             yield
     finally:
         _local.budget = before
+
+
+class _Process:
+    """The numbers of BLAS and numexpr threads while any thread has a budget."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._budgets: list[list[int]] = []
+        self._before: dict[Any, int] = {}
+
+    @contextmanager
+    def limited(self, n: int) -> Iterator[None]:
+        mine = [n]  # a list, to find this one again among equals
+        with self._lock:
+            self._budgets.append(mine)
+            self._set(n)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._budgets = [other for other in self._budgets if other is not mine]
+                if self._budgets:
+                    self._set(self._budgets[-1][0])
+                else:
+                    for library, number in self._before.items():
+                        set_threads(library, number)
+                    self._before.clear()
+
+    def _set(self, n: int) -> None:
+        for library in _blas_of_numpy().lib_controllers:
+            self._before.setdefault(library, library.get_num_threads())
+            set_threads(library, n)
+        numexpr = sys.modules.get("numexpr")  # if nobody has loaded it, nobody computes with it
+        if numexpr is not None:
+            self._before.setdefault(numexpr, numexpr.get_num_threads())
+            set_threads(numexpr, n)
+
+
+_process = _Process()
+
+
+def set_threads(library: Any, n: int) -> None:
+    """Set the threads of a library that threadpoolctl found, or of numexpr, from any thread.
+
+    Since threadpoolctl 3.8 the first thread that sets those of OpenBLAS keeps all others from it,
+    without a word; on a Dask worker that would be whichever thread ran the first task.
+    """
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(n)
+    release(force=True)
 
 
 def is_scipys(library: str) -> bool:
@@ -72,21 +127,6 @@ def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (see blas.py).
     paths = [library.filepath for library in controller.lib_controllers]
     return controller.select(filepath=[path for path in paths if not is_scipys(path)])
-
-
-@contextmanager
-def _numexpr_threads(n: int) -> Iterator[None]:
-    import sys
-
-    numexpr = sys.modules.get("numexpr")
-    if numexpr is None:  # nobody has loaded it, so nobody computes with it
-        yield
-        return
-    before = numexpr.set_num_threads(n)
-    try:
-        yield
-    finally:
-        numexpr.set_num_threads(before)
 
 
 @cache

@@ -49,7 +49,6 @@ def precipitation(  # type: ignore[no-untyped-def]
     """
     missing = np.isnan(target)
     weight = np.asarray(weights, prediction.dtype)[np.searchsorted(thresholds, target, "right")]
-    weight[missing] = 0
     difference = np.where(missing, prediction.dtype.type(0), prediction - target)
     weighted = weight * difference
     total = squared * np.sum(weighted * difference, dtype=np.float64)

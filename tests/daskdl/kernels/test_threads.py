@@ -14,6 +14,7 @@ import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskdl.errors import SettingsError
 from daskdl.kernels.threads import (
     available_cores,
     in_parallel,
@@ -30,7 +31,7 @@ def blas_threads() -> dict[bool, set[int]]:
 
     found: dict[bool, set[int]] = {True: set(), False: set()}
     for library in threadpoolctl.threadpool_info():
-        if library["user_api"] == "blas" and library["prefix"] != "libmkl_rt":
+        if library["user_api"] == "blas":
             found[is_scipys(library["filepath"])].add(library["num_threads"])
     return found
 
@@ -63,7 +64,10 @@ def test_budget_belongs_to_its_thread():
 
 
 def test_budget_below_one_is_refused():
-    with pytest.raises(ValueError, match="expected at least 1 thread, found 0"), thread_budget(0):
+    with (
+        pytest.raises(SettingsError, match="expected at least 1 thread, found 0"),
+        thread_budget(0),
+    ):
         pass
 
 
@@ -113,6 +117,56 @@ def test_numpys_blas_follows_the_budget_and_scipys_stays_at_one():
     assert inside == {True: {1}, False: {2}}
     with thread_budget(1):
         assert blas_threads() == {True: {1}, False: {1}}
+
+
+def test_any_thread_may_have_a_budget():
+    """Also while the thread that loaded the kernels, hence set SciPy's BLAS first, is alive."""
+    import daskdl.kernels.blas  # noqa: F401
+
+    seen = []
+
+    def other(n):
+        with thread_budget(n):
+            seen.append(blas_threads()[False])
+
+    for n in (1, 2, 1):
+        thread = threading.Thread(target=other, args=(n,))
+        thread.start()
+        thread.join()
+    assert seen == [{1}, {2}, {1}]
+
+
+def test_threads_that_leave_in_any_order_put_back_what_was_before():
+    """Two threads of a Dask worker: the first to come is the first to go."""
+    original = blas_threads()
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with thread_budget(1):
+            entered.set()
+            assert leave.wait(60)
+
+    second = threading.Thread(target=other)
+    with thread_budget(2):
+        second.start()
+        assert entered.wait(60)
+        assert blas_threads()[False] == {1}
+    assert blas_threads()[False] == {1}
+    leave.set()
+    second.join()
+    assert blas_threads() == original
+
+
+def test_numexpr_follows_the_budget():
+    import numexpr
+
+    original = numexpr.get_num_threads()
+    with thread_budget(1):
+        assert numexpr.get_num_threads() == 1
+        with thread_budget(2):
+            assert numexpr.get_num_threads() == 2
+        assert numexpr.get_num_threads() == 1
+    assert numexpr.get_num_threads() == original
 
 
 def test_budget_overrides_what_a_nanny_exports():

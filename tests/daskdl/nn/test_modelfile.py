@@ -144,6 +144,21 @@ def test_interrupted_save_leaves_the_old_file_and_nothing_beside(path, monkeypat
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_the_new_file_appears_whole(path, monkeypatch):
+    """Until the very last step, which the system does at once, the old file stands."""
+    whole = path.read_bytes()
+
+    def refused(source, target):
+        assert nn.modelfile.load(source).flat.size == 2
+        assert path.read_bytes() == whole
+        raise PermissionError("no")
+
+    monkeypatch.setattr(modelfile.os, "replace", refused)
+    with pytest.raises(PermissionError):
+        nn.save(nn.Linear(1, 1), path)
+    assert path.read_bytes() == whole
+
+
 def test_save_replaces_an_older_model(path):
     nn.save(nn.Linear(1, 1), path)
     assert isinstance(nn.load(path), nn.Linear)

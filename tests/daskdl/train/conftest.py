@@ -1,0 +1,52 @@
+"""A cluster of real worker processes that the tests of training share."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from distributed import Client, LocalCluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=logging.CRITICAL,
+        local_directory=str(tmp_path_factory.mktemp("workers")),
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def any_client(cluster: LocalCluster) -> Iterator[Client]:
+    # Not the default, so that a fit without a client runs in this process.
+    client = Client(cluster, set_as_default=False)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Client]:
+    """Return a function that gives the client, with so many workers behind it."""
+
+    def client_of(workers: int) -> Client:
+        cluster.scale(workers)
+        limit = time.monotonic() + 60
+        while len(any_client.nthreads()) != workers:
+            assert time.monotonic() < limit, "the workers did not come or go"
+            time.sleep(0.02)
+        return any_client
+
+    return client_of
+
+
+@pytest.fixture
+def client(client_of: Callable[[int], Client]) -> Client:
+    """Two workers."""
+    return client_of(2)

@@ -1,0 +1,101 @@
+"""A small problem to fit, and what breaks on purpose while it is fitted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.data import SampleSet
+from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
+from daskdl.optim import Adam
+from daskdl.train import Trainer
+
+SAMPLES = 53
+
+
+def problem(partitions: int = 4, n: int = SAMPLES) -> SampleSet:
+    """Return samples of which the last input is their number."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 5)).astype(np.float32)
+    y = np.tanh(x @ rng.normal(size=(5, 2))).astype(np.float32)
+    x[:, 4] = np.arange(n)
+    return SampleSet.from_arrays(x=x, y=y, partitions=partitions)
+
+
+def network() -> Module:
+    """Return a small network, always the same; its scale takes the samples' numbers."""
+    return Sequential(Linear(5, 8, seed=1), ReLU(), Linear(8, 2, seed=2))
+
+
+def images(partitions: int = 3) -> SampleSet:
+    """Return small images to classify by two numbers."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(29, 6, 6, 2)).astype(np.float32)
+    return SampleSet.from_arrays(x=x, y=x.mean((1, 2)), partitions=partitions)
+
+
+def convolutions() -> Module:
+    """Return a small convolutional network."""
+    return Sequential(
+        Conv2d(2, 3, 3, padding="same", seed=3), ReLU(), Flatten(), Linear(108, 2, seed=4)
+    )
+
+
+def fit(samples: SampleSet, model: Module | None = None, **options: Any) -> Trainer:
+    """Fit the problem and return the trainer."""
+    trainer = Trainer(model or network(), MSELoss(), Adam(1e-3), seed=5)
+    options.setdefault("batch_size", 8)
+    if "iterations" not in options:
+        options.setdefault("epochs", 3)
+    trainer.fit(samples, progress=False, **options)
+    return trainer
+
+
+def digest(trainer: Trainer) -> str:
+    """Return what two runs have in common when their weights are the same bits."""
+    return hashlib.sha256(trainer.model.flat.tobytes()).hexdigest()
+
+
+class Once:
+    """Samples pass; where one with this number is drawn first, ``action`` is called."""
+
+    def __init__(self, marker: Path, number: int, action: Callable[[], None]) -> None:
+        self.marker, self.number, self.action = str(marker), number, action
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        if self.number in batch["x"][:, 4]:
+            try:
+                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return batch
+            self.action()
+        return batch
+
+
+def die() -> None:
+    """End this process as the kernel would for want of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Kill:
+    """End several processes, this one last."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self.pids = pids
+
+    def __call__(self) -> None:
+        for pid in self.pids:
+            if pid != os.getpid():
+                os.kill(pid, signal.SIGKILL)
+        die()
+
+
+def fail() -> None:
+    """Raise what a mistake in a user's code may raise."""
+    raise ZeroDivisionError("a mistake of the user's")
