@@ -9,6 +9,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskdl.errors import DataError, SettingsError
+from nowcast import tasks
 from nowcast.grid import Grid
 from nowcast.ingest import ingest
 from nowcast.store import open_rain, time_step
@@ -108,7 +109,9 @@ def test_whole_archives(radar_dir, tmp_path, folder, count, step):
         assert set(np.diff(dataset["time"].values)) == {np.timedelta64(step, "m")}
 
 
-def test_a_cluster_of_its_own_does_as_well(tmp_path):
+@pytest.mark.parametrize("bytes_for_processes", [0, 10**12], ids=["processes", "thread"])
+def test_a_cluster_of_its_own_does_as_well(tmp_path, monkeypatch, bytes_for_processes):
+    monkeypatch.setattr(tasks, "BYTES_FOR_PROCESSES", bytes_for_processes)
     folder = write_series(tmp_path / "scans", 0, 5)
     report = ingest([folder], tmp_path / "rain.zarr", **SMALL)
     assert report.written == 2
