@@ -14,7 +14,7 @@ import typer
 
 from daskdl.errors import DaskdlError
 
-INTERNAL, UNREADABLE, INTERRUPTED = 1, 3, 130
+INTERNAL, UNREADABLE = 1, 3
 
 
 def _tell_version(context: typer.Context, wanted: bool) -> None:
@@ -73,8 +73,6 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
         typer.main.get_command(app).main(args=rest, prog_name=name)
     except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
         return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except Exception as error:
         code, sentence, unexpected = _sentence(error)
         if debug:

@@ -87,13 +87,15 @@ def test_results_come_in_the_order_of_the_parts():
 
 @pytest.mark.parametrize("guilty", [0, 1, 2])
 def test_exception_in_a_part_is_raised_when_all_parts_have_ended(guilty):
-    ended = []
+    ended, release = [], threading.Event()
 
     def work(start, stop):
         if start == guilty:
             raise ZeroDivisionError(f"part {start}")
+        assert release.wait(60)
         ended.append(start)
 
+    threading.Timer(0.1, release.set).start()  # nothing ends before the error is raised
     with thread_budget(3), pytest.raises(ZeroDivisionError, match=f"part {guilty}"):
         in_parallel(work, 3)
     assert sorted([*ended, guilty]) == [0, 1, 2]
