@@ -1,63 +1,131 @@
-"""A forecast beside what was observed, as an animated GIF: one image a lead time."""
+"""A forecast beside what was observed, as an animated GIF: one image a time."""
 
 from __future__ import annotations
 
-from io import BytesIO
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nowcast.plot.figure import new_figure
-from nowcast.plot.panels import Panels
-from nowcast.plot.rain_axes import add_scale, draw_rain
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import MissingExtraError
+from nowcast.plot.colours import COLOURS, DRY, EXTREME, MISSING
+from nowcast.plot.figure import FAINT, new_figure
+from nowcast.plot.forecast import heading
+from nowcast.plot.panels import OBSERVED, Panels
+from nowcast.plot.rain_axes import add_legend, draw_rain, masked
 from nowcast.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
 
 #: How long an image stays, and how long the last one, in milliseconds.
-FRAME, LAST = 450, 1500
+FRAME, LAST = 450, 1800
+#: Inches that a map is wide, and pixels an inch.
+WIDTH, DPI = 4.0, 100
+#: Greys among the colours of the animation, for text and for what is smoothed; none so near to
+#: white or to the grey of what is missing that pillow's coarse search would take it for them.
+GREYS = np.linspace(0.0, 0.76, 28)
 
 
 def animate_forecast(
-    forecast: xr.Dataset, path: Path, *, observed: xr.DataArray | None = None
+    forecast: xr.Dataset | xr.DataArray | Mapping[str, xr.Dataset | xr.DataArray],
+    path: Path,
+    *,
+    observed: xr.DataArray | None = None,
+    before: xr.DataArray | None = None,
+    title: str | None = None,
 ) -> None:
     """Write the animation.
 
     Parameters
     ----------
-    forecast : Dataset
-        From :func:`nowcast.predict.predict`.
+    forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
+        Rain rate in mm h-1 from :func:`nowcast.predict.predict`; several stand side by side.
     path : path
         By convention with the suffix ``.gif``.
-    observed : DataArray (time, y, x), optional
-        Rain rate at the forecast's times, shown on the left.
-    """
-    from PIL import Image
+    observed : DataArray (time, y, x) or (lead_time, y, x), optional
+        Rain rate on the same grid, shown on the left.
+    before : DataArray (time, y, x), optional
+        The frames that the forecast was made from, shown first, on all maps.
+    title : str, optional
+        By default the time from which the forecast is. Simulated data is called so in any case.
 
-    panels = Panels.of(forecast, observed)
-    aspect = len(panels.y) / len(panels.x)
-    images = []
-    for index, lead in enumerate(panels.lead_minutes):
-        figure = new_figure(4.2 * len(panels.rows) + 1.0, 4.2 * aspect + 0.8)
-        grid = figure.subplots(1, len(panels.rows), squeeze=False, sharey=True)[0]
-        image = None
-        for axes, (name, fields) in zip(grid, panels.rows.items(), strict=True):
-            image = draw_rain(axes, fields[index], panels.x, panels.y)
-            axes.set_title(name, fontsize=10)
-            axes.set_xlabel("x (km)", fontsize=8)
-        grid[0].set_ylabel("y (km)", fontsize=8)
-        add_scale(figure, image, grid)
-        figure.suptitle(f"{panels.title}, +{lead:g} min", fontsize=11)
-        buffer = BytesIO()
-        figure.savefig(buffer, format="png", dpi=90)
-        images.append(Image.open(buffer).convert("RGB").quantize(64))
-    durations = [FRAME] * (len(images) - 1) + [LAST]
-    with beside(path) as temporary:
+    Raises
+    ------
+    DataError
+        When grids or lead times do not fit.
+    MissingExtraError
+        When pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError(
+            f"animations need pillow ({error}); pip install 'daskdl[nowcast]'"
+        ) from error
+
+    panels = Panels.of(forecast, observed, before)
+    table = Image.new("P", (1, 1))
+    table.putpalette(_palette())
+    images = [
+        Image.fromarray(pixels).quantize(palette=table, dither=Image.Dither.NONE)
+        for pixels in _images(panels, heading(panels, title))
+    ]
+    with beside(Path(path)) as temporary:
         images[0].save(
             temporary,
             format="GIF",
             save_all=True,
             append_images=images[1:],
-            duration=durations,
+            duration=[FRAME] * (len(images) - 1) + [LAST],
             loop=0,
         )
+
+
+def _palette() -> list[int]:
+    """Return the colour table of all images, red, green and blue in turn: exact in rain colours."""
+    from matplotlib.colors import to_rgb
+
+    named = [to_rgb(colour) for colour in (DRY, *COLOURS, EXTREME, MISSING)]
+    greys = [(level, level, level) for level in GREYS]
+    return [round(255 * part) for colour in (*named, *greys) for part in colour]
+
+
+def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
+    """Give the pixels (height, width, 3) of each image: inputs first, then one a lead time."""
+    names = list(panels.rows)
+    figure = new_figure(WIDTH * len(names) + 1.1, WIDTH * panels.aspect + 1.15)
+    grid = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+    figure.suptitle(title, fontsize=12)
+    maps = []
+    for axes, name in zip(grid, names, strict=True):
+        maps.append(draw_rain(axes, panels.rows[name][0], panels.x, panels.y))
+        axes.set_xlabel("x (km)", fontsize=8, color=FAINT)
+    grid[0].set_ylabel("y (km)", fontsize=8, color=FAINT)
+    clock = figure.supxlabel(" ", fontsize=11, fontweight="bold")
+    add_legend(figure, maps[-1], grid.tolist())
+    steps = [
+        (minutes, [field] * len(names), True)
+        for minutes, field in zip(panels.minutes_before, panels.before, strict=True)
+    ]
+    steps += [
+        (minutes, [panels.rows[name][index] for name in names], False)
+        for index, minutes in enumerate(panels.minutes)
+    ]
+    canvas: Any = figure.canvas
+    for number, (minutes, fields, given) in enumerate(steps):
+        for image, axes, name, field in zip(maps, grid, names, fields, strict=True):
+            image.set_data(masked(field))
+            shown = name if not given or name == OBSERVED else f"{name}: input"
+            axes.set_title(shown, fontsize=11, fontweight="normal" if given else "bold")
+        moment = f"{minutes:+.0f} min".replace("-", "\N{MINUS SIGN}") if minutes else "0 min"
+        clock.set_text(f"{moment}   {panels.when(minutes)}".rstrip())
+        clock.set_color(FAINT if given else "black")
+        figure.set_dpi(DPI)
+        canvas.draw()
+        if number == 0:
+            # What is laid out once stays where it is.
+            figure.set_layout_engine("none")
+        yield np.asarray(canvas.buffer_rgba())[..., :3].copy()

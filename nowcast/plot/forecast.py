@@ -1,52 +1,117 @@
-"""A forecast beside what was observed, as one picture: rows of fields, lead times as columns."""
+"""Forecasts beside what was observed, as one picture: a row a method, a column a lead time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nowcast.plot.figure import new_figure, save
+from daskdl.errors import SettingsError
+from nowcast.plot.figure import FAINT, new_figure, save
 from nowcast.plot.panels import Panels
-from nowcast.plot.rain_axes import add_scale, draw_rain
+from nowcast.plot.rain_axes import add_legend, draw_rain
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Columns that still can be read.
+#: Most columns when no lead times are chosen.
 COLUMNS = 6
+#: Inches that a map is wide.
+WIDTH = 1.95
 
 
 def plot_forecast(
-    forecast: xr.Dataset, path: Path, *, observed: xr.DataArray | None = None
+    forecast: xr.Dataset | xr.DataArray | Mapping[str, xr.Dataset | xr.DataArray],
+    path: Path,
+    *,
+    observed: xr.DataArray | None = None,
+    title: str | None = None,
+    leads: Sequence[float] | None = None,
 ) -> None:
     """Write the picture as PNG.
 
     Parameters
     ----------
-    forecast : Dataset
-        From :func:`nowcast.predict.predict`.
+    forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
+        Rain rate in mm h-1 from :func:`nowcast.predict.predict`; several get a row each.
     path : path
-    observed : DataArray (time, y, x), optional
-        Rain rate at the forecast's times.
+    observed : DataArray (time, y, x) or (lead_time, y, x), optional
+        Rain rate on the same grid, shown in the first row.
+    title : str, optional
+        By default the time from which the forecast is. Simulated data is called so in any case.
+    leads : sequence of float, optional
+        Lead times in minutes to show; by default up to six.
+
+    Raises
+    ------
+    DataError
+        When grids or lead times do not fit.
+    SettingsError
+        When a lead time is not in the forecast.
     """
     panels = Panels.of(forecast, observed)
-    count = min(COLUMNS, len(panels.lead_minutes))
-    chosen = np.linspace(0, len(panels.lead_minutes) - 1, count).round().astype(int)
-    aspect = len(panels.y) / len(panels.x)
-    figure = new_figure(1.9 * count + 1.3, 1.9 * aspect * len(panels.rows) + 0.9)
-    grid = figure.subplots(len(panels.rows), count, squeeze=False, sharex=True, sharey=True)
-    image = None
-    for row, (name, fields) in enumerate(panels.rows.items()):
-        for column, index in enumerate(chosen):
-            axes = grid[row, column]
+    columns = _columns(panels.minutes, leads)
+    height = WIDTH * panels.aspect
+    figure = new_figure(
+        (WIDTH + 0.08) * len(columns) + 1.55, (height + 0.03) * len(panels.rows) + 0.95
+    )
+    grid = figure.subplots(len(panels.rows), len(columns), squeeze=False, sharex=True, sharey=True)
+    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.0, hspace=0.02)  # type: ignore[union-attr, call-arg]
+    for axes_of_row, (name, fields) in zip(grid, panels.rows.items(), strict=True):
+        for axes, index in zip(axes_of_row, columns, strict=True):
             image = draw_rain(axes, fields[index], panels.x, panels.y)
-            if row == 0:
-                axes.set_title(f"+{panels.lead_minutes[index]:g} min", fontsize=9)
-        grid[row, 0].set_ylabel(f"{name}\ny (km)", fontsize=9)
+            if not np.isfinite(fields[index]).any():
+                axes.text(
+                    0.5, 0.5, f"not {name}", transform=axes.transAxes, ha="center", va="center",
+                    fontsize=8, color=FAINT,
+                )  # fmt: skip
+        first = axes_of_row[0]
+        first.set_ylabel("y (km)", fontsize=7, color=FAINT, labelpad=2)
+        first.annotate(
+            name, (0, 0.5), (-5, 0), xycoords=first.yaxis.label, textcoords="offset points",
+            rotation=90, ha="right", va="center", fontsize=10, fontweight="bold",
+        )  # fmt: skip
+    for axes, index in zip(grid[0], columns, strict=True):
+        minutes = panels.minutes[index]
+        axes.set_title(f"+{minutes:g} min", fontsize=10, pad=14 if panels.reference else 4)
+        axes.text(
+            0.5, 1.02, panels.when(minutes), transform=axes.transAxes, ha="center", va="bottom",
+            fontsize=8, color=FAINT,
+        )  # fmt: skip
     for axes in grid[-1]:
-        axes.set_xlabel("x (km)", fontsize=8)
-    add_scale(figure, image, grid)
-    figure.suptitle(panels.title, fontsize=11)
+        axes.set_xlabel("x (km)", fontsize=7, color=FAINT, labelpad=2)
+    add_legend(figure, image, grid.ravel().tolist())
+    figure.suptitle(heading(panels, title), fontsize=12)
     save(figure, path)
+
+
+def heading(panels: Panels, title: str | None) -> str:
+    """Return the title, which calls simulated data simulated whoever wrote it."""
+    if title is None:
+        return panels.title
+    if panels.simulated and "simulated" not in title.lower():
+        return f"Simulated data: {title}"
+    return title
+
+
+def _columns(minutes: NDArray[np.float64], leads: Sequence[float] | None) -> list[int]:
+    """Return the indices of the lead times to show."""
+    if leads is None:
+        count = min(COLUMNS, len(minutes))
+        # Evenly to the last: with twelve leads every second one.
+        return (np.linspace(0, len(minutes), count + 1)[1:].round().astype(int) - 1).tolist()
+    columns = []
+    for lead in leads:
+        found = np.flatnonzero(np.isclose(minutes, lead))
+        if not found.size:
+            raise SettingsError(
+                f"leads: expected lead times among {', '.join(f'{m:g}' for m in minutes)} min, "
+                f"found {lead:g}"
+            )
+        columns.append(int(found[0]))
+    if not columns:
+        raise SettingsError("leads: expected one lead time at least, found none")
+    return columns

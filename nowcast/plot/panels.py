@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
+
 if TYPE_CHECKING:
     import xarray as xr
+
+OBSERVED = "observed"
 
 
 @dataclass(frozen=True)
@@ -20,49 +25,164 @@ class Panels:
     Parameters
     ----------
     rows : dict
-        Name of a row -> (lead_time, y, x) in mm h-1.
-    lead_minutes : array (lead_time,)
-    reference : datetime
-    x, y : arrays
+        Name of a row -> (lead_time, y, x) in mm h-1; what was observed comes first.
+    minutes : (lead_time,)
+        Lead times.
+    reference : datetime or None
+        When the forecasts start, UTC.
+    x, y : (nx,), (ny,)
         Metres.
     simulated : bool
+        Nothing of it is real.
+    before : (n, y, x)
+        What the forecasts were made from; n may be 0.
+    minutes_before : (n,)
+        Its times relative to the start, 0 or less.
     """
 
     rows: dict[str, NDArray[np.float32]]
-    lead_minutes: NDArray[Any]
-    reference: datetime
+    minutes: NDArray[np.float64]
+    reference: datetime | None
     x: NDArray[Any]
     y: NDArray[Any]
     simulated: bool
+    before: NDArray[np.float32]
+    minutes_before: NDArray[np.float64]
 
     @classmethod
-    def of(cls, forecast: xr.Dataset, observed: xr.DataArray | None) -> Panels:
-        """Take a forecast and what was observed then, cropped to where there is anything."""
-        rows = {} if observed is None else {"observed": observed.values}
-        rows["forecast"] = forecast["rain_rate"].values
-        seen = np.logical_or.reduce([np.isfinite(field).any(0) for field in rows.values()])
-        ys, xs = (np.flatnonzero(seen.any(axis)) for axis in (1, 0))
-        crop = np.s_[:, :, :]
-        if len(ys) > 1 and len(xs) > 1:
-            crop = np.s_[:, ys[0] : ys[-1] + 1, xs[0] : xs[-1] + 1]
+    def of(
+        cls,
+        forecast: xr.Dataset | xr.DataArray | Mapping[str, xr.Dataset | xr.DataArray],
+        observed: xr.DataArray | None = None,
+        before: xr.DataArray | None = None,
+    ) -> Panels:
+        """Take forecasts and what was observed then, cropped to where there is anything.
+
+        Parameters
+        ----------
+        forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
+            As :func:`nowcast.predict.predict` gives it, or several by their names.
+        observed : DataArray (time, y, x) or (lead_time, y, x), optional
+            Rain on the same grid. Times that the forecast has and it has not are missing.
+        before : DataArray (time, y, x), optional
+            The frames that the forecast was made from; without times, the last ones at its step.
+
+        Raises
+        ------
+        DataError
+            When there is no forecast, or one has another grid or other lead times than the first.
+        """
+        forecasts = _by_name(forecast)
+        if not forecasts:
+            raise DataError("pictures: expected a forecast at least, found none")
+        first = next(iter(forecasts.values()))
+        fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
+        fields |= forecasts
+        for name, field in fields.items():
+            if field.dims != ("lead_time", "y", "x") or field.shape != first.shape:
+                raise DataError(
+                    f"pictures: expected {name} (lead_time, y, x) of shape {first.shape}, found "
+                    f"{tuple(map(str, field.dims))} of shape {field.shape}"
+                )
+        rows = {name: np.asarray(field.values, np.float32) for name, field in fields.items()}
+        minutes = first["lead_time"].values / np.timedelta64(60, "s")
+        start = first.coords.get("forecast_reference_time")
+        frames, minutes_before = _before(first, minutes, before)
+        there = np.isfinite(np.concatenate([frames, *rows.values()])).any(axis=0)
+        down, across = _extent(there.any(axis=1)), _extent(there.any(axis=0))
         return cls(
-            {name: field[crop] for name, field in rows.items()},
-            forecast["lead_time"].values / np.timedelta64(1, "m"),
-            forecast["forecast_reference_time"].values.astype("datetime64[s]").item(),
-            forecast["x"].values[crop[2]],
-            forecast["y"].values[crop[1]],
-            is_simulated(forecast),
+            rows={name: row[:, down, across] for name, row in rows.items()},
+            minutes=minutes,
+            reference=None if start is None else start.values.astype("datetime64[us]").item(),
+            x=first["x"].values[across],
+            y=first["y"].values[down],
+            simulated=any(map(is_simulated, [*_given(forecast).values(), *fields.values()])),
+            before=frames[:, down, across],
+            minutes_before=minutes_before,
         )
 
     @property
     def title(self) -> str:
         """Say from when the forecast is, and if nothing of it is real."""
         prefix = "Simulated data: rain" if self.simulated else "Rain"
-        return f"{prefix} forecast from {self.reference:%Y-%m-%d %H:%M} UTC"
+        start = "" if self.reference is None else f" from {self.reference:%Y-%m-%d %H:%M} UTC"
+        return f"{prefix} forecast{start}"
+
+    @property
+    def aspect(self) -> float:
+        """Height of the map over its width."""
+        (y0, y1), (x0, x1) = edges(self.y), edges(self.x)
+        return float(np.clip((y1 - y0) / (x1 - x0), 0.2, 5.0))
+
+    def when(self, minutes: float) -> str:
+        """Return the time of a lead, such as ``21:40 UTC``; nothing when the start is not known."""
+        if self.reference is None:
+            return ""
+        return f"{self.reference + timedelta(minutes=float(minutes)):%H:%M} UTC"
 
 
-def is_simulated(dataset: Any) -> bool:
-    """Return whether a Dataset says of itself that it is simulated."""
-    attributes = dataset.attrs
-    text = " ".join(str(attributes.get(name, "")) for name in ("source", "title", "station"))
-    return bool(attributes.get("simulated", False)) or "simulated" in text.lower()
+def edges(middles: NDArray[Any]) -> tuple[float, float]:
+    """Return the outer edges, in kilometres, of equal cells around middles in metres."""
+    half = 0.5 * float(middles[-1] - middles[0]) / max(len(middles) - 1, 1) or 500.0
+    return (float(middles[0]) - half) / 1e3, (float(middles[-1]) + half) / 1e3
+
+
+def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
+    """Tell whether a Dataset says of itself that it is simulated."""
+    said = str(data.attrs.get("simulated", "")).strip().lower()
+    if said:
+        return said not in {"0", "false", "no", "none"}
+    text = " ".join(str(data.attrs.get(name, "")) for name in ("source", "title", "station"))
+    return "simulated" in text.lower()
+
+
+def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
+    import xarray as xr
+
+    # A Dataset is a mapping too.
+    if isinstance(forecast, Mapping) and not isinstance(forecast, xr.Dataset):
+        return {str(name): field for name, field in forecast.items()}
+    return {"forecast": forecast}
+
+
+def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
+    import xarray as xr
+
+    return {
+        name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
+        for name, field in _given(forecast).items()
+    }
+
+
+def _at_times_of(forecast: xr.DataArray, observed: xr.DataArray) -> xr.DataArray:
+    """Return what was observed at a forecast's leads, NaN at those without observation."""
+    if "lead_time" in observed.dims:
+        return observed.reindex(lead_time=forecast["lead_time"])
+    if "time" in observed.dims and "time" in observed.coords and "time" in forecast.coords:
+        observed = observed.reindex(time=forecast["time"].values)
+    return observed.rename({observed.dims[0]: "lead_time"}).drop_vars("time", errors="ignore")
+
+
+def _before(
+    forecast: xr.DataArray, minutes: NDArray[np.float64], before: xr.DataArray | None
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Return the frames before a forecast and their times in minutes, 0 or less."""
+    if before is None:
+        return np.empty((0, *forecast.shape[1:]), np.float32), np.empty(0)
+    if before.ndim != 3 or before.shape[1:] != forecast.shape[1:]:
+        raise DataError(
+            f"pictures: expected frames before the forecast (time, y, x) of shape "
+            f"{forecast.shape[1:]}, found {tuple(map(str, before.dims))} of shape {before.shape}"
+        )
+    if "time" in before.coords and "forecast_reference_time" in forecast.coords:
+        since = before["time"].values - forecast["forecast_reference_time"].values
+        times = since / np.timedelta64(60, "s")
+    else:
+        times = minutes[0] * np.arange(1 - len(before), 1)
+    return np.asarray(before.values, np.float32), times
+
+
+def _extent(there: NDArray[np.bool_]) -> slice:
+    """Return from the first to the last that is there; all when there are too few."""
+    found = np.flatnonzero(there)
+    return slice(found[0], found[-1] + 1) if found.size > 1 else slice(None)

@@ -1,51 +1,71 @@
-"""A field of rain on axes in kilometres, in the colours that rain has everywhere here."""
+"""A map of rain on axes in kilometres, and the legend that explains its colours."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Edges of the colour scale, mm h-1; below the first there is no colour.
-LEVELS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
-# From light to dark in even steps: it reads in grey, and without telling red from green.
-_COLOURS = (
-    "#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#7a5fb5", "#a1409a", "#c51b6e", "#6e0030",
-)  # fmt: skip
-MISSING = "#d9d9d9"
+from nowcast.plot.colours import LEVELS, rain_colours
+from nowcast.plot.figure import FAINT
+from nowcast.plot.panels import edges
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 
-def rain_colours() -> tuple[Any, Any]:
-    """Return the colour map and its norm: white when dry, grey where missing."""
-    from matplotlib.colors import BoundaryNorm, ListedColormap
+def draw_rain(
+    axes: Axes, rain: NDArray[np.floating], x: NDArray[Any], y: NDArray[Any]
+) -> AxesImage:
+    """Draw a map of rain.
 
-    colours = ListedColormap(list(_COLOURS), under="white", over="#2b0014", bad=MISSING)
-    return colours, BoundaryNorm(LEVELS, len(_COLOURS))
+    Parameters
+    ----------
+    axes : Axes
+    rain : (y, x)
+        mm h-1; NaN where missing.
+    x, y : (nx,), (ny,)
+        Middles of the cells in metres, increasing.
 
-
-def draw_rain(axes: Any, rain: NDArray[np.floating], x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """Draw rain (y, x) in mm h-1 over x and y in metres; returns what a colour bar is made of."""
+    Returns
+    -------
+    AxesImage
+        What the legend is made from; its data may be replaced by :func:`masked` ones.
+    """
     colours, norm = rain_colours()
-    half = (x[1] - x[0]) / 2e3, (y[1] - y[0]) / 2e3
-    extent = (
-        x[0] / 1e3 - half[0], x[-1] / 1e3 + half[0], y[0] / 1e3 - half[1], y[-1] / 1e3 + half[1],
-    )  # fmt: skip
     image = axes.imshow(
-        np.ma.masked_invalid(rain),
+        masked(rain),
         origin="lower",
-        extent=extent,
+        extent=(*edges(x), *edges(y)),
         cmap=colours,
         norm=norm,
-        interpolation="nearest",
+        # Cells smaller than pixels are blended as colours: there are no rates between the two.
+        interpolation="auto",
+        interpolation_stage="rgba",
     )
     axes.set_aspect("equal")
-    axes.tick_params(labelsize=7, length=2)
+    axes.tick_params(labelsize=7, length=2.5, color=FAINT, labelcolor=FAINT)
+    axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
+    for side in axes.spines.values():
+        side.set(color=FAINT, linewidth=0.6)
     return image
 
 
-def add_scale(figure: Any, image: Any, axes: Any) -> None:
-    """Put the colour bar beside some axes."""
-    bar = figure.colorbar(image, ax=axes, ticks=LEVELS, extend="max", shrink=0.9, pad=0.01)
+def masked(rain: NDArray[np.floating]) -> Any:
+    """Return rain as the colours want it, without what is missing."""
+    return np.ma.masked_invalid(rain)
+
+
+def add_legend(figure: Figure, image: AxesImage, axes: Sequence[Axes]) -> None:
+    """Put the colour scale beside some axes."""
+    bar = figure.colorbar(
+        image, ax=list(axes), ticks=LEVELS, extend="max", shrink=0.92, pad=0.015, aspect=26
+    )
     bar.ax.set_yticklabels([f"{level:g}" for level in LEVELS], fontsize=8)
-    bar.set_label("rain rate (mm h$^{-1}$); grey: missing", fontsize=8)
+    bar.ax.tick_params(length=2.5, color=FAINT)
+    bar.outline.set(color=FAINT, linewidth=0.6)
+    bar.set_label("rain rate (mm h$^{-1}$), grey where missing", fontsize=8)

@@ -6,59 +6,78 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nowcast.plot.figure import new_figure, save
+from nowcast.plot.colours import METHODS
+from nowcast.plot.figure import FAINT, new_figure, save
 from nowcast.plot.panels import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, told apart by everybody; a marker of its own tells them apart in grey.
-_STYLES = (
-    ("#0072b2", "o"), ("#7f7f7f", "s"), ("#d55e00", "^"), ("#009e73", "D"), ("#cc79a7", "v"),
-)  # fmt: skip
+#: Most thresholds that are shown, the rarer ones being left out.
+COLUMNS = 3
+RATE = "mm h$^{-1}$"
 
 
 def plot_scores(scores: xr.Dataset, path: Path) -> None:
     """Write a picture of verification scores as PNG.
 
+    A column each threshold: CSI by lead time above, FSS by scale (half way) below; in the last
+    column the MAE and the frequency bias.
+
     Parameters
     ----------
     scores : Dataset
-        From :func:`nowcast.verification.verify`.
+        From :func:`nowcast.verification.verify`: ``csi``, ``bias`` (method, lead_time, threshold),
+        ``mae`` (method, lead_time) and ``fss`` (method, lead_time, threshold, scale).
     path : path
     """
-    minutes = scores["lead_time"].values / np.timedelta64(1, "m")
-    thresholds = _with_events(scores)[:3]
-    figure = new_figure(3.4 * (len(thresholds) + 1), 5.8)
+    minutes = scores["lead_time"].values / np.timedelta64(60, "s")
+    thresholds = _with_events(scores)[:COLUMNS]
+    middle = (len(minutes) - 1) // 2
+    figure = new_figure(2.9 * (len(thresholds) + 1) + 0.2, 6.2)
     upper, lower = figure.subplots(2, len(thresholds) + 1)
     for axes, threshold in zip(upper, thresholds, strict=False):
-        _lines(axes, minutes, scores["csi"].sel(threshold=threshold), scores)
-        axes.set(title=f"CSI, at least {threshold:g} mm h$^{{-1}}$", ylim=(0, 1))
-    _lines(upper[-1], minutes, scores["mae"], scores)
-    upper[-1].set(title="MAE (mm h$^{-1}$)", ylim=(0, None))
-    middle = len(minutes) // 2
+        _by_lead(axes, minutes, scores["csi"].sel(threshold=threshold))
+        axes.set_title(f"CSI, {threshold:g} {RATE} or more", fontsize=10)
+        axes.set_ylim(0, 1)
+        _remark(axes, scores, threshold)
     for axes, threshold in zip(lower, thresholds, strict=False):
-        fss = scores["fss"].sel(threshold=threshold).isel(lead_time=middle)
-        _lines(axes, scores["scale"].values, fss, scores)
-        axes.set(title=f"FSS at +{minutes[middle]:g} min, {threshold:g} mm h$^{{-1}}$", ylim=(0, 1))
-        axes.set_xlabel("scale (km)", fontsize=8)
-    near_one = min(thresholds, key=lambda t: abs(np.log(t)))
-    _lines(lower[-1], minutes, scores["bias"].sel(threshold=near_one), scores)
-    lower[-1].axhline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
-    lower[-1].set(title=f"frequency bias, {near_one:g} mm h$^{{-1}}$", ylim=(0, None))
-    for axes in (*upper, lower[-1]):
-        axes.set_xlabel("lead time (min)", fontsize=8)
+        _by_scale(axes, scores["fss"].sel(threshold=threshold).isel(lead_time=middle))
+        axes.set_title(f"FSS at +{minutes[middle]:g} min, {threshold:g} {RATE}", fontsize=10)
+        axes.set_ylim(0, 1)
+    _by_lead(upper[-1], minutes, scores["mae"])
+    upper[-1].set_title(f"mean absolute error ({RATE})", fontsize=10)
+    upper[-1].set_ylim(0, None)
+    common = min(thresholds, key=lambda value: abs(np.log(value)))
+    _by_lead(lower[-1], minutes, scores["bias"].sel(threshold=common))
+    lower[-1].axhline(1, color=FAINT, linewidth=0.8, zorder=0)
+    lower[-1].set_title(f"frequency bias, {common:g} {RATE} or more", fontsize=10)
+    lower[-1].set_ylim(0, max(2.0, lower[-1].get_ylim()[1]))
     handles, labels = upper[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    prefix = "Simulated data: " if is_simulated(scores) else ""
-    source = scores.attrs.get("source", "")
-    figure.suptitle(
-        f"{prefix}{source}, {scores.attrs['n_cases']} forecasts, "
-        f"{scores.attrs.get('first_start', '')} to {scores.attrs.get('last_start', '')} UTC",
-        fontsize=10,
-    )
+    figure.suptitle(_title(scores), fontsize=12)
     save(figure, path)
+
+
+def _title(scores: xr.Dataset) -> str:
+    """Say what was scored, how often and when; simulated data is called so."""
+    source = str(scores.attrs.get("source", "")).strip() or "Forecasts of rain"
+    if is_simulated(scores) and "simulated" not in source.lower():
+        source = f"Simulated data: {source}"
+    cases = int(scores.attrs["n_cases"])
+    parts = [source, f"{cases} forecast" + ("s" if cases != 1 else "")]
+    first, last = (
+        str(scores.attrs.get(f"{end}_start", ""))[:16].replace("T", " ")
+        for end in ("first", "last")
+    )
+    if first and last:
+        # The day once when it is the same.
+        last = last.removeprefix(first[:11])
+        parts.append(f"made from {first} to {last} UTC")
+    return ", ".join(parts)
 
 
 def _with_events(scores: xr.Dataset) -> list[float]:
@@ -66,22 +85,55 @@ def _with_events(scores: xr.Dataset) -> list[float]:
     there = scores["csi"].notnull().any(("method", "lead_time")).values
     thresholds = scores["threshold"].values
     chosen = thresholds[there] if there.any() else thresholds[:1]
-    return [float(threshold) for threshold in chosen]
+    return [float(threshold) for threshold in np.sort(chosen)]
 
 
-def _lines(axes: Any, x: np.ndarray[Any, Any], values: xr.DataArray, scores: xr.Dataset) -> None:
-    for number, method in enumerate(scores["method"].values):
-        colour, marker = _STYLES[number % len(_STYLES)]
+def _remark(axes: Axes, scores: xr.Dataset, threshold: float) -> None:
+    """Say by how many observed pixels a threshold's scores are held up, if that is known."""
+    if "events" not in scores:
+        return
+    events = int(scores["events"].sel(threshold=threshold).sum())
+    axes.text(
+        0.98, 0.97, f"{events:,} observed pixels".replace(",", "\N{THIN SPACE}"),
+        transform=axes.transAxes, ha="right", va="top", fontsize=7.5, color=FAINT,
+    )  # fmt: skip
+
+
+def _by_lead(axes: Axes, minutes: NDArray[np.float64], values: xr.DataArray) -> None:
+    _lines(axes, minutes, values)
+    axes.set_xlabel("lead time (min)", fontsize=8.5)
+    axes.set_xlim(0, 1.03 * minutes[-1])
+    axes.locator_params(axis="x", nbins=6, steps=[1, 1.5, 2, 3, 6, 10])
+
+
+def _by_scale(axes: Axes, values: xr.DataArray) -> None:
+    from matplotlib.ticker import NullLocator
+
+    scales = values["scale"].values.astype(float)
+    _lines(axes, scales, values)
+    # Scales are chosen in ratios, hence the logarithm; ticks are at the ones there are.
+    axes.set_xscale("log")
+    axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("scale (km)", fontsize=8.5)
+
+
+def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
+    """Draw a line a method, the first on top: it is the one that the picture is about."""
+    for number, method in enumerate(values["method"].values):
+        colour, marker = METHODS[number % len(METHODS)]
         axes.plot(
             x,
-            values.sel({"method": method}).values,
+            values.isel(method=number).values,
             color=colour,
             marker=marker,
-            markersize=4,
-            linewidth=1.6,
+            markersize=4.5 if number == 0 else 3.5,
+            linewidth=2.0 if number == 0 else 1.4,
+            zorder=10 - number,
             label=str(method),
         )
-    axes.tick_params(labelsize=8)
-    axes.title.set_fontsize(9)
-    axes.grid(alpha=0.25)
+    axes.tick_params(labelsize=8, length=2.5, color=FAINT, labelcolor=FAINT)
+    axes.grid(color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.6)
