@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,8 +68,3 @@ def test_times_are_sorted_and_unique():
     scans, repeated = group_scans(volumes)
     assert times(scans) == ["13:00:00", "14:00:00", "15:00:00"]
     assert len(repeated) == 1
-
-
-@pytest.mark.parametrize("format", Format)
-def test_formats_know_whether_they_are_polar(format):
-    assert format.polar == (format.value.split()[0] not in {"KNMI", "CF", "FMI"})

@@ -7,7 +7,6 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import volume
-from nowcast.radar.formats import recognise
 from nowcast.radar.header import Format
 from nowcast.radar.volume import damaged, read_sweeps
 from tests.nowcast.radar.odim_file import write_sweep
@@ -38,21 +37,6 @@ def test_a_moment_can_be_chosen(polar):
     assert not np.array_equal(corrected.dbz, total.dbz, equal_nan=True)
     with pytest.raises(DataError, match=r"expected a sweep with reflectivity .VRAD."):
         read_sweeps([path], Format.ODIM, moment="VRAD")
-
-
-@pytest.mark.parametrize("name", ["2013051000000600dBZ.vol", "T_PAGZ35_C_ENMI_20170421090837.hdf"])
-def test_no_file_stays_open(polar, name):
-    import os
-
-    path = polar / name
-    read_sweeps([path], recognise(path))
-    names = []
-    for number in os.listdir("/proc/self/fd"):
-        try:
-            names.append(os.readlink(f"/proc/self/fd/{number}"))
-        except OSError:
-            continue
-    assert not any(path.name in name for name in names)
 
 
 def test_a_missing_library_names_the_extra(monkeypatch):
