@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.model import NowcastModel, minutes
+from nowcast.replacing import beside, remove
 from nowcast.scaling import RainScale
 from nowcast.settings import TrainSettings
 from nowcast.split import split_by_time
@@ -186,10 +186,10 @@ def train(
     model = NowcastModel(network, step, grid_spacing(rain), scale, split, about)
     model.save(out)
     _write_history(history, out / "history.json")
+    remove(out / "training")  # what an interrupted run would have gone on from
     return model
 
 
 def _write_history(history: Any, path: Path) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(history.to_dict(), indent=1))
-    os.replace(beside, path)
+    with beside(path) as temporary:
+        temporary.write_text(json.dumps(history.to_dict(), indent=1))

@@ -13,7 +13,7 @@ from nowcast.commands.talk import progress_bar, say
 SPACING, SIZE = 2000.0, 120
 
 
-def run(out: Path, *, seed: int, cluster: str, workers: int | None) -> None:
+def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float = 24) -> None:
     """Simulate, ingest, train, predict, verify and plot into one folder."""
     from daskdl.cluster import connect
     from nowcast.commands import verify
@@ -29,7 +29,7 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None) -> None:
     scans, store = out / "scans", out / "rain.zarr"
     say("1 of 5  simulate a day of radar scans, ODIM_H5 volumes every 10 min")
     with progress_bar("simulate") as advance:
-        simulate(scans, hours=24, step_minutes=10, seed=seed, progress=advance)
+        simulate(scans, hours=hours, step_minutes=10, seed=seed, progress=advance)
     with connect(cluster, workers=workers) as client:
         say(f"2 of 5  ingest them onto a grid of {SIZE} x {SIZE} cells of {SPACING / 1000:g} km")
         with progress_bar("ingest") as advance:
