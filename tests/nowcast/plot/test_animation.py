@@ -1,0 +1,88 @@
+"""Tests of the animation: its images, colours, times and size."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.typing import NDArray
+from PIL import Image
+
+from daskdl.errors import MissingExtraError
+from nowcast.plot import animate_forecast
+from nowcast.plot.animation import FRAME, LAST
+from nowcast.plot.colours import COLOURS, DRY, MISSING
+from tests.nowcast.plot.pictures import axes, forecast, frames, share
+
+
+def images(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
+    with Image.open(path) as animation:
+        assert animation.format == "GIF"
+        assert animation.info["loop"] == 0
+        found, durations = [], []
+        for number in range(animation.n_frames):
+            animation.seek(number)
+            durations.append(animation.info["duration"])
+            found.append(np.asarray(animation.convert("RGB")))
+    return found, durations
+
+
+def test_an_image_a_lead_time_after_those_of_the_input(tmp_path: Path) -> None:
+    path = tmp_path / "a.gif"
+    animate_forecast(forecast(), path, observed=frames(1, 6), before=frames(-2, 0))
+    found, durations = images(path)
+    assert len(found) == 3 + 6
+    assert durations == [FRAME] * 8 + [LAST]
+    assert len({image.shape for image in found}) == 1
+    assert all((one != other).any() for one, other in pairwise(found))
+    # Two maps side by side that are the same while there is only input, and differ then.
+    half = found[0].shape[1] // 2
+    storms = [
+        [share(image[:, part], COLOURS[6]) for part in (slice(None, half), slice(half, None))]
+        for image in found
+    ]
+    assert storms[0][0] == pytest.approx(0.0, abs=1e-5)
+    assert storms[-1][1] > 0.005
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_colours_are_exact(tmp_path: Path) -> None:
+    animate_forecast(forecast(2), tmp_path / "a.gif")
+    for image in images(tmp_path / "a.gif")[0]:
+        assert share(image, DRY) > 0.4
+        assert share(image, MISSING) > 0.005
+        assert all(share(image, colour) > 0.001 for colour in COLOURS)
+
+
+def test_different_data_gives_different_images(tmp_path: Path) -> None:
+    for name, made in (("a", forecast(2)), ("b", forecast(2, speed=0)), ("c", forecast(2))):
+        animate_forecast(made, tmp_path / f"{name}.gif")
+    a, b, c = ((tmp_path / f"{name}.gif").read_bytes() for name in "abc")
+    assert a == c
+    assert a != b
+
+
+def test_size_is_bounded(tmp_path: Path) -> None:
+    """Noise in every cell of 256 x 256 for 18 lead times stays below three megabytes."""
+    rain = np.random.default_rng(0).lognormal(0.0, 2.0, (18, 256, 256)).astype(np.float32)
+    from scipy.ndimage import uniform_filter
+
+    rain = uniform_filter(rain, (0, 4, 4))
+    lead = np.arange(1, 19) * np.timedelta64(300, "s").astype("timedelta64[ns]")
+    made = xr.DataArray(rain, dims=("lead_time", "y", "x"), coords={"lead_time": lead, **axes(256)})
+    observed = made[::-1].assign_coords(lead_time=lead)
+    animate_forecast(made, tmp_path / "a.gif", observed=observed)
+    assert 100_000 < (tmp_path / "a.gif").stat().st_size < 3_000_000
+
+
+def test_missing_pillow_is_said_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
+        animate_forecast(forecast(), tmp_path / "a.gif")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,92 @@
+"""Tests of what a picture shows: rows on common times, cropped, simulated or not."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.plot.panels import Panels, edges, is_simulated
+from tests.nowcast.plot.pictures import forecast, frames
+
+
+def test_rows_and_times() -> None:
+    panels = Panels.of({"one": forecast(), "two": forecast(peak=5)["rain_rate"]}, frames(1, 6))
+    assert list(panels.rows) == ["observed", "one", "two"]
+    assert panels.minutes.tolist() == [10, 20, 30, 40, 50, 60]
+    assert panels.reference == datetime(2021, 7, 14, 21, 50)
+    assert panels.title == "Rain forecast from 2021-07-14 21:50 UTC"
+    assert panels.when(20) == "22:10 UTC"
+    assert panels.when(140) == "00:10 UTC"
+    assert panels.aspect == 1.0
+    np.testing.assert_array_equal(panels.rows["one"], forecast()["rain_rate"])
+
+
+def test_observed_is_put_at_the_times_of_the_forecast() -> None:
+    panels = Panels.of(forecast(), frames(-3, 4))
+    np.testing.assert_array_equal(panels.rows["observed"][:4], frames(1, 4).values)
+    assert np.isnan(panels.rows["observed"][4:]).all()
+    by_lead = frames(1, 6).rename(time="lead_time").assign_coords(lead_time=forecast()["lead_time"])
+    np.testing.assert_array_equal(
+        Panels.of(forecast(), by_lead[::2]).rows["observed"][2], frames(3, 3).values[0]
+    )
+
+
+def test_what_nobody_sees_is_cut_off() -> None:
+    made, seen = forecast(), frames(1, 6)
+    made["rain_rate"][:, :10] = np.nan
+    made["rain_rate"][:, :, -5:] = np.nan
+    panels = Panels.of(made)
+    assert panels.rows["forecast"].shape == (6, 30, 35)
+    assert panels.y.tolist() == made["y"][10:].values.tolist()
+    assert panels.x.tolist() == made["x"][:-5].values.tolist()
+    assert panels.aspect == pytest.approx(30 / 35)
+    assert Panels.of(made, seen).rows["observed"].shape == (6, 40, 40)
+    made["rain_rate"][:] = np.nan
+    assert Panels.of(made).rows["forecast"].shape == (6, 40, 40)
+
+
+def test_frames_before_have_times_up_to_the_start() -> None:
+    panels = Panels.of(forecast(), before=frames(-2, 0))
+    assert panels.minutes_before.tolist() == [-20, -10, 0]
+    np.testing.assert_array_equal(panels.before, frames(-2, 0))
+    untimed = Panels.of(forecast(), before=frames(-2, 0).drop_vars("time"))
+    assert untimed.minutes_before.tolist() == [-20, -10, 0]
+    assert Panels.of(forecast()).before.shape == (0, 40, 40)
+
+
+def test_another_grid_or_lead_is_refused() -> None:
+    with pytest.raises(DataError, match=r"observed .* shape \(6, 40, 40\), found .*\(6, 39, 40\)"):
+        Panels.of(forecast(), frames(1, 6)[:, 1:])
+    with pytest.raises(DataError, match=r"expected two .* found .* shape \(4, 40, 40\)"):
+        Panels.of({"one": forecast(), "two": forecast(leads=4)})
+    with pytest.raises(DataError, match=r"before .*\(40, 40\), found .*\(3, 40, 30\)"):
+        Panels.of(forecast(), before=frames(-2, 0)[..., :30])
+    with pytest.raises(DataError, match="found none"):
+        Panels.of({})
+
+
+@pytest.mark.parametrize(
+    ("attrs", "simulated"),
+    [
+        ({}, False),
+        ({"simulated": 1}, True),
+        ({"simulated": "True"}, True),
+        ({"simulated": np.int64(0)}, False),
+        ({"simulated": "false", "source": "simulated"}, False),
+        ({"source": "weather radar, ODIM_H5, station Simulated radar"}, True),
+        ({"title": "Rain rate of behel"}, False),
+    ],
+)
+def test_simulated_data_is_known_and_called_so(attrs: dict[str, object], simulated: bool) -> None:
+    made = forecast(**attrs)
+    assert is_simulated(made) is simulated
+    panels = Panels.of({"a": forecast(), "b": made})
+    assert panels.simulated is simulated
+    assert ("Simulated data" in panels.title) is simulated
+
+
+def test_edges_of_cells() -> None:
+    assert edges(np.array([1000.0, 3000.0, 5000.0])) == (0.0, 6.0)
