@@ -89,3 +89,30 @@ def test_numbers_that_make_no_scans_are_refused(wrong: dict[str, float], tmp_pat
         simulate(tmp_path / "scans", **wrong)
     assert f"{next(iter(wrong.values()))}" in str(caught.value)
     assert not (tmp_path / "scans").exists()
+
+
+def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
+    """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
+    from nowcast.ingest import target_grid
+    from nowcast.ingest_settings import IngestSettings
+    from nowcast.rain_map import map_scan, try_header
+    from nowcast.scan import group_scans
+
+    settings = IngestSettings.of(size=120, spacing=2000.0)
+    grouped, _ = group_scans([try_header(path) for path in scans], settings.step)
+    assert [scan.time for scan in grouped] == [
+        np.datetime64(START, "s") + np.timedelta64(600 * k, "s") for k in range(6)
+    ]
+    grid = target_grid(grouped[0].headers[0], settings)
+    weather = Weather(1, hours=1)
+    for number in (0, 4):
+        rain = map_scan(grouped[number], grid, settings)
+        truth = weather.rain_field(600.0 * number + 10, grid.x[None, :], grid.y[:, None])
+        seen = np.isfinite(rain)
+        assert 0.7 < seen.mean() < 0.8
+        assert np.corrcoef(rain[seen], truth[seen])[0, 1] > 0.97
+        assert rain[seen].mean() == pytest.approx(truth[seen].mean(), rel=0.15)
+        assert ((rain >= 0.1) == (truth >= 0.1))[seen].mean() > 0.97
+        row, column = np.unravel_index(np.where(seen, rain, 0).argmax(), rain.shape)
+        near = truth[max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2]
+        assert near.max() > 0.8 * truth[seen].max()

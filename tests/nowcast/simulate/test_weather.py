@@ -81,3 +81,18 @@ def test_motion_is_the_flow() -> None:
 def test_seeds_are_days_of_their_own_and_longer_days_begin_alike() -> None:
     assert not np.array_equal(field(Weather(0), 300), field(Weather(1), 300))
     np.testing.assert_array_equal(field(Weather(0, hours=2), 119), field(Weather(0, hours=24), 119))
+
+
+def test_cores_grow_and_fade() -> None:
+    weather = Weather(1, hours=6)
+    cores = weather.cells.cores
+    rain = {}
+    for age in (0.03, 0.4, 0.97):
+        at_age = []
+        for k in np.flatnonzero(cores.birth > 0):
+            time = float(cores.birth[k] + age * cores.life[k])
+            middles, _ = cores[np.array([k])].positions(weather.flow, time)
+            at_age.append(float(weather.rain_field(time, middles[0, 0], middles[0, 1])))
+        rain[age] = np.mean(at_age)
+    assert rain[0.4] > 2 * rain[0.03]
+    assert rain[0.4] > 2 * rain[0.97]
