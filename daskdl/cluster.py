@@ -34,6 +34,8 @@ _CONFIG = {
     "distributed.comm.compression": False,
     "distributed.scheduler.work-stealing": False,
     "distributed.worker.connections.incoming": 1000,
+    # Dask gives up a worker for good that is just starting again 15 s after it was lost before.
+    "distributed.deploy.lost-worker-timeout": "1 day",
 }
 
 
@@ -126,10 +128,11 @@ def _local(stack: ExitStack, workers: int, threads: int, dashboard: bool) -> Cli
                 threads_per_worker=threads,
                 processes=True,
                 # Any free port: several runs on one machine must not fight for 8787.
-                dashboard_address="127.0.0.1:0" if dashboard else None,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": dashboard},
                 worker_dashboard_address=None,
                 local_directory=folder,
-                silence_logs=logging.ERROR,
+                silence_logs=logging.CRITICAL,
             )
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
@@ -245,7 +248,13 @@ def _environment_as_it_was() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what connections say when workers are ended, for instance by Ctrl-C, off the screen."""
-    names = ("distributed.nanny", "distributed.comm", "distributed.core", "distributed.batched")
+    names = (
+        "distributed.scheduler",
+        "distributed.nanny",
+        "distributed.comm",
+        "distributed.core",
+        "distributed.batched",
+    )
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -290,6 +290,6 @@ def _open_zarr(path: str) -> xr.Dataset:
     if "://" not in path and not Path(path).is_dir():
         raise DataError(f"{path}: expected a zarr store, found no such folder")
     try:
-        return xr.open_zarr(path, chunks=None)
+        return xr.open_zarr(path, chunks=None, consolidated=False)
     except Exception as error:
         raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error

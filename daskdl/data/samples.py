@@ -82,15 +82,19 @@ class SampleSet:
 
     @classmethod
     def from_xarray(
-        cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, **options: Any
+        cls,
+        data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
+        variable: str = "rain_rate",
+        **options: Any,
     ) -> SampleSet:
         """Make one of the windows of consecutive frames in a store or an array.
 
-        The options are those of :func:`daskdl.data.windows.window_recipes`.
+        ``n_in`` frames are ``x`` and the ``n_out`` after them ``y``. The options are those of
+        :func:`daskdl.data.windows.window_recipes`.
         """
         from daskdl.data.windows import window_recipes
 
-        return cls(window_recipes(data, **options))
+        return cls(window_recipes(data, variable, **options))
 
     # --- what it holds
 

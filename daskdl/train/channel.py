@@ -55,7 +55,7 @@ class Cluster:
         ClusterError
             When none comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
         """
-        limit, began = seconds("no-workers-timeout"), time.monotonic()
+        limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         while True:
             found = self._running(what)
             if found:
@@ -66,7 +66,8 @@ class Cluster:
                     f"{what}: expected workers at {self._address()}, found none for {limit:g} s; "
                     "start workers and run again, from the checkpoint if there is one"
                 )
-            if waited < 1:
+            if not told:
+                told = True
                 logger.warning(
                     "%s: no worker at %s, waiting up to %g s for one", what, self._address(), limit
                 )
@@ -85,12 +86,25 @@ class Cluster:
         )
         return futures
 
-    def wait(self, futures: Sequence[Future], what: str) -> None:
+    def compute(
+        self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place, what: str
+    ) -> list[Any]:
+        """Hand a graph to the scheduler, wait for it, and return the results of ``keys``."""
+        futures = self.submit(graph, keys, place)
+        try:
+            self._wait(futures, what)
+            return self._fetch(futures)
+        finally:
+            for future in futures:  # an exception's traceback would keep them, and their tasks
+                future.release()
+
+    def _wait(self, futures: Sequence[Future], what: str) -> None:
         """Wait until all are done, and raise what the first failed one raised."""
         limit, began = seconds("stall-timeout"), time.monotonic()
         while True:
             try:
-                wait(futures, timeout=1.0)
+                with self._client.as_current():  # else wait() asks the default client
+                    wait(futures, timeout=1.0)
                 break
             except TimeoutError:
                 pass
@@ -105,7 +119,7 @@ class Cluster:
             if future.status == "error":
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
-    def fetch(self, futures: Sequence[Future]) -> list[Any]:
+    def _fetch(self, futures: Sequence[Future]) -> list[Any]:
         """Return results, from the workers themselves."""
 
         async def gather() -> Any:
@@ -119,8 +133,9 @@ class Cluster:
         limit = seconds("transfer-timeout")
 
         async def scatter() -> Any:
+            # scatter's own timeout is how long it waits for a worker that has gone to come back.
             return await self._client.scatter(
-                {name: value}, workers=[address], direct=True, timeout=limit, asynchronous=True
+                {name: value}, workers=[address], direct=True, timeout=1, asynchronous=True
             )
 
         return self._client.sync(scatter, callback_timeout=limit)[name]
@@ -150,7 +165,7 @@ class Cluster:
     def _running(self, what: str) -> dict[str, int]:
         try:
             found: dict[str, int] = self._client.sync(
-                self._client.scheduler.ncores_running, callback_timeout=30
+                self._client.scheduler.ncores_running, callback_timeout=10
             )
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise ClusterError(

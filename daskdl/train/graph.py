@@ -144,10 +144,8 @@ class GraphEngine:
         graph, last = group_graph(
             self._job.id, self._attempt, state, state_key, job, self._training.keys, shares
         )
-        (future,) = self._cluster.submit(graph, [last], place)
-        self._cluster.wait([future], what)
-        # The new state takes the old one's place: this cuts the lineage.
-        (result,) = self._cluster.fetch([future])
+        # The result passes through the client and is sent again: this cuts the lineage.
+        (result,) = self._cluster.compute(graph, [last], place, what)
         self._state = None
         return result
 
@@ -164,9 +162,7 @@ class GraphEngine:
             inputs = TaskRef(job), TaskRef(weights), TaskRef(part)
             graph[key] = Task(key, step.evaluate, *inputs, s, batch_size)
             keys.append(key)
-        futures = self._cluster.submit(graph, keys, place)
-        self._cluster.wait(futures, what)
-        return self._cluster.fetch(futures)
+        return self._cluster.compute(graph, keys, place, what)
 
     def _sent(self, state: State, owner: str) -> tuple[Key, Key]:
         """Send what is not there yet, and return the keys of the job and of the state."""

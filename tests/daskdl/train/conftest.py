@@ -6,20 +6,25 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
-        scheduler_kwargs={"dashboard": False},
-        silence_logs=logging.CRITICAL,
-        local_directory=str(tmp_path_factory.mktemp("workers")),
-    ) as cluster:
+    with (
+        # As connect("local") has it: else a worker killed twice in 15 s does not come back.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            local_directory=str(tmp_path_factory.mktemp("workers")),
+        ) as cluster,
+    ):
         yield cluster
 
 
