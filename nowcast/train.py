@@ -14,6 +14,7 @@ from nowcast.model import NowcastModel, minutes
 from nowcast.replacing import beside, remove
 from nowcast.scaling import RainScale
 from nowcast.settings import TrainSettings
+from nowcast.simulated import is_simulated
 from nowcast.split import split_by_time
 from nowcast.store import open_rain, time_step
 
@@ -178,7 +179,7 @@ def train(
     )
     about = {
         "trained_on": rain.attrs.get("title", str(path)),
-        "simulated": bool(rain.attrs.get("simulated", False)),
+        "simulated": is_simulated(rain),
         "settings": settings.model_dump(mode="json"),
         "windows": {"train": len(samples), "validation": len(validation)},
         "iterations": iterations,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.simulated import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,15 +126,6 @@ def edges(middles: NDArray[Any]) -> tuple[float, float]:
     """Return the outer edges, in kilometres, of equal cells around middles in metres."""
     half = 0.5 * float(middles[-1] - middles[0]) / max(len(middles) - 1, 1) or 500.0
     return (float(middles[0]) - half) / 1e3, (float(middles[-1]) + half) / 1e3
-
-
-def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
-    """Tell whether a Dataset says of itself that it is simulated."""
-    said = str(data.attrs.get("simulated", "")).strip().lower()
-    if said:
-        return said not in {"0", "false", "no", "none"}
-    text = " ".join(str(data.attrs.get(name, "")) for name in ("source", "title", "station"))
-    return "simulated" in text.lower()
 
 
 def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from daskdl.errors import DataError
 from nowcast.plot.figure import FAINT, new_figure, save
-from nowcast.plot.panels import edges, is_simulated
+from nowcast.plot.panels import edges
 from nowcast.plot.rain_axes import add_legend, draw_rain
+from nowcast.simulated import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

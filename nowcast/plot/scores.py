@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.plot.colours import METHODS
 from nowcast.plot.figure import FAINT, new_figure, save
-from nowcast.plot.panels import is_simulated
+from nowcast.simulated import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr
