@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError
 from nowcast.cf import CONVENTIONS, RAIN_RATE, history_line
 from nowcast.model import NowcastModel, minutes
+from nowcast.simulated import is_simulated
 from nowcast.store import time_step
 from nowcast.train import frames_ahead, grid_spacing
+from nowcast.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +28,7 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     Parameters
     ----------
     at : str
-        ISO 8601, UTC (a trailing Z is understood), or "latest".
+        ISO 8601, UTC unless it says otherwise, or "latest".
 
     Raises
     ------
@@ -38,17 +40,15 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     time = rain["time"].values
     if at == LATEST:
         return len(time) - 1
-    try:
-        wanted = np.datetime64(at.removesuffix("Z").strip().replace(" ", "T"), "ns")
-    except ValueError as error:
-        raise SettingsError(
-            f"--at: expected a time such as 2020-02-07T13:20 (UTC) or {LATEST!r}, found {at!r}"
-        ) from error
+    wanted = parse_utc("--at", at, others=f" or {LATEST!r}")
+    # In microseconds, which reach farther than the store's nanoseconds.
+    time = time.astype("datetime64[us]")
     nearest = int(np.argmin(np.abs(time - wanted)))
     if time[nearest] != wanted:
         raise DataError(
-            f"rain store: expected a frame at {_text(wanted)}, found none; the nearest is at "
-            f"{_text(time[nearest])}, and they run from {_text(time[0])} to {_text(time[-1])}"
+            f"rain store: expected a frame at {utc_text(wanted)}, found none; the nearest is "
+            f"at {utc_text(time[nearest])}, and they run from {utc_text(time[0])} to "
+            f"{utc_text(time[-1])}"
         )
     return nearest
 
@@ -64,17 +64,18 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
     time, step = rain["time"].values[: index + 1], time_step(rain)
     if len(time) < n_in:
         raise DataError(
-            f"rain store: expected {n_in} frames up to {_text(time[-1])}, found {len(time)}"
+            f"rain store: expected {n_in} frames up to {utc_text(time[-1])}, found {len(time)}"
         )
     last = time[-n_in:]
     for earlier, later in pairwise(last):
         if later - earlier != step:
             raise DataError(
                 f"rain store: expected {n_in} frames every {minutes(step):g} min up to "
-                f"{_text(time[-1])}, found a step of {minutes(later - earlier):g} min from "
-                f"{_text(earlier)} to {_text(later)}"
+                f"{utc_text(time[-1])}, found a step of {minutes(later - earlier):g} min from "
+                f"{utc_text(earlier)} to {utc_text(later)}"
             )
-    return rain["rain_rate"].isel(time=slice(index + 1 - n_in, index + 1)).values
+    frames = rain["rain_rate"].isel(time=slice(index + 1 - n_in, index + 1)).values
+    return frames.astype(np.float32, copy=False)
 
 
 def forecast_dataset(
@@ -123,15 +124,15 @@ def forecast_dataset(
         },
         attrs={
             "Conventions": CONVENTIONS,
-            "title": f"Rain nowcast from {_text(reference)} UTC",
+            "title": f"Rain nowcast from {utc_text(reference)} UTC",
             "institution": rain.attrs.get("institution", "unknown"),
             "source": f"{method}, from {rain.attrs.get('source', 'weather radar')}",
             "history": f"{history_line('predict')}\n{rain.attrs.get('history', '')}".strip(),
             "references": "Shi et al. (2015), arXiv:1506.04214",
         },
     )
-    if "simulated" in rain.attrs:
-        dataset.attrs["simulated"] = rain.attrs["simulated"]
+    if is_simulated(rain):
+        dataset.attrs["simulated"] = 1
     return dataset
 
 
@@ -172,8 +173,3 @@ def predict(
     index = find_time(rain, at)
     forecast = model(frames_before(rain, index, model.n_in))[:count]
     return forecast_dataset(rain, index, forecast, "ConvLSTM encoder-forecaster (nowcast)")
-
-
-def _text(time: np.datetime64) -> str:
-    whole_minute = time.astype("datetime64[s]").astype("int64") % 60 == 0
-    return str(time.astype("datetime64[m]" if whole_minute else "datetime64[s]"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from daskdl.errors import SettingsError
@@ -12,6 +13,11 @@ _MINUTES = {"": 1.0, "min": 1.0, "minutes": 1.0, "m": 1.0, "h": 60.0, "hour": 60
 def lead_minutes(text: str | None) -> float | None:
     """Return the minutes of a lead time such as ``60min``, ``1.5h`` or ``90``.
 
+    Raises
+    ------
+    SettingsError
+        When it is no time, or none at all.
+
     Examples
     --------
     >>> lead_minutes("1.5h")
@@ -19,24 +25,29 @@ def lead_minutes(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if not match or match[2] not in _MINUTES or float(match[1]) <= 0:
         raise SettingsError(f"--lead: expected a time such as 60min or 1h, found {text!r}")
     return float(match[1]) * _MINUTES[match[2]]
 
 
-def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> tuple[float, ...]:
-    """Return the numbers of a comma-separated list.
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of a comma-separated list, each once, small ones first.
+
+    Raises
+    ------
+    SettingsError
+        When one is none, or not finite.
 
     Examples
     --------
-    >>> numbers("--thresholds", "0.1, 1")
+    >>> numbers("--thresholds", "1, 0.1")
     (0.1, 1.0)
     """
     try:
-        values = tuple(float(part) for part in text.split(","))
+        values = sorted({float(part) for part in text.split(",")})
     except ValueError:
-        values = ()
-    if len(values) < least or (most is not None and len(values) > most):
+        values = []
+    if not values or not all(map(math.isfinite, values)):
         raise SettingsError(f"{option}: expected numbers with commas between them, found {text!r}")
-    return values
+    return tuple(values)

@@ -6,17 +6,21 @@ from pathlib import Path
 
 from nowcast.commands.arguments import lead_minutes
 from nowcast.commands.talk import say
+from nowcast.utc import utc_text
 
 
 def run(model: Path, rain: Path, out: Path, *, at: str, lead: str | None) -> None:
     """Write a forecast; see :func:`nowcast.predict.predict`."""
+    from nowcast.forecast import check_replaceable
     from nowcast.model import NowcastModel
     from nowcast.predict import predict
     from nowcast.store import open_rain, write_dataset
 
     minutes = lead_minutes(lead)
-    forecast = predict(NowcastModel.load(model), open_rain(rain), at, minutes)
-    write_dataset(forecast, out)
-    reference = forecast["forecast_reference_time"].values.astype("datetime64[s]")
+    check_replaceable(out)
+    with open_rain(rain) as store:
+        forecast = predict(NowcastModel.load(model), store, at, minutes)
+        write_dataset(forecast, out)
+    reference = utc_text(forecast["forecast_reference_time"].values)
     frames = forecast.sizes["lead_time"]
     say(f"{frames} frames from {reference} UTC written to {out}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError
 from nowcast.commands.arguments import numbers
 from nowcast.commands.talk import print_json, progress_bar, say
+from nowcast.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,15 +35,19 @@ def run(
     from nowcast.store import open_rain
     from nowcast.verification import to_json
 
-    scores = score(
-        NowcastModel.load(model),
-        open_rain(rain),
-        thresholds=numbers("--thresholds", thresholds),
-        scales=numbers("--scales", scales),
-        start=start,
-        stop=stop,
-        every=every,
-    )
+    if out is not None:
+        # What cannot be written is better known before the work than after it.
+        out.mkdir(parents=True, exist_ok=True)
+    with open_rain(rain) as store:
+        scores = score(
+            NowcastModel.load(model),
+            store,
+            thresholds=numbers("--thresholds", thresholds),
+            scales=numbers("--scales", scales),
+            start=start,
+            stop=stop,
+            every=every,
+        )
     if out is not None:
         write(scores, out)
     if as_json:
@@ -64,29 +69,57 @@ def score(
     """Verify a model and the two methods that it has to beat on a stretch of a rain store.
 
     Without ``start`` and ``stop``, on the part of it that the model's split keeps for this.
+
+    Parameters
+    ----------
+    model : NowcastModel
+    rain : Dataset
+        An opened rain store.
+    thresholds, scales : tuple of float
+        In mm h-1 and km, see :func:`nowcast.verification.verify`.
+    start, stop : str, optional
+        First and last time of the stretch, ISO 8601.
+    every : int
+        Frames between two forecasts.
+
+    Raises
+    ------
+    DataError
+        When the store's grid or step is not the model's, or the stretch has no run of frames that
+        is long enough.
+    SettingsError
+        When a time, threshold or scale makes no sense.
     """
     from nowcast.forecasters import baselines
+    from nowcast.simulated import is_simulated
     from nowcast.store import time_step
     from nowcast.train import grid_spacing
     from nowcast.verification import valid_starts, verify
 
     model.check_fits("rain store", grid_spacing(rain), time_step(rain))
     first, last = model.split.test
-    first, last = _time("--from", start, first), _time("--to", stop, last)
+    first = first if start is None else parse_utc("--from", start)
+    last = last if stop is None else parse_utc("--to", stop)
+    stretch = f"{utc_text(first)} to {utc_text(last)}"
     part = rain.sel(time=slice(first, last))
     starts = valid_starts(part["time"].values, model.n_in, model.n_out, model.step, stride=every)
     if not len(starts):
         raise DataError(
-            f"rain store: expected {model.n_in} + {model.n_out} consecutive frames from {first} "
-            f"to {last}, found {part.sizes['time']} frames and no such run; choose another "
-            "stretch with --from and --to"
+            f"rain store: expected {model.n_in} + {model.n_out} consecutive frames from "
+            f"{stretch}, found {part.sizes['time']} frames and no such run; choose another stretch "
+            "with --from and --to"
         )
     if first <= model.split.validation[1] and last >= model.split.train[0]:
         say(
-            f"warning: {first} to {last} overlaps what the model was trained or validated on "
-            f"({model.split.train[0]} to {model.split.validation[1]}); its scores flatter it"
+            f"warning: {stretch} overlaps what the model was trained or validated on "
+            f"({utc_text(model.split.train[0])} to {utc_text(model.split.validation[1])}); its "
+            "scores flatter it"
         )
-    methods = {"model": model, **baselines(model.n_out)}
+    others = baselines(model.n_out)
+    if model.n_in < 2:
+        say("the model reads a single frame, which shows no motion: no extrapolation beside it")
+        others = {"persistence": others["persistence"]}
+    methods = {"model": model, **others}
     with progress_bar("verify") as advance:
         scores = verify(
             part["rain_rate"],
@@ -99,8 +132,8 @@ def score(
             progress=advance,
         )
     scores.attrs["source"] = str(rain.attrs.get("title", "rain store"))
-    if rain.attrs.get("simulated"):
-        scores.attrs["simulated"] = rain.attrs["simulated"]
+    if is_simulated(rain):
+        scores.attrs["simulated"] = 1
     return scores
 
 
@@ -123,14 +156,3 @@ def show(scores: xr.Dataset) -> None:
     thresholds = scores["threshold"].values
     threshold = float(thresholds[np.argmin(np.abs(np.log(thresholds)))])
     Console(width=None).print(score_table(scores, threshold))
-
-
-def _time(option: str, text: str | None, default: np.datetime64) -> Any:
-    if text is None:
-        return default
-    try:
-        return np.datetime64(text.removesuffix("Z").strip().replace(" ", "T"), "s")
-    except ValueError as error:
-        raise SettingsError(
-            f"{option}: expected a time such as 2020-02-07T13:20 (UTC), found {text!r}"
-        ) from error

@@ -1,0 +1,57 @@
+"""Times in UTC: read from what people write, and written for them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+
+
+def parse_utc(option: str, text: str, *, others: str = "") -> np.datetime64:
+    """Return a time in UTC, datetime64[us].
+
+    Parameters
+    ----------
+    option : str
+        Where it was given, for the error.
+    text : str
+        ISO 8601, such as ``2020-02-07T13:20``. UTC, unless it says how far it is from it.
+    others : str
+        What could have been given instead of a time, for the error.
+
+    Raises
+    ------
+    SettingsError
+        When it is not a time.
+
+    Examples
+    --------
+    >>> parse_utc("--at", "2020-02-07T13:20Z")
+    np.datetime64('2020-02-07T13:20:00.000000')
+    """
+    # Not numpy's own parser: it takes "now" and "" for times, and lets far ones wrap around.
+    try:
+        time = datetime.fromisoformat(text.strip())
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError) as error:
+        raise SettingsError(
+            f"{option}: expected a time such as 2020-02-07T13:20 (UTC){others}, found {text!r}"
+        ) from error
+    return np.datetime64(time, "us")
+
+
+def utc_text(time: np.datetime64 | NDArray[Any]) -> str:
+    """Return a time (a scalar) as ISO 8601, with seconds when there are any.
+
+    Examples
+    --------
+    >>> utc_text(np.datetime64("2020-02-07T13:20:00", "ns"))
+    '2020-02-07T13:20'
+    """
+    whole_minute = time.astype("datetime64[s]").astype("int64") % 60 == 0
+    return str(time.astype("datetime64[m]" if whole_minute else "datetime64[s]"))

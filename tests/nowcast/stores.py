@@ -1,0 +1,60 @@
+"""A small rain store and a small model for it, for the tests of what is done with the two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from daskdl.models import ConvLSTMForecaster
+from nowcast.cf import rain_dataset
+from nowcast.grid import Grid
+from nowcast.model import NowcastModel
+from nowcast.predict import forecast_dataset
+from nowcast.scaling import RainScale
+from nowcast.split import split_by_time
+from nowcast.store import write_zarr
+from tests.nowcast.fields import translation
+
+START, STEP = np.datetime64("2020-06-01T00:00", "ns"), np.timedelta64(10, "m")
+FRAMES, SIZE, N_IN, N_OUT = 24, 32, 2, 3
+
+
+def moving_rain(
+    minutes: Any = None, spacing: float = 1000.0, latitude: float = 50.0, **attrs: Any
+) -> xr.Dataset:
+    """Storms that move by two cells a frame, every ten minutes from midnight on; a corner missing.
+
+    As many frames as there are ``minutes`` after midnight, if these are given.
+    """
+    after = 10 * np.arange(FRAMES) if minutes is None else np.asarray(minutes)
+    rain = translation(len(after), 0, 2, size=SIZE)
+    rain[:, :2, :2] = np.nan
+    grid = Grid.around(latitude, 5.0, size=(SIZE, SIZE), spacing=spacing)
+    described = {"title": "moving patches", "source": "weather radar, test"} | attrs
+    time = START + after * np.timedelta64(1, "m")
+    return rain_dataset(grid, time, rain, attributes={}, global_attributes=described)
+
+
+def small_model(n_in: int = N_IN) -> NowcastModel:
+    """An untrained model for it: the first twelve frames to train, seven from 2:50 on to test."""
+    network = ConvLSTMForecaster(n_in, N_OUT, channels=(4,), block=4)
+    times = START + np.arange(FRAMES) * STEP
+    split = split_by_time(times, (0.5, 0.2), n_in + N_OUT)
+    return NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split, {})
+
+
+def a_forecast(index: int = 11, **attrs: Any) -> xr.Dataset:
+    """A forecast from frame ``index`` of the moving rain; in the place of a model's, noise."""
+    noise = np.random.default_rng(0).gamma(0.5, 2.0, (N_OUT, SIZE, SIZE)).astype(np.float32)
+    noise[:, :2, :2] = np.nan
+    return forecast_dataset(moving_rain(**attrs), index, noise, "noise")
+
+
+def write_all(folder: Path) -> tuple[Path, Path]:
+    """Write the model and the store; return their paths."""
+    small_model().save(folder / "model")
+    write_zarr(moving_rain(), folder / "rain.zarr")
+    return folder / "model", folder / "rain.zarr"
