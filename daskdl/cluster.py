@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,14 +94,9 @@ def connect(
                 raise SettingsError(f"workers: expected at least 1, found {workers!r}")
             client = _local(stack, workers or available_cores(), threads_per_worker, dashboard)
         elif "://" in spec:
-            client = _remote(stack, spec, {"address": spec}, timeout)
+            client = _remote(stack, spec, spec, timeout)
         elif Path(spec).suffix == ".json":
-            if not Path(spec).is_file():
-                raise ClusterError(
-                    f"{spec}: expected a scheduler file, found none; start the scheduler with "
-                    "--scheduler-file and wait until it has written it"
-                )
-            client = _remote(stack, spec, {"scheduler_file": spec}, timeout)
+            client = _remote(stack, spec, _address_in(Path(spec)), timeout)
         elif Path(spec).suffix in (".yaml", ".yml"):
             client = _queue(stack, Path(spec), workers, timeout)
         else:
@@ -157,23 +152,54 @@ def _interrupts_are_the_drivers() -> Any:
     return InterruptsAreTheDrivers()
 
 
-def _remote(stack: ExitStack, spec: str, where: Mapping[str, Any], timeout: float) -> Client:
-    import json
-
+def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client:
     from distributed import Client
 
+    _check_address(spec, address)
     try:
-        client = Client(**where, timeout=timeout)
+        client = Client(address, timeout=timeout)
     except (OSError, TimeoutError) as error:
         raise ClusterError(
             f"{spec}: expected a Dask scheduler to answer within {timeout:g} s, found none; see "
             "whether it runs and can be reached from here"
         ) from error
-    except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ClusterError(
-            f"{spec}: expected the address of a Dask scheduler, found something else ({error})"
-        ) from error
     return stack.enter_context(client)
+
+
+def _check_address(spec: str, address: str) -> None:
+    # A Client that is refused its address leaves itself behind as the default of this process.
+    from distributed.comm.addressing import get_address_host_port, parse_address
+    from distributed.comm.registry import get_backend
+
+    try:
+        scheme, _ = parse_address(address)
+        get_backend(scheme)
+        if scheme in ("tcp", "tls"):
+            get_address_host_port(address)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ClusterError(
+            f"{spec}: expected the address of a Dask scheduler, such as tcp://host:8786, found "
+            f"{address!r} ({error})"
+        ) from error
+
+
+def _address_in(path: Path) -> str:
+    import json
+
+    if not path.is_file():
+        raise ClusterError(
+            f"{path}: expected a scheduler file, found none; start the scheduler with "
+            "--scheduler-file and wait until it has written it"
+        )
+    try:
+        content = json.loads(path.read_text())
+        address = content["address"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{path}: expected a scheduler file, as dask scheduler --scheduler-file writes it, "
+            f"found no address in it ({type(error).__name__}: {error})"
+        ) from error
+    return str(address)
 
 
 def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
