@@ -66,7 +66,7 @@ def score(
     stop: str | None = None,
     every: int = 1,
 ) -> xr.Dataset:
-    """Verify a model and the two methods that it has to beat on a stretch of a rain store.
+    """Verify a model and the two forecasters that it has to beat on a stretch of a rain store.
 
     Without ``start`` and ``stop``, on the part of it that the model's split keeps for this.
 
@@ -119,12 +119,12 @@ def score(
     if model.n_in < 2:
         say("the model reads a single frame, which shows no motion: no extrapolation beside it")
         others = {"persistence": others["persistence"]}
-    methods = {"model": model, **others}
+    forecasters = {"model": model, **others}
     with progress_bar("verify") as advance:
         scores = verify(
             part["rain_rate"],
             starts,
-            methods,
+            forecasters,
             model.n_in,
             model.n_out,
             thresholds=thresholds,

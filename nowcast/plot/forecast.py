@@ -1,4 +1,4 @@
-"""Forecasts beside what was observed, as one picture: a row a method, a column a lead time."""
+"""Forecasts beside what was observed, as one picture: a row a forecaster, a column a lead time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores by lead time and by scale, one line a method."""
+"""Scores by lead time and by scale, one line a forecaster."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     Parameters
     ----------
     scores : Dataset
-        From :func:`nowcast.verification.verify`: ``csi``, ``bias`` (method, lead_time, threshold),
-        ``mae`` (method, lead_time) and ``fss`` (method, lead_time, threshold, scale).
+        From :func:`nowcast.verification.verify`: ``csi`` and ``bias`` (forecaster, lead_time,
+        threshold), ``mae`` (forecaster, lead_time), ``fss`` (forecaster, lead_time, threshold,
+        scale).
     path : path
     """
     minutes = scores["lead_time"].values / np.timedelta64(60, "s")
@@ -82,7 +83,7 @@ def _title(scores: xr.Dataset) -> str:
 
 def _with_events(scores: xr.Dataset) -> list[float]:
     """Return the thresholds that something was observed or forecast at, low ones first."""
-    there = scores["csi"].notnull().any(("method", "lead_time")).values
+    there = scores["csi"].notnull().any(("forecaster", "lead_time")).values
     thresholds = scores["threshold"].values
     chosen = thresholds[there] if there.any() else thresholds[:1]
     return [float(threshold) for threshold in np.sort(chosen)]
@@ -119,18 +120,18 @@ def _by_scale(axes: Axes, values: xr.DataArray) -> None:
 
 
 def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
-    """Draw a line a method, the first on top: it is the one that the picture is about."""
-    for number, method in enumerate(values["method"].values):
+    """Draw a line a forecaster, the first on top: it is the one that the picture is about."""
+    for number, forecaster in enumerate(values["forecaster"].values):
         colour, marker = METHODS[number % len(METHODS)]
         axes.plot(
             x,
-            values.isel(method=number).values,
+            values.isel(forecaster=number).values,
             color=colour,
             marker=marker,
             markersize=4.5 if number == 0 else 3.5,
             linewidth=2.0 if number == 0 else 1.4,
             zorder=10 - number,
-            label=str(method),
+            label=str(forecaster),
         )
     axes.tick_params(labelsize=8, length=2.5, color=FAINT, labelcolor=FAINT)
     axes.grid(color="#e6e6e6", linewidth=0.6)

@@ -51,14 +51,14 @@ def csi_difference_interval(
     weights: NDArray[np.float64],
     level: float = 0.95,
 ) -> NDArray[np.float64]:
-    """Interval of each method's pooled CSI minus the reference's, over bootstrap samples of cases.
+    """Interval of each forecaster's pooled CSI minus the reference's, over bootstrapped cases.
 
     Parameters
     ----------
-    hits, unions : ndarray, (case, method, lead, threshold) int64
+    hits, unions : ndarray, (case, forecaster, lead, threshold) int64
         Hits; hits + misses + false alarms.
     reference : int
-        Which method is the reference; both CSI of a difference come from the same sample.
+        Which forecaster is the reference; both CSI of a difference come from the same sample.
     weights : ndarray, (draw, case) float64
         From `block_weights`.
     level : float
@@ -66,7 +66,7 @@ def csi_difference_interval(
 
     Returns
     -------
-    ndarray, (2, method, lead, threshold) float64
+    ndarray, (2, forecaster, lead, threshold) float64
         Lower and upper quantile; NaN where fewer than half of the samples have an event.
     """
     pooled_hits = np.tensordot(weights, hits.astype(np.float64), 1)

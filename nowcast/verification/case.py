@@ -1,4 +1,4 @@
-"""The sums of one case: what one forecast start adds to the scores of every method."""
+"""The sums of one case: what one forecast start adds to the scores of every forecaster."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class CaseSums:
     ----------
     pixels : ndarray, (lead,) int64
         Pixels that were scored.
-    absolute_error : ndarray, (method, lead) float64
+    absolute_error : ndarray, (forecaster, lead) float64
         Sum of ``|forecast - observed|`` in mm h-1.
-    hits, false_alarms, misses : ndarray, (method, lead, threshold) int64
+    hits, false_alarms, misses : ndarray, (forecaster, lead, threshold) int64
         Events forecast and observed, forecast only, observed only.
-    fractions : ndarray, (method, lead, threshold, scale, 3) float64
+    fractions : ndarray, (forecaster, lead, threshold, scale, 3) float64
         Sums of squared fractions of forecast, observed and their difference, see `fraction_sums`.
     """
 
@@ -43,7 +43,7 @@ def score_case(
 ) -> CaseSums:
     """Compare forecasts with what was observed, all of them on the same pixels.
 
-    A pixel is scored at a lead when the observation and every method's forecast are finite there.
+    A pixel is scored at a lead when the observation and every forecast are finite there.
     An event is a rain rate at or above the threshold; outside of the scored pixels there is none,
     in the forecasts or in the observation. The counts are made here and not by
     ``scores.categorical.ThresholdEventOperator``, which builds each cell of the table as a float
@@ -55,7 +55,7 @@ def score_case(
     observed : ndarray, (lead, y, x) float32
         Rain rate in mm h-1, NaN where missing.
     forecasts : mapping of str to ndarray, (lead, y, x) float32
-        Forecast rain rates of each method.
+        Forecast rain rates of each forecaster.
     thresholds : sequence of float
         Rain rates in mm h-1.
     windows : sequence of int
@@ -64,10 +64,10 @@ def score_case(
     scored = np.isfinite(observed)
     for forecast in forecasts.values():
         scored &= np.isfinite(forecast)
-    methods, leads = len(forecasts), len(observed)
-    hits, false_alarms, misses = np.zeros((3, methods, leads, len(thresholds)), np.int64)
-    absolute_error = np.zeros((methods, leads))
-    fractions = np.zeros((methods, leads, len(thresholds), len(windows), 3))
+    forecasters, leads = len(forecasts), len(observed)
+    hits, false_alarms, misses = np.zeros((3, forecasters, leads, len(thresholds)), np.int64)
+    absolute_error = np.zeros((forecasters, leads))
+    fractions = np.zeros((forecasters, leads, len(thresholds), len(windows), 3))
 
     observed_events = [(observed >= threshold) & scored for threshold in thresholds]
     for m, forecast in enumerate(forecasts.values()):

@@ -20,13 +20,13 @@ LEVEL = 0.95
 #: With fewer runs of cases than this to draw from, an interval would look narrow and mean nothing.
 FEWEST_BLOCKS = 3
 
-CELL = ("method", "lead_time", "threshold")
+CELL = ("forecaster", "lead_time", "threshold")
 
 
 def pool(
     cases: Sequence[CaseSums],
     *,
-    methods: Sequence[str],
+    forecasters: Sequence[str],
     lead_time: NDArray[np.timedelta64],
     thresholds: Sequence[float],
     scales: Sequence[float],
@@ -34,13 +34,13 @@ def pool(
     reference: str | None = None,
     block: int = 1,
 ) -> xr.Dataset:
-    """Pooled scores of several methods over several cases.
+    """Pooled scores of several forecasters over several cases.
 
     Parameters
     ----------
     cases : sequence of CaseSums
         In order of time, at least one.
-    methods, lead_time, thresholds, scales
+    forecasters, lead_time, thresholds, scales
         What the axes of the sums stand for; thresholds in mm h-1, scales in km.
     grid_pixels : int
         Number of pixels of the grid, of which a fraction was scored.
@@ -75,7 +75,7 @@ def pool(
             "correct_negatives": correct.assign_attrs(long_name="correct negatives", units="1"),
         },
         coords={
-            "method": list(methods),
+            "forecaster": list(forecasters),
             "lead_time": ("lead_time", lead_time, {"standard_name": "forecast_period"}),
             "threshold": ("threshold", np.asarray(thresholds, float), {"units": "mm h-1"}),
             "scale": ("scale", np.asarray(scales, float), {"units": "km"}),
@@ -83,7 +83,7 @@ def pool(
     )
     _add_ratios(scores)
 
-    events = (hits + misses).isel(method=0)
+    events = (hits + misses).isel(forecaster=0)
     scores["events"] = events.assign_attrs(long_name="observed events (pixels)", units="1")
     scores["scored_fraction"] = (
         "lead_time",
@@ -110,7 +110,7 @@ def pool(
 
     if reference is not None:
         csi = scores["csi"].to_numpy()
-        at = list(methods).index(reference)
+        at = list(forecasters).index(reference)
         scores["csi_difference"] = cell(csi - csi[at], f"CSI minus that of {reference}")
         low, high = np.full((2, *csi.shape), np.nan)
         if len(cases) >= FEWEST_BLOCKS * block:

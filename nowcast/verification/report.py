@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.table import Table
 
-#: Scores and counts of one method, lead and threshold, in the order of the JSON.
+#: Scores and counts of one forecaster, lead and threshold, in the order of the JSON.
 PER_THRESHOLD = ("csi", "pod", "far", "bias", "hits", "misses", "false_alarms", "correct_negatives")
 
 
 def to_json(scores: xr.Dataset) -> dict[str, Any]:
-    """Plain dictionary of scores: settings, then method -> lead -> threshold -> values.
+    """Plain dictionary of scores: settings, then forecaster -> lead -> threshold -> values.
 
     Leads are keys in minutes, thresholds in mm h-1 and scales in km, written shortest ("30", "0.1",
     "5"); values are floats, counts are integers, and what is undefined is None.
@@ -34,16 +34,16 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
 
     Examples
     --------
-    ``to_json(scores)["methods"]["persistence"]["30"]["thresholds"]["1"]["csi"]``
+    ``to_json(scores)["forecasters"]["persistence"]["30"]["thresholds"]["1"]["csi"]``
     """
     minutes = _minutes(scores)
     thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
     scales = [f"{value:g}" for value in scores["scale"].to_numpy()]
-    methods: dict[str, Any] = {}
-    for m, method in enumerate(scores["method"].to_numpy().tolist()):
-        leads = methods[method] = {}
+    forecasters: dict[str, Any] = {}
+    for m, forecaster in enumerate(scores["forecaster"].to_numpy().tolist()):
+        leads = forecasters[forecaster] = {}
         for i, lead in enumerate(minutes):
-            at_lead = scores.isel(method=m, lead_time=i)
+            at_lead = scores.isel(forecaster=m, lead_time=i)
             leads[lead] = {
                 "mae": _plain(at_lead["mae"]),
                 "thresholds": {
@@ -58,7 +58,7 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
             lead: dict(zip(thresholds, _plain(row), strict=True))
             for lead, row in zip(minutes, scores["events"], strict=True)
         },
-        "methods": methods,
+        "forecasters": forecasters,
     }
 
 
@@ -70,7 +70,7 @@ def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None = None) -> Table:
-    """Table for a terminal: leads from top to bottom, in each one line a method.
+    """Table for a terminal: leads from top to bottom, in each one line a forecaster.
 
     Parameters
     ----------
@@ -107,20 +107,26 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
         pad_edge=False,
     )
     numbers = ("CSI", "POD", "FAR", "bias", "MAE", f"FSS\n{scale:g} km")
-    for header in ("lead\nmin", "events", "method", *numbers, *(["CSI gain"] if compared else [])):
-        words = header in ("method", "CSI gain")
+    for header in (
+        "lead\nmin",
+        "events",
+        "forecaster",
+        *numbers,
+        *(["CSI gain"] if compared else []),
+    ):
+        words = header in ("forecaster", "CSI gain")
         table.add_column(header, justify="left" if words else "right", no_wrap=True)
-    methods = shown["method"].to_numpy().tolist()
+    forecasters = shown["forecaster"].to_numpy().tolist()
     for i, lead in enumerate(_minutes(scores)):
         at_lead = shown.isel(lead_time=i)
-        for m, method in enumerate(methods):
-            here = at_lead.isel(method=m)
+        for m, forecaster in enumerate(forecasters):
+            here = at_lead.isel(forecaster=m)
             values = (here[name] for name in ("csi", "pod", "far", "bias", "mae", "fss"))
             row = [f"+{lead}", f"{int(here['events'])}"] if m == 0 else ["", ""]
-            row += [method, *(_digits(value) for value in values)]
+            row += [forecaster, *(_digits(value) for value in values)]
             if compared:
                 row.append(_gain(here))
-            table.add_row(*row, end_section=m == len(methods) - 1)
+            table.add_row(*row, end_section=m == len(forecasters) - 1)
     return table
 
 
@@ -136,7 +142,7 @@ def _caption(shown: xr.Dataset) -> str:
     fraction = shown["scored_fraction"].to_numpy()
     text = (
         "MAE in mm/h; events: observed pixels at or above the threshold; scored where observation "
-        f"and all methods are finite, {fraction.max():.0%} to {fraction.min():.0%} of the grid"
+        f"and all forecasters are finite, {fraction.max():.0%} to {fraction.min():.0%} of the grid"
     )
     if "csi_difference" in shown:
         text += f"; gain: {shown['csi_difference'].attrs['long_name']}"
@@ -155,7 +161,7 @@ def _gain(here: xr.Dataset) -> str:
 
 
 def _cell(at: xr.Dataset, scales: list[str]) -> dict[str, Any]:
-    """Values of one method, lead and threshold."""
+    """Values of one forecaster, lead and threshold."""
     cell = {name: _plain(at[name]) for name in PER_THRESHOLD}
     cell["fss"] = dict(zip(scales, _plain(at["fss"]), strict=True))
     if "csi_difference" in at:

@@ -1,4 +1,4 @@
-"""Verification: forecasts from many starts, each method on the same pixels, scores pooled."""
+"""Verification: forecasts from many starts, each forecaster on the same pixels, scores pooled."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def verify(
     A case is one start: every forecaster gets the ``n_in`` frames before it, and its ``n_out``
     frames are compared with those observed. Only one case is in memory at a time.
 
-    - All methods are scored on the same pixels: where the observation and *every* method's forecast
-      are finite. A method that leaves pixels out (extrapolation does, where air comes in from
+    - All forecasters are scored on the same pixels: where the observation and *every* forecast
+      are finite. A forecaster that leaves pixels out (extrapolation does, where air comes in from
       outside of the grid) so cannot choose the easy ones; ``scored_fraction`` says what is left.
     - An event is a rain rate at or above the threshold. Scores are pooled: counts, absolute errors
       and the two sums of the FSS are added over cases, and ratios are taken of the totals, so that
@@ -70,10 +70,10 @@ def verify(
     -------
     xarray.Dataset
         ``csi``, ``pod``, ``far``, ``bias``, ``hits``, ``misses``, ``false_alarms``,
-        ``correct_negatives`` (method, lead_time, threshold), ``mae`` (method, lead_time), ``fss``
-        (method, lead_time, threshold, scale), ``events`` (lead_time, threshold),
+        ``correct_negatives`` (forecaster, lead_time, threshold), ``mae`` (forecaster, lead_time),
+        ``fss`` (forecaster, lead_time, threshold, scale), ``events`` (lead_time, threshold),
         ``scored_fraction`` (lead_time), and with a reference ``csi_difference``,
-        ``csi_difference_low`` and ``csi_difference_high`` (method, lead_time, threshold). The
+        ``csi_difference_low`` and ``csi_difference_high`` (forecaster, lead_time, threshold). The
         attributes hold ``n_cases`` (starts with at least one scored pixel) and the settings.
 
     Raises
@@ -110,14 +110,14 @@ def verify(
             progress(done, len(starts))
     if not cases:
         raise DataError(
-            f"verify: expected pixels at which the observation and the forecasts of all methods "
+            "verify: expected pixels at which the observation and the forecasts of all "
             f"({', '.join(forecasters)}) are finite, found none in {len(starts)} cases."
         )
 
     block = _overlap(starts, n_in + n_out)
     scores = pool(
         cases,
-        methods=list(forecasters),
+        forecasters=list(forecasters),
         lead_time=np.arange(1, n_out + 1) * step,
         thresholds=thresholds,
         scales=scales,
@@ -135,7 +135,7 @@ def verify(
         "grid_spacing_km": spacing / 1000,
         "fss_window_pixels": windows,
         "pooling": "counts, errors and FSS sums added over cases, then ratios",
-        "pixels": "observation and all methods' forecasts finite",
+        "pixels": "observation and all forecasts finite",
         "interval": f"{LEVEL:.0%} of {DRAWS} block bootstrap samples of cases",
     }
     return scores

@@ -13,7 +13,12 @@ from nowcast.plot import plot_scores, scores
 from nowcast.plot.colours import METHODS
 from tests.nowcast.plot.pictures import pixels, share
 
-METHOD, LEADS, THRESHOLDS, SCALES = ("model", "persistence"), 6, (0.1, 1.0, 5.0, 90.0), (1.0, 5, 20)
+FORECASTERS, LEADS, THRESHOLDS, SCALES = (
+    ("model", "persistence"),
+    6,
+    (0.1, 1.0, 5.0, 90.0),
+    (1.0, 5, 20),
+)
 
 
 def made(gain: float = 0.1, **attrs: object) -> xr.Dataset:
@@ -21,19 +26,19 @@ def made(gain: float = 0.1, **attrs: object) -> xr.Dataset:
     fall = 0.8 - 0.1 * np.arange(LEADS)
     csi = np.stack([fall + gain, fall])[:, :, None] * np.array([1.0, 0.8, 0.5, np.nan])
     fss = csi[..., None] * np.array([0.7, 0.8, 1.0])
-    where = ("method", "lead_time", "threshold")
+    where = ("forecaster", "lead_time", "threshold")
     return xr.Dataset(
         {
             "csi": (where, csi),
             "pod": (where, csi),
             "far": (where, 1 - csi),
             "bias": (where, 1 + 0 * csi),
-            "mae": (("method", "lead_time"), 1 - csi[..., 0]),
+            "mae": (("forecaster", "lead_time"), 1 - csi[..., 0]),
             "fss": ((*where, "scale"), fss),
             "events": (("lead_time", "threshold"), np.full((LEADS, 4), 250)),
         },
         coords={
-            "method": list(METHOD),
+            "forecaster": list(FORECASTERS),
             "lead_time": np.arange(1, LEADS + 1) * np.timedelta64(600, "s").astype("m8[ns]"),
             "threshold": list(THRESHOLDS),
             "scale": list(SCALES),
@@ -74,9 +79,9 @@ def test_lines_are_the_scores(drawn: list[Figure], tmp_path: Path) -> None:
         (bias, "freq"),
     ):
         assert axes.get_title().startswith(name)
-    for number, method in enumerate(METHOD):
-        at = made().isel(method=number)
-        assert csi.lines[number].get_label() == method
+    for number, forecaster in enumerate(FORECASTERS):
+        at = made().isel(forecaster=number)
+        assert csi.lines[number].get_label() == forecaster
         np.testing.assert_array_equal(csi.lines[number].get_xdata(), [10, 20, 30, 40, 50, 60])
         np.testing.assert_array_equal(csi.lines[number].get_ydata(), at["csi"].sel(threshold=1))
         np.testing.assert_array_equal(mae.lines[number].get_ydata(), at["mae"])

@@ -26,7 +26,7 @@ def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     trials = 200
     for _ in range(trials):
-        # Two methods, 40 cases of 100 pixels of union each; true CSI 0.5 and 0.4.
+        # Two forecasters, 40 cases of 100 pixels of union each; true CSI 0.5 and 0.4.
         hits = rng.binomial(100, [[0.4, 0.5]] * 40)[:, :, np.newaxis, np.newaxis]
         unions = np.full_like(hits, 100)
         low, high = csi_difference_interval(hits, unions, 0, block_weights(40, 1, 300))[:, 1, 0, 0]

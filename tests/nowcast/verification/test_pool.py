@@ -12,7 +12,7 @@ MINUTE = np.timedelta64(60, "s")
 
 
 def cases(count: int) -> tuple[np.ndarray, list[CaseSums]]:
-    """Fields (case, observed and two methods, lead, y, x) and their sums."""
+    """Fields (case, observed and two forecasters, lead, y, x) and their sums."""
     rain = np.random.default_rng(8).gamma(0.5, 2, (count, 3, 2, 12, 15)).astype(np.float32)
     return rain, [score_case(o, {"a": a, "b": b}, (1.0, 4.0), [1, 3]) for o, a, b in rain]
 
@@ -20,7 +20,7 @@ def cases(count: int) -> tuple[np.ndarray, list[CaseSums]]:
 def pooled(sums: list[CaseSums], reference: str | None = None, block: int = 1) -> xr.Dataset:
     return pool(
         sums,
-        methods=["a", "b"],
+        forecasters=["a", "b"],
         lead_time=np.array([5, 10]) * MINUTE,
         thresholds=(1.0, 4.0),
         scales=(1, 3),

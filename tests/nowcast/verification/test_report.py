@@ -20,8 +20,8 @@ from tests.nowcast.verification.test_verify import rain
 @pytest.fixture(scope="module")
 def scores() -> xr.Dataset:
     frames = rain(translation(24, 1.0, -1.0, size=64, margin=48, seed=2))
-    methods = {"persistence": Persistence(3), "flow": Extrapolation(3)}
-    return verify(frames, [3, 9, 15], methods, 3, 3, thresholds=(0.1, 1.0, 900.0))
+    forecasters = {"persistence": Persistence(3), "flow": Extrapolation(3)}
+    return verify(frames, [3, 9, 15], forecasters, 3, 3, thresholds=(0.1, 1.0, 900.0))
 
 
 def text(table: object, width: int = 100) -> str:
@@ -33,10 +33,10 @@ def text(table: object, width: int = 100) -> str:
 def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -> None:
     plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
     assert plain["n_cases"] == 3
-    assert list(plain["methods"]) == ["persistence", "flow"]
-    assert list(plain["methods"]["flow"]) == ["5", "10", "15"]
-    at = plain["methods"]["flow"]["10"]
-    here = scores.isel(method=1, lead_time=1)
+    assert list(plain["forecasters"]) == ["persistence", "flow"]
+    assert list(plain["forecasters"]["flow"]) == ["5", "10", "15"]
+    at = plain["forecasters"]["flow"]["10"]
+    here = scores.isel(forecaster=1, lead_time=1)
     assert at["mae"] == pytest.approx(float(here["mae"]))
     one = at["thresholds"]["1"]
     for name in ("csi", "pod", "far", "bias", "csi_difference"):
@@ -52,7 +52,7 @@ def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -
 
 
 def test_what_is_undefined_is_null(scores: xr.Dataset) -> None:
-    never = to_json(scores)["methods"]["flow"]["5"]["thresholds"]["900"]
+    never = to_json(scores)["forecasters"]["flow"]["5"]["thresholds"]["900"]
     assert [never[name] for name in ("csi", "pod", "bias")] == [None] * 3
     assert never["csi_difference_interval"] == [None, None]
 
@@ -82,7 +82,7 @@ def test_table_shows_leads_methods_cases_and_events(scores: xr.Dataset) -> None:
     lines = shown.splitlines()
     flow = [line for line in lines if "flow" in line]
     assert len(flow) == 3
-    here = scores.sel(threshold=1.0).isel(method=1, lead_time=0)
+    here = scores.sel(threshold=1.0).isel(forecaster=1, lead_time=0)
     for value in (here["csi"], here["pod"], here["mae"], here["fss"].sel(scale=5)):
         assert f"{float(value):.2f}" in flow[0]
     assert f"{float(here['csi_difference']):+.2f} [" in flow[0]

@@ -38,7 +38,7 @@ class Oracle:
 
 def test_perfect_forecast_has_perfect_scores(moving: xr.DataArray) -> None:
     scores = verify(moving, [3, 6, 9], {"oracle": Oracle(moving, 4)}, 3, 4, thresholds=(0.1, 1.0))
-    assert scores.sizes == {"method": 1, "lead_time": 4, "threshold": 2, "scale": 3}
+    assert scores.sizes == {"forecaster": 1, "lead_time": 4, "threshold": 2, "scale": 3}
     assert (scores["events"] > 0).all()
     for name, perfect in {"csi": 1, "pod": 1, "far": 0, "bias": 1, "mae": 0, "fss": 1}.items():
         assert (scores[name] == perfect).all(), name
@@ -53,7 +53,7 @@ def test_forecast_of_nothing_misses_all(moving: xr.DataArray) -> None:
     scores = verify(moving, [3], {"dry": Oracle(moving, 2, 0.0)}, 3, 2, thresholds=(1.0,))
     assert (scores[["csi", "pod", "bias", "fss"]] == 0).all().to_array().all()
     assert np.isnan(scores["far"]).all()
-    assert (scores["misses"].isel(method=0) == scores["events"]).all()
+    assert (scores["misses"].isel(forecaster=0) == scores["events"]).all()
     np.testing.assert_allclose(scores["mae"][0], moving[3:5].mean(("y", "x")), rtol=1e-5)
 
 
@@ -95,10 +95,10 @@ def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None
     table = (
         scores[["hits", "misses", "false_alarms", "correct_negatives"]].to_array().sum("variable")
     )
-    assert (table.loc[{"method": "persistence"}] == table.loc[{"method": "flow"}]).all()
+    assert (table.loc[{"forecaster": "persistence"}] == table.loc[{"forecaster": "flow"}]).all()
     observed_events = scores["hits"] + scores["misses"]
     assert (observed_events == scores["events"]).all()
-    pixels = table.isel(method=0, threshold=0) / (2 * SIZE**2)
+    pixels = table.isel(forecaster=0, threshold=0) / (2 * SIZE**2)
     np.testing.assert_allclose(scores["scored_fraction"], pixels)
     # What moves in is not known, so fewer pixels are left the further ahead.
     assert (np.diff(scores["scored_fraction"]) < 0).all()
@@ -117,10 +117,12 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
         progress=lambda done, total: calls.append((done, total)),
     )
     assert calls == [(k, 4) for k in range(1, 5)]
-    gain = scores["csi_difference"].sel({"method": "flow", "threshold": 1.0})
+    gain = scores["csi_difference"].sel({"forecaster": "flow", "threshold": 1.0})
     assert (gain > 0.1).all()
-    assert (scores["csi_difference"].loc[{"method": "persistence"}] == 0).all()
-    low, high = (scores[f"csi_difference_{end}"].loc[{"method": "flow"}] for end in ("low", "high"))
+    assert (scores["csi_difference"].loc[{"forecaster": "persistence"}] == 0).all()
+    low, high = (
+        scores[f"csi_difference_{end}"].loc[{"forecaster": "flow"}] for end in ("low", "high")
+    )
     assert (low.squeeze() <= gain).all()
     assert (gain <= high.squeeze()).all()
     assert (low > 0).all()
@@ -150,7 +152,9 @@ def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
 
     alone = verify(moving, [3], {"p": Persistence(2)}, 3, 2)
     beside = verify(moving, [3], {"vandal": vandal, "p": Persistence(2)}, 3, 2)
-    xr.testing.assert_equal(alone["csi"].loc[{"method": "p"}], beside["csi"].loc[{"method": "p"}])
+    xr.testing.assert_equal(
+        alone["csi"].loc[{"forecaster": "p"}], beside["csi"].loc[{"forecaster": "p"}]
+    )
 
 
 @pytest.mark.parametrize("start", [2, 6, 7, 8, 25, -1])
@@ -167,7 +171,7 @@ def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -
 
 
 def test_missing_everywhere_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"all methods \(p\) are finite, found none in 2 cases"):
+    with pytest.raises(DataError, match=r"all \(p\) are finite, found none in 2 cases"):
         verify(moving * np.nan, [3, 4], {"p": Persistence(2)}, 3, 2)
 
 
