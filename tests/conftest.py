@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +17,13 @@ def radar_dir() -> Path:
     if not RADAR_DIR.is_dir():
         pytest.skip(f"no radar data at {RADAR_DIR}")
     return RADAR_DIR
+
+
+@pytest.fixture(autouse=True)
+def _dask_is_left_as_it_was() -> Iterator[None]:
+    """A default scheduler that a test leaves behind would fail whatever test comes next."""
+    config = sys.modules.get("dask.config")
+    before = None if config is None else config.get("scheduler", None)
+    yield
+    config = sys.modules.get("dask.config")
+    assert config is None or config.get("scheduler", None) == before
