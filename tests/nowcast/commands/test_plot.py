@@ -1,0 +1,110 @@
+"""``nowcast plot``: pictures, what is compared with what, and exit codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from daskdl.console import run
+from nowcast import plot as pictures
+from nowcast.cli import app
+from nowcast.store import write_dataset
+from tests.nowcast.stores import N_OUT, a_forecast, moving_rain
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plot")
+    write_dataset(a_forecast(), folder / "f.zarr")
+    write_dataset(a_forecast(), folder / "f.nc")
+    write_dataset(moving_rain(), folder / "rain.zarr")
+    return folder
+
+
+def plot(forecast, out, *arguments: object) -> int:
+    return run(app, ["plot", str(forecast), "--out", str(out), *map(str, arguments)])
+
+
+def test_a_picture_and_an_animation(folder, tmp_path, capsys):
+    assert plot(folder / "f.nc", tmp_path / "a.PNG", "--observed", folder / "rain.zarr") == 0
+    assert plot(folder / "f.zarr", tmp_path / "a.gif") == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [f"picture written to {tmp_path / n}" for n in ("a.PNG", "a.gif")]
+    with Image.open(tmp_path / "a.PNG") as picture:
+        assert picture.format == "PNG"
+    with Image.open(tmp_path / "a.gif") as animation:
+        assert (animation.format, animation.n_frames) == ("GIF", N_OUT)
+
+
+def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
+    given = {}
+
+    def draw(forecast, path, *, observed):
+        given.update(forecast=forecast["rain_rate"].load(), observed=observed.load())
+
+    monkeypatch.setattr(pictures, "plot_forecast", draw)
+    # Of the forecast from frame 11 the store has the first two times and not the third.
+    write_dataset(moving_rain().isel(time=slice(5, 14)), tmp_path / "rain.zarr")
+    assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / "rain.zarr") == 0
+    np.testing.assert_array_equal(given["forecast"], a_forecast()["rain_rate"])
+    np.testing.assert_array_equal(given["observed"][:2], moving_rain()["rain_rate"][12:14])
+    assert np.isnan(given["observed"][2]).all()
+
+
+def test_another_place_or_time_is_not_what_was_observed(folder, tmp_path, capsys):
+    for name, rain, said in (
+        # As many cells, but elsewhere.
+        ("north.zarr", moving_rain(latitude=55.0), "expected the forecast's grid, 32 x 32 cells"),
+        ("fine.zarr", moving_rain(spacing=500.0), "expected the forecast's grid, 32 x 32 cells"),
+        (
+            "before.zarr",
+            moving_rain(range(0, 60, 10)),
+            "expected frames from 2020-06-01T02:00 to 2020-06-01T02:20, the forecast's times",
+        ),
+    ):
+        write_dataset(rain, tmp_path / name)
+        assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / name) == 3
+        err = capsys.readouterr().err
+        assert err.startswith(f"nowcast: {tmp_path / name}: {said}")
+        assert err.count("\n") == 1
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
+def test_other_kinds_of_pictures_are_a_usage_error(folder, tmp_path, capsys, name):
+    assert plot(folder / "f.zarr", tmp_path / name) == 2
+    assert f"ends in .png or .gif, found {tmp_path / name}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_not_replaced_by_a_picture(folder, tmp_path):
+    (tmp_path / "a.png").mkdir()
+    (tmp_path / "a.png" / "notes.txt").write_text("years of work")
+    assert plot(folder / "f.zarr", tmp_path / "a.png") == 2
+    assert (tmp_path / "a.png" / "notes.txt").read_text() == "years of work"
+
+
+def test_what_is_no_forecast_ends_with_3_and_no_picture(folder, tmp_path, capsys):
+    for path in (folder / "rain.zarr", folder / "none.zarr", folder):
+        assert plot(path, tmp_path / "a.png") == 3
+        err = capsys.readouterr().err
+        assert err.startswith(f"nowcast: {path}: expected a forecast")
+        assert err.count("\n") == 1
+    assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", folder / "f.zarr") == 3
+    assert "expected rain_rate (time, y, x)" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_left_of_a_picture_that_failed(folder, tmp_path, monkeypatch, capsys):
+    from matplotlib.figure import Figure
+
+    def fail(figure, file, **_):
+        file.write_bytes(b"half a picture")
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    assert plot(folder / "f.zarr", tmp_path / "a.png") == 1
+    assert "internal error: MemoryError" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

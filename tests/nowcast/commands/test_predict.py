@@ -1,0 +1,98 @@
+"""``nowcast predict``: what is written, what is never overwritten, exit codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.console import run
+from nowcast.cli import app
+from nowcast.forecast import open_forecast
+from nowcast.model import NowcastModel
+from nowcast.predict import predict as forecast_of
+from nowcast.store import open_rain, write_dataset
+from tests.nowcast.stores import moving_rain, write_all
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("predict"))
+
+
+def predict(paths, out, *arguments: str) -> int:
+    return run(app, ["predict", *map(str, paths), "--out", str(out), *arguments])
+
+
+@pytest.mark.parametrize("name", ["f.zarr", "new/folder/f.nc"])
+def test_the_forecast_is_written_and_said_on_standard_error(paths, tmp_path, capsys, name):
+    assert predict(paths, tmp_path / name, "--at", "2020-06-01T02:00Z", "--lead", "20min") == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"2 frames from 2020-06-01T02:00 UTC written to {tmp_path / name}\n"
+    with open_forecast(tmp_path / name) as made, open_rain(paths[1]) as rain:
+        expected = forecast_of(NowcastModel.load(paths[0]), rain, "2020-06-01T02:00", 20)
+        np.testing.assert_array_equal(made["rain_rate"], expected["rain_rate"])
+        assert np.isfinite(made["rain_rate"]).any()
+
+
+@pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
+def test_an_older_forecast_is_replaced(paths, tmp_path, name):
+    assert predict(paths, tmp_path / name) == 0
+    assert predict(paths, tmp_path / name, "--lead", "10") == 0
+    with open_forecast(tmp_path / name) as made:
+        assert made.sizes["lead_time"] == 1
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("years of work")
+    before = sorted(paths[1].rglob("*"))
+    for out in (paths[1], paths[0], tmp_path):
+        assert predict(paths, out) == 2
+        assert f"found something else at {out}; choose another name" in capsys.readouterr().err
+    assert sorted(paths[1].rglob("*")) == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--at", "soon"), 2, "--at: expected a time such as 2020-02-07T13:20 (UTC) or 'latest'"),
+        (("--at", ""), 2, "found ''"),
+        (("--lead", "soon"), 2, "--lead: expected a time such as 60min or 1h, found 'soon'"),
+        (("--lead", "25min"), 2, "expected a multiple of the frames' 10 min, found 25 min"),
+        (("--lead", "1h"), 3, "--lead: the model was trained for 3 frames, up to 30 min"),
+        (("--at", "2020-06-01T01:03"), 3, "the nearest is at 2020-06-01T01:00"),
+        (("--at", "2020-06-01T00:00"), 3, "expected 2 frames up to 2020-06-01T00:00, found 1"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_nothing_is_written(
+    paths, tmp_path, capsys, arguments, code, said
+):
+    assert predict(paths, tmp_path / "f.zarr", *arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nowcast: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
+    model, rain = paths
+    write_dataset(moving_rain(spacing=500.0), tmp_path / "other.zarr")
+    text = tmp_path / "rain.nc"
+    text.write_text("no netCDF")
+    for given, said in (
+        ((rain, rain), f"{rain}: expected a model that nowcast train wrote"),
+        ((tmp_path / "none", rain), f"{tmp_path / 'none'}: expected a model"),
+        ((model, model), f"{model}: expected a rain store (zarr) as nowcast ingest writes it"),
+        ((model, tmp_path / "none"), f"{tmp_path / 'none'}: expected a rain store, found nothing"),
+        ((model, text), f"{text}: expected a rain store"),
+        ((model, tmp_path / "other.zarr"), "expected a grid of 1000 x 1000 m"),
+    ):
+        assert predict(given, tmp_path / "f.zarr") == 3
+        err = capsys.readouterr().err
+        assert said in err
+        assert err.count("\n") == 1
+    assert not (tmp_path / "f.zarr").exists()
