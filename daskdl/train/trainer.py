@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,11 +134,6 @@ class Trainer:
                 f"checkpoint_every: expected at least 1 iteration, found {checkpoint_every!r}"
             )
         names = _names(validation, metrics)
-        folder = None if checkpoint is None else CheckpointFolder(checkpoint)
-        identity = self._identity(samples, batch_size)
-        saved = self._saved(folder, identity, resume)
-        if threads is None:
-            threads = _threads(client) if saved is None else int(saved.more["threads"])
         tools = Tools(
             self.model,
             self.loss,
@@ -146,8 +142,13 @@ class Trainer:
             () if validation is None else validation.functions,
             tuple((metrics or {}).values()),
         )
-        job = pack(tools, self.seed, threads)
+        job = pack(tools, self.seed, _threads(client) if threads is None else threads)
         check_sample(job, samples.head(1))
+        folder = None if checkpoint is None else CheckpointFolder(checkpoint)
+        identity = self._identity(samples, batch_size)
+        saved = self._saved(folder, identity, resume)
+        if saved is not None and threads is None:
+            job = replace(job, threads=int(saved.more["threads"]))
         if saved is None:
             weights = self.model.flat.copy()
             state, self.history = State(weights, self.optimizer.init(weights.size), 0), History()
@@ -161,7 +162,7 @@ class Trainer:
 
         def save(state: State, stopped: bool) -> None:
             assert folder is not None
-            folder.write(saved_run(state, identity, self.history, callbacks, threads, stopped))
+            folder.write(saved_run(state, identity, self.history, callbacks, job.threads, stopped))
 
         engine: Engine
         if client is None:
