@@ -46,6 +46,7 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
 
     def workers(self, what: str) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
@@ -63,13 +64,13 @@ class Cluster:
             waited = time.monotonic() - began
             if waited > limit:
                 raise ClusterError(
-                    f"{what}: expected workers at {self._address()}, found none for {limit:g} s; "
+                    f"{what}: expected workers at {self._address}, found none for {limit:g} s; "
                     "start workers and run again, from the checkpoint if there is one"
                 )
             if not told:
                 told = True
                 logger.warning(
-                    "%s: no worker at %s, waiting up to %g s for one", what, self._address(), limit
+                    "%s: no worker at %s, waiting up to %g s for one", what, self._address, limit
                 )
             time.sleep(0.2)
 
@@ -169,11 +170,7 @@ class Cluster:
             )
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise ClusterError(
-                f"{what}: the scheduler at {self._address()} does not answer any more; start the "
+                f"{what}: the scheduler at {self._address} does not answer any more; start the "
                 "cluster and run again, from the checkpoint if there is one"
             ) from error
         return found
-
-    def _address(self) -> str:
-        scheduler = self._client.scheduler
-        return str(scheduler.address) if scheduler is not None else "an unknown address"
