@@ -12,7 +12,7 @@ from daskdl.errors import DataError
 from nowcast.cf import CONVENTIONS, RAIN_RATE, history_line
 from nowcast.model import NowcastModel, minutes
 from nowcast.simulated import is_simulated
-from nowcast.store import time_step
+from nowcast.store import path_of, time_step
 from nowcast.train import frames_ahead, grid_spacing
 from nowcast.utc import parse_utc, utc_text
 
@@ -46,7 +46,7 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     nearest = int(np.argmin(np.abs(time - wanted)))
     if time[nearest] != wanted:
         raise DataError(
-            f"rain store: expected a frame at {utc_text(wanted)}, found none; the nearest is "
+            f"{path_of(rain)}: expected a frame at {utc_text(wanted)}, found none; the nearest is "
             f"at {utc_text(time[nearest])}, and they run from {utc_text(time[0])} to "
             f"{utc_text(time[-1])}"
         )
@@ -64,13 +64,13 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
     time, step = rain["time"].values[: index + 1], time_step(rain)
     if len(time) < n_in:
         raise DataError(
-            f"rain store: expected {n_in} frames up to {utc_text(time[-1])}, found {len(time)}"
+            f"{path_of(rain)}: expected {n_in} frames up to {utc_text(time[-1])}, found {len(time)}"
         )
     last = time[-n_in:]
     for earlier, later in pairwise(last):
         if later - earlier != step:
             raise DataError(
-                f"rain store: expected {n_in} frames every {minutes(step):g} min up to "
+                f"{path_of(rain)}: expected {n_in} frames every {minutes(step):g} min up to "
                 f"{utc_text(time[-1])}, found a step of {minutes(later - earlier):g} min from "
                 f"{utc_text(earlier)} to {utc_text(later)}"
             )
@@ -162,7 +162,7 @@ def predict(
         When there are no such frames, their grid or step is not the model's, or the lead time is
         beyond what it was trained for.
     """
-    model.check_fits("rain store", grid_spacing(rain), time_step(rain))
+    model.check_fits(path_of(rain), grid_spacing(rain), time_step(rain))
     count = model.n_out if lead_minutes is None else frames_ahead(lead_minutes, model.step)
     if count > model.n_out:
         raise DataError(

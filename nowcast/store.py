@@ -83,22 +83,35 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
         )
 
 
+def path_of(dataset: xr.Dataset) -> str:
+    """Return where a rain store was opened, for people; "rain store" if it was made in memory."""
+    return str(dataset.encoding.get("source", "rain store"))
+
+
 def time_step(dataset: xr.Dataset) -> np.timedelta64:
     """Return the regular step between the times of a rain store: the most frequent difference.
 
-    The smallest of equally frequent ones is taken. Gaps and repeats are the caller's to judge.
+    Gaps are the caller's to judge.
 
     Raises
     ------
     DataError
-        When there are fewer than two times.
+        When there are fewer than two times, or less than two thirds of the differences are
+        the same.
     """
     time = dataset["time"].values
     if time.size < 2:
         raise DataError(
-            f"rain store: expected at least two times to have a step, found {time.size}"
+            f"{path_of(dataset)}: expected at least two times to have a step, found {time.size}"
         )
     steps, counts = np.unique(np.diff(time), return_counts=True)
+    if 3 * counts.max() < 2 * counts.sum():
+        often = steps[np.argsort(-counts, kind="stable")[:3]] / np.timedelta64(60, "s")
+        raise DataError(
+            f"{path_of(dataset)}: expected frames in equal steps, found steps of "
+            f"{', '.join(f'{step:g}' for step in often)}{' ...' if len(steps) > 3 else ''} min, "
+            "none in two thirds of the cases; ingest the scans with --step, such as --step 5min"
+        )
     step: np.timedelta64 = steps[np.argmax(counts)]
     return step
 

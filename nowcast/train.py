@@ -16,7 +16,7 @@ from nowcast.scaling import RainScale
 from nowcast.settings import TrainSettings
 from nowcast.simulated import is_simulated
 from nowcast.split import split_by_time
-from nowcast.store import open_rain, time_step
+from nowcast.store import open_rain, path_of, time_step
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,7 +45,7 @@ def grid_spacing(rain: xr.Dataset) -> tuple[float, float]:
     for name in ("y", "x"):
         values = rain[name].values
         if len(values) < 2:
-            raise DataError(f"rain store: expected at least 2 cells along {name}, found 1")
+            raise DataError(f"{path_of(rain)}: expected at least 2 cells along {name}, found 1")
         spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
     return spacing[0], spacing[1]
 

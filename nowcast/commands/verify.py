@@ -92,11 +92,11 @@ def score(
     """
     from nowcast.forecasters import baselines
     from nowcast.simulated import is_simulated
-    from nowcast.store import time_step
+    from nowcast.store import path_of, time_step
     from nowcast.train import grid_spacing
     from nowcast.verification import valid_starts, verify
 
-    model.check_fits("rain store", grid_spacing(rain), time_step(rain))
+    model.check_fits(path_of(rain), grid_spacing(rain), time_step(rain))
     first, last = model.split.test
     first = first if start is None else parse_utc("--from", start)
     last = last if stop is None else parse_utc("--to", stop)
@@ -105,7 +105,7 @@ def score(
     starts = valid_starts(part["time"].values, model.n_in, model.n_out, model.step, stride=every)
     if not len(starts):
         raise DataError(
-            f"rain store: expected {model.n_in} + {model.n_out} consecutive frames from "
+            f"{path_of(rain)}: expected {model.n_in} + {model.n_out} consecutive frames from "
             f"{stretch}, found {part.sizes['time']} frames and no such run; choose another stretch "
             "with --from and --to"
         )
@@ -131,7 +131,7 @@ def score(
             scales=scales,
             progress=advance,
         )
-    scores.attrs["source"] = str(rain.attrs.get("title", "rain store"))
+    scores.attrs["source"] = str(rain.attrs.get("title", path_of(rain)))
     if is_simulated(rain):
         scores.attrs["simulated"] = 1
     return scores

@@ -100,3 +100,10 @@ def test_the_step_is_the_most_frequent_one():
     assert time_step(dataset((0, 5, 10, 30, 35))) == np.timedelta64(5, "m")
     with pytest.raises(DataError, match="at least two times"):
         time_step(dataset((0,)))
+
+
+def test_unequal_steps_are_refused_by_what_they_are(tmp_path):
+    write_zarr(dataset((0, 5, 11, 15, 21, 26)), tmp_path / "rain.zarr")
+    sentence = rf"{tmp_path / 'rain.zarr'}: expected frames in equal steps, found steps of 5, 6, 4 "
+    with open_rain(tmp_path / "rain.zarr") as rain, pytest.raises(DataError, match=sentence):
+        time_step(rain)
