@@ -53,6 +53,8 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     seen: set[str] = set()
     for source in sources:
         path = Path(source)
+        if not str(source):  # an unset variable of a script would be the current folder
+            raise DataError("sources: expected a file, a folder or a pattern, found an empty name")
         if path.is_dir():
             matches = sorted(_walk(path))
             _add(result.found, matches, seen)

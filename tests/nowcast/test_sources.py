@@ -36,3 +36,8 @@ def test_files_and_patterns_are_named_and_each_comes_once(folder):
 def test_what_is_not_there_is_named(folder, name, sentence):
     with pytest.raises(DataError, match=sentence):
         find_files([folder / name])
+
+
+def test_an_empty_name_is_not_the_current_folder():
+    with pytest.raises(DataError, match="found an empty name"):
+        find_files([""])
