@@ -24,8 +24,8 @@ def fold(leaves: Sequence[T | None], combine: Callable[[int, int, T, T], T]) -> 
 
     Returns
     -------
-    list of one or two
-        The operands of the last sum.
+    list
+        The operands of the last sum, two or one; none where all leaves are None.
 
     Examples
     --------
