@@ -21,12 +21,19 @@ def seconds(name: str) -> float:
     value = dask.config.get(f"daskdl.{name}")
     try:
         return float(parse_timedelta(value, default="s"))
-    except (ValueError, TypeError, KeyError) as error:
+    except Exception as error:  # parse_timedelta has many ways to say that it is none
         raise SettingsError(
             f"dask.config daskdl.{name}: expected a duration such as '5 minutes', found {value!r}"
         ) from error
 
 
 def setting(name: str) -> Any:
-    """Return the value set under ``daskdl.<name>``."""
-    return dask.config.get(f"daskdl.{name}")
+    """Return the number set under ``daskdl.<name>``; None if that is the default."""
+    value = dask.config.get(f"daskdl.{name}")
+    if value is None and _defaults["daskdl"][name] is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SettingsError(
+            f"dask.config daskdl.{name}: expected a whole number of at least 1, found {value!r}"
+        )
+    return value
