@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import cloudpickle
@@ -73,19 +73,26 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
     Raises
     ------
     SettingsError
-        When something of it does not pickle.
+        When something of it cannot be sent to workers.
     """
-    names: Sequence[str] = ("model", "loss", "optimizer", "functions", "metrics")
     try:
         payload = cloudpickle.dumps(tools)
     except Exception as error:
-        for name in names:
+        for name in (entry.name for entry in fields(tools)):
             try:
                 cloudpickle.dumps(getattr(tools, name))
             except Exception as cause:
                 raise SettingsError(
-                    f"Trainer: expected a {name} that can be sent to workers, found that "
-                    f"{getattr(tools, name)!r} does not pickle ({cause})"
+                    f"Trainer: expected {name.replace('_', ' ')} that can be pickled and sent to "
+                    f"workers, found {_short(getattr(tools, name))} ({cause})"
                 ) from cause
-        raise SettingsError(f"Trainer: expected a run that can be sent, found {error}") from error
+        raise SettingsError(
+            f"Trainer: expected a run that can be pickled and sent to workers, found one that "
+            f"cannot ({error})"
+        ) from error
     return Job(uuid.uuid4().hex[:12], payload, seed, threads)
+
+
+def _short(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
