@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 
@@ -54,38 +55,48 @@ class Lines(Silent):
     ----------
     every : float
         Seconds between lines; the end of an epoch is told too.
+    clock : callable
+        Returns seconds.
     """
 
-    def __init__(self, every: float = 30.0) -> None:
-        self._every, self._total = every, 0
-        self._began = self._told = time.monotonic()
-        self._epoch_told = 0.0
-        self._first = 0
+    def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every, self._clock = every, clock
+        self._first = self._total = 0
+        self._began = self._told = clock()
+        self._epoch_told, self._untold = -math.inf, ""
 
     def start(self, done: int, total: int) -> None:
         """Remember where this begins."""
         self._first, self._total = done, total
-        self._began = self._told = time.monotonic()
+        self._began = self._told = self._clock()
 
     def advance(self, done: int, loss: float, rate: float) -> None:
         """Write a line if it is time for one."""
-        now = time.monotonic()
+        now = self._clock()
         if now - self._told < self._every:
             return
         self._told = now
         left = (now - self._began) / max(1, done - self._first) * (self._total - done)
         _write(
             f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{_clock(left)} left"
+            f"{_duration(left)} left"
         )
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Write what an epoch came to; of epochs shorter than a second not every one."""
-        now, done = time.monotonic(), logs["iteration"] >= self._total
-        if now - self._epoch_told < 1 and not done:
+        """Write what an epoch came to; of epochs within a second the first, and the last of all."""
+        now, line = self._clock(), _epoch_line(epoch, logs)
+        if now - self._epoch_told < 1:
+            self._untold = line
             return
         self._told = self._epoch_told = now
-        _write(_epoch_line(epoch, logs))
+        self._untold = ""
+        _write(line)
+
+    def stop(self) -> None:
+        """Write what the last epoch came to, if that was not told."""
+        if self._untold:
+            _write(self._untold)
+            self._untold = ""
 
 
 class Bar(Silent):
@@ -118,7 +129,7 @@ class Bar(Silent):
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write a line above the bar."""
-        self._bar.console.print(_epoch_line(epoch, logs), highlight=False)
+        self._bar.console.print(_epoch_line(epoch, logs), highlight=False, markup=False)
 
     def stop(self) -> None:
         """Take the bar away."""
@@ -135,7 +146,7 @@ def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
     return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
 
 
-def _clock(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
