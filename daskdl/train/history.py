@@ -40,7 +40,7 @@ class History:
 
     def __getitem__(self, column: str) -> NDArray[np.float64]:
         """Return one of :data:`COLUMNS`, float64 (iterations,)."""
-        return np.array(self._columns[column])
+        return np.array(self._columns[column], np.float64)
 
     def add(self, records: Sequence[Record], seconds: float) -> None:
         """Append a group of iterations that took so many seconds together."""
@@ -61,11 +61,15 @@ class History:
             for name in COLUMNS:
                 self._columns[name].append(row[name])
 
+    def cut(self, iterations: int) -> None:
+        """Forget all after so many iterations."""
+        for column in self._columns.values():
+            del column[iterations:]
+        self.epochs[:] = [row for row in self.epochs if row["iteration"] <= iterations]
+
     def mean_loss(self, first: int) -> tuple[float, int, float]:
         """Return mean loss over samples, samples and seconds from iteration ``first`` on."""
-        loss, samples, seconds = (
-            np.array(self._columns[name][first:]) for name in ("loss", "samples", "seconds")
-        )
+        loss, samples, seconds = (self[name][first:] for name in ("loss", "samples", "seconds"))
         total = int(samples.sum())
         return float((loss * samples).sum() / max(total, 1)), total, float(seconds.sum())
 
@@ -131,5 +135,6 @@ class History:
         history = cls()
         for name in COLUMNS:
             history._columns[name] = arrays[name].tolist()
+        history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]
         return history
