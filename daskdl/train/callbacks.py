@@ -36,7 +36,7 @@ class Callback:
         """Finish; not called after an error or an interruption."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return what a checkpoint has to keep."""
+        """Return what a checkpoint has to keep, in arrays that do not change any more."""
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -50,6 +50,11 @@ class _Watching(Callback):
         self.monitor = monitor
         self.best = np.inf
         self.best_epoch = -1
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Forget what an earlier fit came to, unless this one goes on with it."""
+        if not trainer.history.epochs:
+            self.best, self.best_epoch = np.inf, -1
 
     def _improved(self, epoch: int, logs: Logs, by: float = 0.0) -> bool:
         monitor = self.monitor or ("val_loss" if "val_loss" in logs else "loss")
@@ -76,15 +81,20 @@ class EarlyStopping(_Watching):
     Parameters
     ----------
     patience : int
-        Epochs to wait for a lower one.
+        Epochs to wait for a lower one, at least 1.
     by : float
-        How much lower it has to be.
+        It has to be lower by more than this.
     monitor : str, optional
         Column of the epochs; by default ``val_loss``, without validation ``loss``.
     """
 
     def __init__(self, patience: int = 5, by: float = 0.0, monitor: str | None = None) -> None:
         super().__init__(monitor)
+        if patience < 1 or not by >= 0:
+            raise SettingsError(
+                "EarlyStopping: expected patience of at least 1 and by of at least 0, found "
+                f"patience={patience!r} and by={by!r}"
+            )
         self.patience, self.by = patience, by
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
@@ -105,6 +115,12 @@ class BestModel(_Watching):
     def __init__(self, monitor: str | None = None) -> None:
         super().__init__(monitor)
         self.weights: NDArray[np.float32] | None = None
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Forget the weights of an earlier fit, unless this one goes on with it."""
+        super().on_fit_begin(trainer)
+        if self.best_epoch < 0:
+            self.weights = None
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
         """Keep the weights if they are the best yet."""
