@@ -6,7 +6,9 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,15 +70,29 @@ class CheckpointFolder:
         self.path = Path(path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):  # rather now than after hours
+                pass
         except OSError as error:
             raise CheckpointError(
-                f"{path}: expected a folder for checkpoints, found it cannot be made ({error})"
+                f"{path}: expected a folder to write checkpoints to, found that it cannot be "
+                f"written ({error})"
             ) from error
 
     def clear(self) -> None:
-        """Remove all checkpoints."""
-        for folder in self._steps():
-            shutil.rmtree(folder)
+        """Remove all checkpoints.
+
+        Raises
+        ------
+        CheckpointError
+            When they cannot be removed.
+        """
+        try:
+            for folder in self._steps():
+                shutil.rmtree(folder)
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path}: its checkpoints cannot be removed ({error}); give another folder"
+            ) from error
 
     def write(self, saved: Saved) -> None:
         """Write a checkpoint and remove all but the last two.
@@ -86,17 +102,40 @@ class CheckpointFolder:
         CheckpointError
             When it cannot be written; earlier ones are still there.
         """
-        from safetensors.numpy import save
-
         name = f"step-{saved.iteration:010d}"
-        beside = self.path / f".{name}.{os.getpid()}"
+        beside, aside = (self.path / f".{name}.{os.getpid()}{end}" for end in ("", ".old"))
+        state, manifest = self._encoded(saved, name)
         try:
             for left in self.path.glob(".step-*"):  # of a run that was killed while it wrote
                 shutil.rmtree(left, ignore_errors=True)
             beside.mkdir()
+            _write(beside / "state.safetensors", state)
+            _write(beside / "manifest.json", manifest)
+            _sync(beside)
+            if (self.path / name).exists():
+                (self.path / name).rename(aside)
+            beside.rename(self.path / name)
+            _sync(self.path)
+            shutil.rmtree(aside, ignore_errors=True)
+            for old in self._steps()[:-KEEP]:
+                shutil.rmtree(old)
+        except OSError as error:
+            shutil.rmtree(beside, ignore_errors=True)
+            if aside.exists() and not (self.path / name).exists():
+                aside.rename(self.path / name)
+            raise CheckpointError(
+                f"{self.path / name}: the checkpoint cannot be written ({error}); earlier ones "
+                "are untouched"
+            ) from error
+
+    def _encoded(self, saved: Saved, name: str) -> tuple[bytes, bytes]:
+        """Return the content of the two files."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import save
+
+        try:
             # Not ascontiguousarray, which makes (1,) of a scalar.
-            arrays = {key: np.asarray(value, order="C") for key, value in saved.arrays.items()}
-            state = save(arrays)
+            state = save({key: np.asarray(a, order="C") for key, a in saved.arrays.items()})
             manifest = {
                 "format": FORMAT,
                 "daskdl": daskdl.__version__,
@@ -105,20 +144,11 @@ class CheckpointFolder:
                 "more": dict(saved.more),
                 "sha256": {"state.safetensors": hashlib.sha256(state).hexdigest()},
             }
-            _write(beside / "state.safetensors", state)
-            _write(beside / "manifest.json", json.dumps(manifest, indent=1).encode())
-            _sync(beside)
-            if (self.path / name).exists():
-                shutil.rmtree(self.path / name)
-            beside.rename(self.path / name)
-            _sync(self.path)
-            for old in self._steps()[:-KEEP]:
-                shutil.rmtree(old)
-        except OSError as error:
-            shutil.rmtree(beside, ignore_errors=True)
+            return state, json.dumps(manifest, indent=1).encode()
+        except (SafetensorError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"{self.path / name}: the checkpoint cannot be written ({error}); earlier ones "
-                "are untouched"
+                f"{self.path / name}: expected arrays of numbers, also from each callback's "
+                f"state(), found what cannot be written ({error})"
             ) from error
 
     def read(self) -> Saved | None:
@@ -133,12 +163,12 @@ class CheckpointFolder:
         for folder in reversed(self._steps()):
             try:
                 saved = _read(folder)
-            except (OSError, ValueError, KeyError) as error:
-                problems.append(f"{folder.name}: {error}")
+            except (OSError, ValueError) as error:
+                problems.append(f"{folder.name} ({error})")
                 continue
             for problem in problems:
                 logger.warning(
-                    "%s: not whole, going on from the one before it, %s", problem, folder.name
+                    "%s: %s is not whole; going on from %s", self.path, problem, folder.name
                 )
             return saved
         if problems:
@@ -149,13 +179,14 @@ class CheckpointFolder:
         return None
 
     def _steps(self) -> list[Path]:
-        return sorted(p for p in self.path.glob("step-*") if p.is_dir())
+        # By their whole name, since old ones are removed and the folder may hold other things.
+        return sorted(p for p in self.path.iterdir() if re.fullmatch(r"step-\d{10}", p.name))
 
 
 def check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raise a CheckpointError that names what differs."""
     different = [
-        f"{name} {_short(wanted[name])}, found {_short(saved.get(name))}"
+        _difference(name, saved.get(name), wanted[name])
         for name in wanted
         if saved.get(name) != wanted[name]
     ]
@@ -166,9 +197,13 @@ def check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, An
         )
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _difference(name: str, found: Any, wanted: Any) -> str:
+    if isinstance(found, list) and isinstance(wanted, list):
+        if len(found) != len(wanted):
+            return f"{name} of {len(wanted)} entries, found {len(found)}"
+        i = next(i for i, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
+        name, found, wanted = f"{name}[{i}]", found[i], wanted[i]
+    return f"{name} {json.dumps(wanted)}, found {json.dumps(found)}"
 
 
 def _read(folder: Path) -> Saved:
@@ -176,11 +211,18 @@ def _read(folder: Path) -> Saved:
     from safetensors.numpy import load
 
     manifest = json.loads((folder / "manifest.json").read_bytes())
-    if manifest["format"] != FORMAT:
-        raise ValueError(f"expected format {FORMAT}, found {manifest['format']!r}")
+    kind = manifest.get("format") if isinstance(manifest, dict) else None
+    if kind != FORMAT:
+        raise ValueError(f"manifest.json: expected format {FORMAT!r}, found {kind!r}")
+    missing = {"iteration", "identity", "more", "sha256"} - manifest.keys()
+    if missing:
+        raise ValueError(f"manifest.json: expected {sorted(missing)}, found {sorted(manifest)}")
     state = (folder / "state.safetensors").read_bytes()
-    if hashlib.sha256(state).hexdigest() != manifest["sha256"]["state.safetensors"]:
-        raise ValueError(f"state.safetensors of {len(state)} bytes has another sha256")
+    if {"state.safetensors": hashlib.sha256(state).hexdigest()} != manifest["sha256"]:
+        raise ValueError(
+            f"state.safetensors: expected the sha256 that manifest.json names, found {len(state)} "
+            "bytes of another"
+        )
     try:
         arrays = load(state)
     except SafetensorError as error:
