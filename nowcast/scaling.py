@@ -33,8 +33,8 @@ class RainScale:
     full: float = 50.0
 
     def to_network(self, rain: Array) -> Array:
-        """Scale rain rates in mm h-1; NaN stays NaN."""
-        values = np.log1p(rain * np.float32(1 / self.floor))
+        """Scale rain rates in mm h-1; NaN stays NaN, and less than no rain is none."""
+        values = np.log1p(np.maximum(rain, 0) * np.float32(1 / self.floor))
         values *= np.float32(1 / np.log1p(self.full / self.floor))
         return values
 

@@ -38,6 +38,8 @@ def read_header(path: Path, format: Format) -> Header:
 def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.float32]:
     """Return the rain rate in mm h-1 of one map, (ny, nx) float32 with y and x increasing.
 
+    Rain below 0, which adjustments to gauges leave in some products, is no measurement: missing.
+
     Parameters
     ----------
     header : Header
@@ -53,6 +55,7 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
             if header.format is Format.FMI:
                 return relation.rain_rate(fmi.read_reflectivity(plain, header))
             reader = knmi.read_rain if header.format is Format.KNMI else cfnetcdf.read_rain
-            return reader(plain, header, index)
+            rain = reader(plain, header, index)
         except DAMAGE as error:
             raise damaged(path, header.format, error) from error
+    return np.where(rain < 0, np.float32(np.nan), rain)

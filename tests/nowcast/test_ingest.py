@@ -107,6 +107,7 @@ def test_whole_archives(radar_dir, tmp_path, folder, count, step):
     assert (report.written, report.failed) == (count, [])
     with open_rain(tmp_path / "rain.zarr") as dataset:
         assert set(np.diff(dataset["time"].values)) == {np.timedelta64(step, "m")}
+        assert float(dataset["rain_rate"].min()) == 0
 
 
 @pytest.mark.parametrize("bytes_for_processes", [0, 10**12], ids=["processes", "thread"])

@@ -25,8 +25,8 @@ def test_more_rain_is_more(a, b):
 
 
 def test_dry_is_zero_full_is_one_missing_stays():
-    values = RainScale(0.1, 50).to_network(np.array([0, 50, np.nan], np.float32))
-    np.testing.assert_allclose(values, [0, 1, np.nan], rtol=1e-6)
+    values = RainScale(0.1, 50).to_network(np.array([0, 50, np.nan, -3], np.float32))
+    np.testing.assert_allclose(values, [0, 1, np.nan, 0], rtol=1e-6)
 
 
 def test_what_a_network_makes_is_never_below_zero_or_without_bound():

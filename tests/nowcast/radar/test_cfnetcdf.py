@@ -110,3 +110,13 @@ def test_unknown_units_are_refused(tmp_path):
     header = read_header(write(maps(units="inch"), tmp_path / "a.nc"))
     with pytest.raises(DataError, match="found 'inch'"):
         composite.read_rain(header, 0, ZRRelation())
+
+
+def test_less_than_no_rain_is_missing(tmp_path):
+    """As adjustments to gauges leave it, for instance in six of the maps of the BOM day."""
+    dataset = maps()
+    dataset["rain"][1, 2, 0] = -0.6
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    rain = composite.read_rain(header, 1, ZRRelation())
+    assert np.argwhere(np.isnan(rain)).tolist() == [[0, 0]]
+    assert np.nanmin(rain) == 12
