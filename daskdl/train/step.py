@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from daskdl.data.batches import positions
 from daskdl.data.partition import Partition, Recipe
 from daskdl.data.samples import take
-from daskdl.errors import TrainingError
+from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.kernels.threads import thread_budget
-from daskdl.tensor import no_grad
+from daskdl.tensor import Tensor, no_grad
 from daskdl.train.job import Job
 
 Vector = NDArray[np.float32]
@@ -233,13 +233,13 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
 
     Raises
     ------
+    DataError
+        For samples without x or y.
     DaskdlError
         What the model raises of itself, such as a ShapeError that names the layer.
     TrainingError
-        For any other exception, and for a loss that is not a scalar.
+        For any other exception, and for a loss that is not one number.
     """
-    from daskdl.errors import DaskdlError, DataError
-
     if "x" not in batch or "y" not in batch:
         raise DataError(f"Trainer.fit: expected samples with x and y, found {sorted(batch)}")
     tools = job.tools()
@@ -247,9 +247,11 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
     try:
         with thread_budget(job.threads):
             loss = tools.loss(tools.model.train()(batch["x"]), batch["y"])
-            if np.size(loss.data) != 1:
+            if not isinstance(loss, Tensor) or loss.data.size != 1:
+                found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
+                name = getattr(tools.loss, "__qualname__", type(tools.loss).__qualname__)
                 raise TrainingError(
-                    f"{type(tools.loss).__name__}: expected a scalar, found {np.shape(loss.data)}"
+                    f"{name}: expected the loss to be a Tensor of one number, found {found}"
                 )
             loss.backward()
             for metric in tools.metrics:

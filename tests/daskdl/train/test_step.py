@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskdl.data.batches import positions
+from daskdl.data.partition import Arrays
+from daskdl.errors import DataError, ShapeError, TrainingError
+from daskdl.kernels.threads import threads
+from daskdl.nn import Linear, Module, MSELoss
+from daskdl.optim import SGD
+from daskdl.tensor import recording
+from daskdl.train import step
+from daskdl.train.job import Job, Tools, pack
+from daskdl.train.step import Gradient, State, TaskError
+
+N = 11
+
+
+def new_job(
+    loss: Callable[..., Any] | None = None, threads: int = 1, **options: Any
+) -> tuple[Job, Module]:
+    model = options.pop("model", None) or Linear(3, 2, seed=4)
+    tools = Tools(model, loss or MSELoss(), options.pop("optimizer", SGD(0.5)), **options)
+    return pack(tools, seed=7, threads=threads), model
+
+
+def samples(n: int = N) -> Arrays:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
+    return Arrays({"x": x.astype(np.float32), "y": y.astype(np.float32)})
+
+
+def by_hand(model: Linear, x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the sum over samples of the mean squared error and its gradient, in float64."""
+    parameters = {name: p.data.astype(float) for name, p in model.named_parameters()}
+    error = x.astype(float) @ parameters["weight"].T + parameters["bias"] - y
+    gradients = {"weight": error.T @ x, "bias": error.sum(0)}  # 2 / 2 outputs
+    flat = np.concatenate([gradients[name].ravel() for name in parameters])
+    return float((error**2).mean(1).sum()), flat
+
+
+def of(value: float, n: int = 1) -> Gradient:
+    return Gradient(np.full(8, value, np.float32), value, n, (value, -value, 0.0))
+
+
+def raising(prediction: Any, target: Any) -> Any:
+    raise ZeroDivisionError("a mistake of the user's")
+
+
+# --- gradient
+
+
+def test_a_gradient_is_the_sum_over_its_samples() -> None:
+    job, model = new_job()
+    found = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
+    chosen = positions(7, 2, 3, N, 4, 5)
+    assert len(set(chosen)) == 5
+    loss, expected = by_hand(model, *samples().take(chosen).values())
+    np.testing.assert_allclose(found.vector, expected, rtol=1e-5, atol=1e-6)
+    assert found.loss == pytest.approx(loss, rel=1e-6)
+    assert found.samples == 5
+    assert min(found.seconds) >= 0
+    again = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
+    np.testing.assert_array_equal(again.vector, found.vector)  # nothing was left in the model
+    assert again.vector is not found.vector
+
+
+def test_a_gradient_is_of_the_weights_it_is_given() -> None:
+    job, _ = new_job()
+    other = Linear(3, 2, seed=5)
+    found = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
+    _, expected = by_hand(other, *samples().arrays.values())
+    np.testing.assert_allclose(found.vector, expected, rtol=1e-5, atol=1e-6)
+
+
+drawn: list[float] = []
+
+
+def drawing(batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    drawn.append(rng.random())
+    return batch
+
+
+def test_what_functions_draw_depends_on_epoch_iteration_and_shard_only() -> None:
+    job, model = new_job(functions=(drawing,))
+    drawn.clear()
+    for at, shard in [
+        ((9, 1, 2), 0),
+        ((5, 1, 2), 0),
+        ((9, 2, 2), 0),
+        ((9, 1, 3), 0),
+        ((9, 1, 2), 1),
+    ]:
+        step.gradient(job, model.flat, samples(), at, shard, 0, 2)
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 4
+
+
+seen: list[tuple[int, bool]] = []
+
+
+def looking(prediction: Any, target: Any) -> Any:
+    seen.append((threads(), recording()))
+    return MSELoss()(prediction, target)
+
+
+def test_a_task_keeps_to_its_thread_budget() -> None:
+    job, model = new_job(looking, threads=3)
+    seen.clear()
+    before = threads()
+    step.gradient(job, model.flat, samples(), (0, 0, 0), 0, 0, 4)
+    step.evaluate(job, model.flat, samples(), 0, 100)
+    step.check_sample(job, samples().take(np.arange(1)))
+    assert seen == [(3, True), (3, False), (3, True)]
+    assert threads() == before
+
+
+# --- sums and updates
+
+
+def test_a_sum_changes_neither_part() -> None:
+    a, b = of(2.0, 3), of(5.0, 4)
+    total = step.add(a, b)
+    np.testing.assert_array_equal(total.vector, 7)
+    assert (total.loss, total.samples, total.seconds) == (7.0, 7, (5.0, -2.0, 0.0))
+    np.testing.assert_array_equal(a.vector, 2)
+    np.testing.assert_array_equal(b.vector, 5)
+
+
+def test_an_update_takes_the_mean_over_samples() -> None:
+    job, _ = new_job(optimizer=SGD(0.5, momentum=0.5))
+    state = State(np.ones(8, np.float32), {"velocity": np.full(8, 4, np.float32)}, 12)
+    after = step.update(job, state, of(6.0, 2), of(10.0, 6))
+    np.testing.assert_array_equal(after.weights, 1 - 0.5 * (0.5 * 4 + 16 / 8))
+    np.testing.assert_array_equal(after.slots["velocity"], 0.5 * 4 + 2)
+    assert after.iteration == 13
+    (record,) = after.records
+    assert (record.loss, record.samples, record.data) == (2.0, 8, 10.0)
+    np.testing.assert_array_equal(state.weights, 1)
+    np.testing.assert_array_equal(state.slots["velocity"], 4)
+    assert step.update(job, after, of(1.0)).records[0] is record
+
+
+@pytest.mark.parametrize("loss", [np.nan, np.inf, -np.inf])
+def test_a_loss_that_is_not_finite_ends_the_run(loss: float) -> None:
+    job, _ = new_job()
+    state = State(np.ones(8, np.float32), {}, 12)
+    with pytest.raises(TrainingError, match=f"iteration 12: expected a finite loss, found {loss}"):
+        step.update(job, state, replace(of(1.0), loss=loss))
+
+
+updates: list[int] = []
+
+
+class Counting(SGD):
+    def update(self, weights: Any, gradient: Any, state: Any, iteration: int) -> Any:
+        updates.append(iteration)
+        return super().update(weights, gradient, state, iteration)
+
+
+def test_weights_and_state_of_a_worker_are_computed_once() -> None:
+    job, _ = new_job(optimizer=Counting(0.5))
+    state = State(np.ones(8, np.float32), {}, 3)
+    updates.clear()
+    weights = step.next_weights(job, 1, state, of(1.0))
+    after = step.next_state(job, 1, state, of(1.0))
+    assert after.weights is weights
+    assert step.weights_of(after) is weights
+    assert updates == [3]
+    again = step.next_weights(job, 2, state, of(1.0))  # another attempt is not taken for it
+    assert updates == [3, 3]
+    np.testing.assert_array_equal(again, weights)
+    other, _ = new_job(optimizer=Counting(0.25))
+    assert step.next_weights(other, 2, state, of(1.0))[0] == 0.75
+
+
+# --- evaluation
+
+
+def mean_absolute(prediction: np.ndarray, target: np.ndarray) -> float:
+    return np.abs(prediction - target).mean()
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, N, 100])
+def test_an_evaluation_sums_over_samples(batch_size: int) -> None:
+    job, model = new_job(metrics=(mean_absolute,))
+    n, (loss, error) = step.evaluate(job, model.flat, samples(), 0, batch_size)
+    held = samples().arrays
+    expected, _ = by_hand(model, held["x"], held["y"])
+    assert n == N
+    assert loss == pytest.approx(expected, rel=1e-6)
+    assert error == pytest.approx(np.abs(model(held["x"]).data - held["y"]).mean(1).sum(), rel=1e-6)
+    assert type(error) is float  # it goes into the manifest of a checkpoint
+
+
+def test_the_mean_over_shards_is_weighted_by_samples() -> None:
+    assert step.mean_over_shards([(1, [4.0, 8.0]), (0, [0.0, 0.0]), (3, [0.0, 4.0])]) == [1.0, 3.0]
+
+
+def test_validation_samples_pass_their_own_functions() -> None:
+    job, model = new_job(functions=(nothing_left,), validation_functions=(targets_of_zero,))
+    _, (loss,) = step.evaluate(job, model.flat, samples(), 0, 4)
+    held = samples().arrays
+    assert loss == pytest.approx(by_hand(model, held["x"], 0 * held["y"])[0], rel=1e-6)
+
+
+def nothing_left(batch: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def targets_of_zero(batch: dict[str, Any]) -> dict[str, Any]:
+    return {**batch, "y": 0 * batch["y"]}
+
+
+# --- errors
+
+
+class Unpicklable(Exception):  # noqa: N818
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.lock = threading.Lock()
+
+
+class TwoArguments(Exception):  # noqa: N818
+    """Pickles, but does not come back."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "said"),
+    [
+        (KeyError("x"), KeyError, "shard 3: KeyError: 'x'"),
+        (Unpicklable("no"), RuntimeError, "shard 3: RuntimeError: Unpicklable: no"),
+        (TwoArguments("a", "b"), RuntimeError, "shard 3: RuntimeError: TwoArguments: a and b"),
+    ],
+)
+def test_an_error_pickles_whatever_its_cause(
+    cause: Exception, kind: type[Exception], said: str
+) -> None:
+    raised, came_from = pickle.loads(pickle.dumps(TaskError("shard 3", cause))).for_caller()
+    assert isinstance(raised, TrainingError)
+    assert str(raised) == said
+    assert type(came_from) is kind
+
+
+def test_an_error_says_where_it_happened() -> None:
+    class Recipe:
+        def load(self) -> None:
+            raise OSError("gone")
+
+    job, model = new_job(raising)
+    weights, partition = model.flat, samples()
+    state = State(weights, {}, 4)
+    wrong, _ = new_job(optimizer=Linear(1, 1))
+    for where, task in {
+        "iteration 9 (epoch 2), shard 3": lambda: step.gradient(
+            job, weights, partition, (9, 2, 1), 3, 0, 2
+        ),
+        "validation, shard 3": lambda: step.evaluate(job, weights, partition, 3, 4),
+        "shard 3: its samples cannot be loaded": lambda: step.load(Recipe(), 3),
+        "iteration 4, update": lambda: step.update(wrong, state, of(1.0)),
+    }.items():
+        with pytest.raises(TaskError) as raised:
+            task()
+        assert raised.value.args[0] == where
+        assert raised.value.args[1] is raised.value.__cause__
+
+
+def test_dask_is_told_the_bytes() -> None:
+    state = State(np.ones(1000, np.float32), {"m": np.ones(500, np.float32)}, 0)
+    assert state.nbytes == 6000
+    assert 6000 <= sys.getsizeof(state) < 7000
+    assert sys.getsizeof(of(1.0)) >= 32
+
+
+# --- the check of one sample
+
+
+def plain(prediction: Any, target: Any) -> Any:
+    return float(np.mean((prediction.data - target) ** 2))
+
+
+def of_every_sample(prediction: Any, target: Any) -> Any:
+    return prediction - target
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        (
+            {"loss": raising},
+            TrainingError,
+            "Linear: one sample .* ZeroDivisionError: a",
+        ),
+        ({"loss": plain}, TrainingError, r"plain: expected the loss .* number, found \d"),
+        (
+            {"loss": of_every_sample},
+            TrainingError,
+            r"of_every_sample: expected the loss .* number, found shape \(1, 2\)",
+        ),
+        ({"metrics": (raising,)}, TrainingError, "ZeroDivisionError"),
+        ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
+    ],
+)
+def test_a_mistake_shows_in_one_sample(options, kind, said: str) -> None:
+    job, _ = new_job(**options)
+    with pytest.raises(kind, match=said):
+        step.check_sample(job, samples().take(np.arange(1)))
+
+
+def test_samples_need_x_and_y() -> None:
+    job, _ = new_job()
+    with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
+        step.check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
