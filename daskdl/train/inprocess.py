@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -41,12 +42,16 @@ class InProcessEngine:
         state = State(state.weights, state.slots, state.iteration)
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
-                with_samples = [s for s, count in enumerate(share.counts) if count]
-                parts = self._each(with_samples, partial(self._gradient, state, share))
-                leaves = [parts.get(s) for s in range(len(share.counts))]
-                roots = fold(leaves, lambda level, shard, a, b: step.add(a, b))
-                state = step.update(self._job, state, *roots)
+                with _for_caller():
+                    state = self._iteration(state, share)
         return state
+
+    def _iteration(self, state: State, share: Share) -> State:
+        with_samples = [s for s, count in enumerate(share.counts) if count]
+        parts = self._each(with_samples, partial(self._gradient, state, share))
+        leaves = [parts.get(s) for s in range(len(share.counts))]
+        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b))
+        return step.update(self._job, state, *roots)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
         return step.gradient(
@@ -62,7 +67,7 @@ class InProcessEngine:
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean over all validation samples of the loss and of each metric."""
         assert self._validation is not None
-        with thread_budget(self._job.threads):
+        with thread_budget(self._job.threads), _for_caller():
             parts = self._each(
                 range(self._validation.partitions),
                 lambda s: step.evaluate(
@@ -85,10 +90,15 @@ class InProcessEngine:
         return self._held[key]
 
     def _each(self, shards: Sequence[int], function: Callable[[int], Any]) -> dict[int, Any]:
-        try:
-            if self._threads == 1:
-                return {s: function(s) for s in shards}
-            return dict(zip(shards, self._pool.map(function, shards), strict=True))
-        except TaskError as error:
-            raised, cause = error.for_caller()
-            raise raised from cause
+        if self._threads == 1:
+            return {s: function(s) for s in shards}
+        return dict(zip(shards, self._pool.map(function, shards), strict=True))
+
+
+@contextmanager
+def _for_caller() -> Iterator[None]:
+    try:
+        yield
+    except TaskError as error:
+        raised, cause = error.for_caller()
+        raise raised from cause
