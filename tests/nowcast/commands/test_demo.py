@@ -44,10 +44,10 @@ def test_what_is_simulated_is_called_so(made):
 
 
 def test_the_model_beats_persistence_where_the_extrapolation_does(made):
-    scores = json.loads((made / "verify.json").read_text())["methods"]
+    scores = json.loads((made / "verify.json").read_text())["forecasters"]
     csi = {
-        method: scores[method]["30"]["thresholds"]["1"]["csi"]
-        for method in ("model", "persistence", "extrapolation")
+        name: scores[name]["30"]["thresholds"]["1"]["csi"]
+        for name in ("model", "persistence", "extrapolation")
     }
     assert csi["extrapolation"] > csi["persistence"]
     assert csi["model"] > csi["persistence"]

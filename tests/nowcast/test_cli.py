@@ -1,0 +1,120 @@
+"""The command line as a shell has it: help, defaults, streams, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from daskdl.console import run
+from nowcast.cli import app, main
+from nowcast.ingest_settings import IngestSettings
+from nowcast.model import NowcastModel
+from tests.nowcast.fields import translation
+from tests.nowcast.test_train import write_store
+
+COMMANDS = ("ingest", "train", "predict", "verify", "plot", "demo")
+
+
+def parameters(command: str) -> dict[str, object]:
+    group = typer.main.get_command(app)
+    return {p.name: p.default for p in group.commands[command].params}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_tells_what_it_does_and_each_option(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(app, [command, "--help"]) == 0
+    said = capsys.readouterr().out
+    for name in parameters(command).keys() - {"help"}:
+        option = {"as_json": "--json", "assign": "--set", "start": "--from", "stop": "--to"}
+        shown = option.get(name, f"--{name.replace('_', '-')}")
+        assert shown in said or name.upper() in said.upper(), name
+
+
+def test_help_names_every_command(capsys):
+    assert run(app, ["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(command in said for command in COMMANDS)
+
+
+def test_defaults_are_those_of_the_library():
+    given, known = parameters("ingest"), IngestSettings()
+    for name in ("spacing", "sweeps", "combine", "zr", "hail_cap", "noise", "rhohv", "step"):
+        assert given[name] == getattr(known, name), name
+    assert IngestSettings.of(size=given["size"]).size == known.size
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nothing"], ["train"], ["train", "a", "--nothing"], ["ingest", "a", "--out", "b", "--workers",
+     "0"], ["ingest", "a", "--out", "b", "--sweeps", "two"]],
+)  # fmt: skip
+def test_usage_errors_end_with_2(arguments, capsys):
+    assert run(app, arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Usage: nowcast" in err
+
+
+def test_main_runs_the_process_arguments(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["nowcast", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("nowcast ")
+
+
+def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
+    store = write_store(tmp_path / "rain.zarr", translation(12, 0, 3, 32))
+    arguments = ["train", str(store), "--out", str(tmp_path / "m"), "--cluster"]
+    for address in ("tcp://127.0.0.1", str(tmp_path / "none.json")):
+        assert run(app, [*arguments, address]) == 4
+        err = capsys.readouterr().err
+        assert address in err
+        assert err.count("\n") == 1
+    assert run(app, [*arguments, "the cluster"]) == 2
+    assert "found 'the cluster'" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
+def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
+    """As a terminal does it: the signal reaches the driver and every worker at once."""
+    store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
+    settings = ("n_in=2", "channels=[4]", "tile=32", "tile_stride=16", "fractions=[0.6,0.2]")
+
+    def command(out: Path, *more: str) -> list[str]:
+        return [
+            sys.executable, "-c", "import sys; from nowcast.cli import main; sys.exit(main())",
+            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "6",
+            "--workers", "2", *(part for one in settings for part in ("--set", one)), *more,
+        ]  # fmt: skip
+
+    def start(out: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command(out), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+
+    out, limit = tmp_path / "m", time.monotonic() + 120
+    with start(out) as process:
+        while not list((out / "training").glob("step-*")):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < limit, "no checkpoint"
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        said, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert said == ""
+    assert "Traceback" not in err
+    assert not (out / "model.safetensors").exists()
+    for folder in (out, tmp_path / "whole"):
+        with start(folder) as process:
+            _, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+    resumed, whole = NowcastModel.load(out), NowcastModel.load(tmp_path / "whole")
+    assert (resumed.network.flat == whole.network.flat).all()
