@@ -28,11 +28,14 @@ class TrainSettings(BaseModel):
     max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
     fractions: tuple[float, float] = Field((0.6, 0.15), description="frames to train, to validate")
     epochs: float = Field(3, gt=0, description="passes over the training windows")
-    batch_size: int = Field(8, ge=1)
+    batch_size: int = Field(8, ge=1, description="windows of an iteration")
+    shards: int = Field(
+        8, ge=1, description="parts of the data, each with one worker; they fix the result's bits"
+    )
     rate: float = Field(2e-3, gt=0, description="learning rate at its highest")
     thresholds: tuple[float, ...] = Field((0.5, 2, 10), description="rain rates, mm h-1")
     weights: tuple[float, ...] = Field((1, 2, 4, 8), description="of pixels between thresholds")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="of the first weights and of the order of windows")
 
 
 def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:

@@ -68,7 +68,7 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
 
 
 def windows(
-    path: Path, rain: xr.Dataset, times: Any, n_out: int, settings: TrainSettings, partitions: int
+    path: Path, rain: xr.Dataset, times: Any, n_out: int, settings: TrainSettings
 ) -> SampleSet:
     """Return the windows of frames of a stretch of time, as samples for the network."""
     from daskdl.data import SampleSet
@@ -93,7 +93,7 @@ def windows(
         wet_fraction=settings.wet_fraction,
         keep_dry=settings.keep_dry,
         max_missing=settings.max_missing,
-        partitions=partitions,
+        partitions=settings.shards,
         seed=settings.seed,
     )
     return samples.map(ToNetwork(RainScale()))
@@ -118,7 +118,7 @@ def train(
         call goes on after an interruption.
     settings : TrainSettings
     client : distributed.Client, optional
-        Cluster to train on; without it, in this process.
+        Cluster to train on; without it, in this process. The model is the same.
     progress : bool
         Whether to show it on standard error.
     say : function of a sentence
@@ -144,13 +144,18 @@ def train(
     n_out = frames_ahead(settings.lead_minutes, step)
     split = split_by_time(rain["time"].values, settings.fractions, settings.n_in + n_out)
     scale = RainScale()
-    shards = 1 if client is None else max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    samples = windows(path, rain, split.train, n_out, settings, shards)
-    validation = windows(path, rain, split.validation, n_out, settings, shards)
+    samples = windows(path, rain, split.train, n_out, settings)
+    validation = windows(path, rain, split.validation, n_out, settings)
     say(
         f"{len(samples)} training windows from {split.train[0]} to {split.train[1]}, "
         f"{len(validation)} to validate on from {split.validation[0]} to {split.validation[1]}"
     )
+    workers = 0 if client is None else len(client.scheduler_info(n_workers=-1)["workers"])
+    if workers > samples.partitions:
+        say(
+            f"{workers} workers, {samples.partitions} of them with work, one a shard; "
+            f"--set shards={workers} uses all and gives another model"
+        )
     network = ConvLSTMForecaster(
         settings.n_in,
         n_out,
@@ -170,7 +175,6 @@ def train(
         samples,
         iterations=iterations,
         batch_size=settings.batch_size,
-        shards=shards,
         validation=validation,
         callbacks=[BestModel()],
         checkpoint=out / "training",

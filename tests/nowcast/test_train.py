@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskdl.cluster import connect
 from daskdl.errors import DataError, SettingsError
 from nowcast.cf import rain_dataset
 from nowcast.grid import Grid
@@ -117,3 +118,21 @@ def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
     write_zarr(dataset, tmp_path / "rain.zarr")
     with pytest.raises((DataError, SettingsError), match="min"):
         train(tmp_path / "rain.zarr", tmp_path / "m", TINY, progress=False)
+
+
+def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
+    store, said = write_store(tmp_path / "rain.zarr", moving), []
+
+    def bits(name, shards, client=None):
+        settings = TINY.model_copy(update={"shards": shards, "epochs": 1})
+        model = train(store, tmp_path / name, settings, client, progress=False, say=said.append)
+        return model.network.flat.tobytes()
+
+    with connect("local", workers=2) as client:
+        assert bits("a", 8, client) == bits("b", 8)
+        assert not [line for line in said if "workers" in line]
+        assert bits("c", 1, client) == bits("d", 1)
+    assert [line for line in said if "workers" in line] == [
+        "2 workers, 1 of them with work, one a shard; "
+        "--set shards=2 uses all and gives another model"
+    ]
