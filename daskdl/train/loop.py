@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daskdl.data.batches import Batches, Share
@@ -41,8 +42,8 @@ class GroupSize:
 
     def learn(self, iterations: int, took: float) -> None:
         """Take in how long a group lasted; the size grows fourfold at most."""
-        fits = int(self._target / max(took / iterations, 1e-6))
-        self.size = max(1, min(fits, 4 * self.size, self._limit))
+        fits = self._target / max(took / iterations, 1e-6)
+        self.size = max(1, int(min(fits, 4 * self.size, self._limit)))
 
 
 class Loop:
@@ -85,24 +86,27 @@ class Loop:
         self.callbacks, self.progress = callbacks, progress
         self._save, self._save_every = save, save_every
         self._saved_at, self._saved_when = state.iteration, time.monotonic()
-        self._size = GroupSize(engine.group_limit)
+        self._interval = seconds("checkpoint-interval")
+        self._size, self._stopped = GroupSize(engine.group_limit), False
 
     def go(self) -> None:
         """Run to the end, or until a callback stops it."""
-        stopped = False
         self.progress.start(self.state.iteration, self.total)
         try:
             for callback in self.callbacks:
                 callback.on_fit_begin(self.trainer)
             while True:
                 if self._epoch_is_due():
-                    stopped = self._end_epoch()
-                    self._checkpoint(stopped)
-                if stopped or self.state.iteration >= self.total:
+                    self._stopped = self._end_epoch()
+                    self._checkpoint()
+                if self._stopped or self.state.iteration >= self.total:
                     break
                 self._group()
         except KeyboardInterrupt:
-            self._checkpoint(False)
+            # It may have come between any two lines of _group.
+            self.trainer.history.cut(self.state.iteration)
+            self.trainer.model.load_flat(self.state.weights)
+            self._checkpoint()
             raise
         finally:
             self.progress.stop()
@@ -119,7 +123,6 @@ class Loop:
         began = time.monotonic()
         after = self.engine.run(self.state, shares)
         took = time.monotonic() - began
-        # History, state and weights change together, so that an interruption leaves them in step.
         history: History = self.trainer.history
         history.add(after.records, took)
         self.state = State(after.weights, after.slots, after.iteration)
@@ -131,9 +134,9 @@ class Loop:
             callback.on_group_end(self.trainer, last)
         if self._save_every is not None:
             if last % self._save_every == 0:
-                self._checkpoint(False)
-        elif time.monotonic() - self._saved_when > seconds("checkpoint-interval"):
-            self._checkpoint(False)
+                self._checkpoint()
+        elif time.monotonic() - self._saved_when > self._interval:
+            self._checkpoint()
 
     def _epoch_is_due(self) -> bool:
         """Tell whether an epoch ends here, or the run within one, and has no row yet."""
@@ -155,16 +158,25 @@ class Loop:
         if self.names:
             values = self.engine.evaluate(self.state, self.batches.batch_size)
             logs |= dict(zip(self.names, values, strict=True))
-        history.epochs.append(logs)
+        before = [callback.state() for callback in self.callbacks]
+        try:
+            history.epochs.append(logs)
+            # Every callback sees every epoch, also after one has asked to stop.
+            answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
+        except KeyboardInterrupt:
+            # As if the epoch had not ended: it does when the run goes on, for every callback.
+            history.epochs[:] = [row for row in history.epochs if row is not logs]
+            for callback, kept in zip(self.callbacks, before, strict=True):
+                if kept:
+                    callback.restore(kept)
+            raise
         self.progress.epoch(epoch, logs)
-        # Every callback sees every epoch, also after one has asked to stop.
-        answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
         return any(answers)
 
-    def _checkpoint(self, stopped: bool) -> None:
+    def _checkpoint(self) -> None:
         due = self.state.iteration != self._saved_at or self._epoch_just_ended()
         if self._save is not None and due and self.state.iteration:
-            self._save(self.state, stopped)
+            self._save(self.state, self._stopped)
             self._saved_at, self._saved_when = self.state.iteration, time.monotonic()
 
     def _epoch_just_ended(self) -> bool:
@@ -184,8 +196,8 @@ def saved_run(
     arrays: dict[str, Any] = {"weights": state.weights}
     arrays |= {f"optimizer.{name}": slot for name, slot in state.slots.items()}
     arrays |= {f"history.{name}": column for name, column in history.arrays().items()}
-    for i, callback in enumerate(callbacks):
-        arrays |= {f"callback.{i}.{name}": value for name, value in callback.state().items()}
+    for prefix, callback in _prefixes(callbacks):
+        arrays |= {f"{prefix}{name}": value for name, value in callback.state().items()}
     more = {"epochs": history.epochs, "threads": threads, "stopped": stopped}
     return Saved(state.iteration, identity, arrays, more)
 
@@ -197,9 +209,18 @@ def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, Hi
         names = (name for name in saved.arrays if name.startswith(prefix))
         return {name[len(prefix) :]: saved.arrays[name] for name in names}
 
-    for i, callback in enumerate(callbacks):
-        kept = under(f"callback.{i}.")
+    for prefix, callback in _prefixes(callbacks):
+        kept = under(prefix)
         if kept:
             callback.restore(kept)
     state = State(saved.arrays["weights"], under("optimizer."), saved.iteration)
     return state, History.from_arrays(under("history."), saved.more["epochs"])
+
+
+def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
+    """Name each by its class and its place among those: others may come and go between runs."""
+    places: Counter[str] = Counter()
+    for callback in callbacks:
+        kind = type(callback).__name__
+        yield f"callback.{kind}.{places[kind]}.", callback
+        places[kind] += 1
