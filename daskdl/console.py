@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from daskdl.errors import DaskdlError
+from daskdl.errors import DaskdlError, MissingExtraError
 
 INTERNAL, UNREADABLE = 1, 3
 
@@ -54,7 +54,9 @@ def application(name: str, help: str) -> typer.Typer:
     return app
 
 
-def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
+def run(
+    app: typer.Typer, arguments: Sequence[str] | None = None, *, install: str = "daskdl"
+) -> int:
     """Run a command line and return its exit code.
 
     A :class:`~daskdl.errors.DaskdlError` is told in one line on standard error and ends with its
@@ -66,6 +68,8 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
         With a name, which begins every message; see :func:`application`.
     arguments : sequence of str, optional
         Those of the process without it.
+    install : str
+        What to install with pip when a package that is needed is not there.
     """
     name = str(app.info.name)
     rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
@@ -74,7 +78,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
         return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
     except Exception as error:
-        code, sentence, unexpected = _sentence(error)
+        code, sentence, unexpected = _sentence(error, install)
         if debug:
             import traceback
 
@@ -86,12 +90,15 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _sentence(error: Exception) -> tuple[int, str, bool]:
+def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
     """Return the exit code, what to say, and whether nobody expected this error."""
     if isinstance(error, DaskdlError):
         return error.exit_code, str(error), False
     if isinstance(error, OSError) and error.filename is not None:  # a path that cannot be used
         return UNREADABLE, f"{error.filename}: {error.strerror}", False
+    if isinstance(error, ModuleNotFoundError):
+        sentence = f"expected the package {error.name}, found it not installed"
+        return MissingExtraError.exit_code, f"{sentence}; pip install '{install}'", False
     return INTERNAL, f"internal error: {type(error).__name__}: {error}", True
 
 

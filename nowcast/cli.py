@@ -177,4 +177,4 @@ def demo(
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    return console.run(app)
+    return console.run(app, install="daskdl[nowcast]")

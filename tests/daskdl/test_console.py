@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,8 @@ def demo():
             Path("/nowhere/at/all").read_bytes()
         if how == "exit":
             raise typer.Exit(7)
+        if how == "package":
+            importlib.import_module("a_package.that_is_not_there")
         kind = getattr(errors, how, None) or {"bug": ZeroDivisionError}.get(how)
         if kind:
             raise kind("a.nc: expected 2 axes, found 3; cut it")
@@ -49,6 +52,14 @@ def test_our_errors_are_one_line_and_end_with_their_code(how, code, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "demo: a.nc: expected 2 axes, found 3; cut it\n"
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_command(capsys):
+    assert run(demo(), ["end", "package"], install="demo[all]") == 2
+    err = capsys.readouterr().err
+    assert err == (
+        "demo: expected the package a_package, found it not installed; pip install 'demo[all]'\n"
+    )
 
 
 def test_a_bug_is_one_line_that_says_how_to_see_more(capsys):
