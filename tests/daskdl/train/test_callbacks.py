@@ -146,6 +146,8 @@ def test_a_new_fit_knows_nothing_of_the_one_before() -> None:
     best.best = stop.best = -1.0  # lower than any loss
     best.best_epoch = stop.best_epoch = 7
     best.weights = np.full(network().flat.size, 9, np.float32)
+    best.on_fit_begin(new_trainer())
+    assert best.weights is None  # where nothing improves, the model stays as it is
     trainer = fit(problem(), epochs=2, callbacks=[best, stop])
     assert best.best == stop.best == min(row["loss"] for row in trainer.history.epochs)
     assert not (trainer.model.flat == 9).any()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import numpy as np
 import pytest
 
 from daskdl.errors import CheckpointError, SettingsError, TrainingError

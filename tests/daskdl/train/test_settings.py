@@ -18,6 +18,8 @@ def test_what_the_user_sets_rules() -> None:
     with dask.config.set({"daskdl.group-time": "90 ms", "daskdl.threads": 3}):
         assert seconds("group-time") == 0.09
         assert setting("threads") == 3
+    with dask.config.set({"daskdl.group-time": 5}):
+        assert seconds("group-time") == 5
     with dask.config.set({"daskdl.group-time": datetime.timedelta(minutes=2)}):
         assert seconds("group-time") == 120
     assert seconds("group-time") == 8
