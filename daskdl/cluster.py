@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
 import signal
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,10 +90,11 @@ def connect(
     spec = "local" if cluster is None else os.fspath(cluster)
     with ExitStack() as stack:
         stack.enter_context(_environment_as_it_was())
+        # Checked first: Dask's own complaint would come from a coroutine.
+        for name, value in {"workers": workers, "threads_per_worker": threads_per_worker}.items():
+            if value is not None and value < 1:
+                raise SettingsError(f"{name}: expected at least 1, found {value!r}")
         if spec == "local":
-            # Checked first: Dask's own complaint would come from a coroutine.
-            if workers is not None and workers < 1:
-                raise SettingsError(f"workers: expected at least 1, found {workers!r}")
             client = _local(stack, workers or available_cores(), threads_per_worker, dashboard)
         elif "://" in spec:
             client = _remote(stack, spec, spec, timeout)
@@ -131,8 +134,9 @@ def _local(stack: ExitStack, workers: int, threads: int, dashboard: bool) -> Cli
             )
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
-            f"local cluster: expected {workers} worker processes to start, found {error}; when a "
-            'script starts them, its own work must stand under if __name__ == "__main__"'
+            f"local cluster: expected {workers} worker processes to start, found "
+            f"{_one_line(error)}; when a script starts them, its own work must stand under "
+            'if __name__ == "__main__"'
         ) from error
     stack.enter_context(cluster)
     client = stack.enter_context(Client(cluster))
@@ -157,17 +161,45 @@ def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client
 
     _check_address(spec, address)
     try:
-        client = Client(address, timeout=timeout)
+        found = _who_answers(address, timeout)
+        if found == "Scheduler":
+            return stack.enter_context(Client(address, timeout=timeout))
     except (OSError, TimeoutError) as error:
         raise ClusterError(
             f"{spec}: expected a Dask scheduler to answer within {timeout:g} s, found none; see "
             "whether it runs and can be reached from here"
         ) from error
-    return stack.enter_context(client)
+    raise ClusterError(
+        f"{spec}: expected a Dask scheduler at {address}, found {found}; give the address "
+        "that the scheduler says when it starts"
+    )
+
+
+def _who_answers(address: str, timeout: float) -> str:
+    # A Client would wait for ever on a port that is open and silent, and one that fails to start
+    # leaves itself behind as the default of this process.
+    from distributed.core import rpc
+    from distributed.security import Security
+
+    async def ask() -> str:
+        options = Security().get_connection_args("client")
+        async with rpc(address, timeout=timeout, connection_args=options) as scheduler:
+            return str((await scheduler.identity())["type"])
+
+    async def ask_in_time() -> str:
+        return await asyncio.wait_for(ask(), timeout)
+
+    # In a thread, since a notebook has a running loop already.
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            return pool.submit(asyncio.run, ask_in_time()).result()
+        except OSError:
+            raise
+        except Exception as error:  # of whatever kind another program's answer leads to
+            return f"none ({type(error).__name__}: {_one_line(error)})"
 
 
 def _check_address(spec: str, address: str) -> None:
-    # A Client that is refused its address leaves itself behind as the default of this process.
     from distributed.comm.addressing import get_address_host_port, parse_address
     from distributed.comm.registry import get_backend
 
@@ -179,7 +211,7 @@ def _check_address(spec: str, address: str) -> None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ClusterError(
             f"{spec}: expected the address of a Dask scheduler, such as tcp://host:8786, found "
-            f"{address!r} ({error})"
+            f"{address!r} ({_one_line(error)})"
         ) from error
 
 
@@ -203,12 +235,12 @@ def _address_in(path: Path) -> str:
 
 
 def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
+    import dask
     from distributed import Client
 
     options = _queue_options(path)
-    name = options.pop("system")
-    jobs = jobs or options.pop("jobs", 1)
-    options.pop("jobs", None)
+    name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
+    jobs = jobs or jobs_in_file
     try:
         import dask_jobqueue
     except ImportError as error:
@@ -216,12 +248,13 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
             f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
             "installed; pip install daskdl[hpc]"
         ) from error
+    stack.enter_context(dask.config.set(_CONFIG))  # the scheduler runs in this process
     try:
         cluster = stack.enter_context(getattr(dask_jobqueue, QUEUES[name])(**options))
         cluster.scale(jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise ClusterError(
-            f"{path}: expected settings from which {QUEUES[name]} starts, found {error}"
+            f"{path}: expected settings from which {QUEUES[name]} starts, found {_one_line(error)}"
         ) from error
     return stack.enter_context(Client(cluster, timeout=timeout))
 
@@ -230,18 +263,32 @@ def _queue_options(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise SettingsError(f"{path}: expected a job queue's YAML, found {error}") from error
-    if not isinstance(content, dict) or content.get("system") not in QUEUES:
-        found = content.get("system") if isinstance(content, dict) else type(content).__name__
-        raise SettingsError(f"{path}: expected system: one of {', '.join(QUEUES)}, found {found!r}")
-    options = dict(content)
-    walltime = re.fullmatch(r"(\d+):(\d\d):(\d\d)", str(options.get("walltime", "")))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, found {_one_line(error)}"
+        ) from error
+    if not isinstance(content, dict):
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}"
+        )
+    if str(content.get("system")) not in QUEUES:
+        raise SettingsError(
+            f"{path}: expected system: one of {', '.join(QUEUES)}, found {content.get('system')!r}"
+        )
+    options: dict[str, Any] = dict(content)
+    jobs = options.get("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise SettingsError(f"{path}: expected jobs: at least 1, found {jobs!r}")
+    if "walltime" in options:
+        # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
+        options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
+    walltime = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)", str(options.get("walltime", "")))
     if walltime and "worker_extra_args" not in options:
         # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
-        hours, minutes, rest = map(int, walltime.groups())
-        total = 3600 * hours + 60 * minutes + rest
+        days, hours, minutes, rest = map(int, walltime.groups("0"))
+        total = 86400 * days + 3600 * hours + 60 * minutes + rest
         margin = min(300, total // 10)
         options["worker_extra_args"] = [
             "--lifetime",
@@ -250,6 +297,10 @@ def _queue_options(path: Path) -> dict[str, Any]:
             f"{margin // 2}s",
         ]
     return options
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 @contextmanager
