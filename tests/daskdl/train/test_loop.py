@@ -208,6 +208,32 @@ def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
     assert Run().fit(tmp_path).came_to() == undisturbed
 
 
+class Count(Callback):
+    """Counts epochs."""
+
+    epochs = 0
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        self.epochs += 1
+
+    def state(self) -> dict[str, Any]:
+        return {"epochs": np.array(self.epochs)}
+
+    def restore(self, state: Any) -> None:
+        self.epochs = int(state["epochs"])
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_every_callback_sees_an_interrupted_epoch_once(tmp_path: Path, place: str) -> None:
+    for count, more in (Count(), [Interrupt(epoch=1)]), (Count(), []):
+        callbacks = [count, *more] if place == "after" else [*more, count]
+        try:
+            Run().fit(tmp_path, before=callbacks, epochs=3)
+        except KeyboardInterrupt:
+            assert count.epochs == 1
+    assert count.epochs == 3
+
+
 class BeforeTheModelFollows(Callback):
     """Presses Ctrl-C once, as the weights of the first group are put into the model."""
 
