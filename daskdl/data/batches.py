@@ -46,9 +46,11 @@ class Batches:
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int) -> None:
+        if not isinstance(batch_size, int | np.integer):
+            raise SettingsError(f"batch_size: expected a whole number, found {batch_size!r}")
         if batch_size < 1:
             raise SettingsError(f"batch_size: expected at least 1, found {batch_size!r}")
-        self.lengths, self.batch_size = tuple(map(int, lengths)), batch_size
+        self.lengths, self.batch_size = tuple(map(int, lengths)), int(batch_size)
         self.samples = sum(self.lengths)
         if not self.samples:
             raise DataError(f"batches: expected samples, found shards of {self.lengths}")

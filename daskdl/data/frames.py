@@ -55,11 +55,12 @@ class FrameSource:
         """
         import xarray as xr
 
-        path = None
+        path, name = None, "data"
         if isinstance(data, str | os.PathLike):
-            path = os.fspath(data)
+            name = path = os.fspath(data)
             data = _open_zarr(path)
-        name = path or "data"
+            if "://" not in path:
+                path = os.path.abspath(path)  # workers may have another current folder
         if isinstance(data, xr.Dataset):
             if variable not in data:
                 raise DataError(
@@ -80,8 +81,18 @@ class FrameSource:
         if time.dtype.kind != "M":
             raise DataError(f"{name}: expected times as datetime64, found {time.dtype}")
         time = time.astype("datetime64[ns]")
-        if len(time) > 1 and np.diff(time).min() <= np.timedelta64(0):
-            raise DataError(f"{name}: expected increasing times, found one twice or going back")
+        if np.isnat(time).any():
+            raise DataError(f"{name}: expected a time for every frame, found NaT")
+        back = np.flatnonzero(np.diff(time) <= np.timedelta64(0))
+        if len(back):
+            raise DataError(
+                f"{name}: expected increasing times, found {time[back[0] + 1]} after "
+                f"{time[back[0]]}; sort the frames and leave one of each time"
+            )
+        if data.dtype.kind not in "fiub":
+            raise DataError(
+                f"{name}: expected {data.name or 'frames'} as numbers, found {data.dtype}"
+            )
         held = path if path is not None else data.drop_vars(list(data.coords))
         n, ny, nx = data.shape
         return cls(held, variable, name, time, (n, ny, nx))

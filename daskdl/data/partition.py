@@ -126,6 +126,8 @@ class JoinedPartition:
 
     def take(self, indices: Indices) -> Batch:
         """Return the samples at these positions, in this order."""
+        if not len(indices):
+            return self._partitions[0].take(indices)
         owner = np.searchsorted(self._ends, indices, side="right")
         result: Batch = {}
         for i in np.unique(owner):

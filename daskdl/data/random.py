@@ -6,6 +6,8 @@ import zlib
 
 import numpy as np
 
+from daskdl.errors import SettingsError
+
 
 def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     """Return the Generator of one draw.
@@ -19,7 +21,14 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     *numbers : int
         What distinguishes draws of one purpose, such as (epoch, iteration, shard). Negative ones
         count as their two's complement in 64 bits.
+
+    Raises
+    ------
+    SettingsError
+        When the seed is negative.
     """
+    if seed < 0:
+        raise SettingsError(f"seed: expected at least 0, found {seed!r}")
     # SeedSequence pads with zeros: the count keeps (1,) and (1, 0) apart.
     entropy = [seed, zlib.crc32(purpose.encode()), len(numbers)]
     return np.random.default_rng(entropy + [n % 2**64 for n in numbers])

@@ -118,8 +118,11 @@ class SampleSet:
 
     def head(self, n: int = 5) -> Batch:
         """Return the first samples, as :meth:`map`'s functions leave them."""
-        recipe = join(cut(self.recipes, 0, min(n, len(self))))
-        return self.take(recipe.load(), np.arange(len(recipe)), (0, "head", 0))
+        if n < 0:
+            raise SettingsError(f"SampleSet.head: expected at least 0 samples, found {n!r}")
+        n = min(n, len(self))
+        recipe = join(cut(self.recipes, 0, max(n, 1)))
+        return self.take(recipe.load(), np.arange(n), (0, "head", 0))
 
     @property
     def schema(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -188,7 +191,7 @@ def take(
     for i, function in enumerate(functions):
         more = (generator(*draw, i),) if _wants_rng(function) else ()
         batch = function(batch, *more)
-        if not isinstance(batch, dict) or {len(a) for a in batch.values()} != {len(indices)}:
+        if not isinstance(batch, dict) or _lengths(batch) != {(len(indices),)}:
             found = (
                 {name: np.shape(a) for name, a in batch.items()}
                 if isinstance(batch, dict)
@@ -201,12 +204,19 @@ def take(
     return batch
 
 
+def _lengths(batch: Batch) -> set[tuple[int, ...]]:
+    return {np.shape(a)[:1] for a in batch.values()}
+
+
 def _wants_rng(function: Callable[..., Any]) -> bool:
     try:
-        inspect.signature(function).bind(None, None)
+        signature = inspect.signature(function)
+        signature.bind(None, None)
     except (TypeError, ValueError):
         return False
-    return True
+    # An optional second argument of another name is an option of the function's own.
+    second = list(signature.parameters.values())[1:2]
+    return not second or second[0].default is inspect.Parameter.empty or second[0].name == "rng"
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -81,6 +81,8 @@ def window_recipes(
     ------
     DataError
         When the data are not such frames, or no window is left.
+    SettingsError
+        When an option is outside what it may be.
     """
     for name, value in {
         "n_in": n_in,
@@ -88,8 +90,15 @@ def window_recipes(
         "stride": stride,
         "partitions": partitions,
     }.items():
-        if value < 1:
-            raise SettingsError(f"{name}: expected at least 1, found {value!r}")
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise SettingsError(f"{name}: expected a whole number from 1, found {value!r}")
+    for name, fraction in {
+        "wet_fraction": wet_fraction,
+        "keep_dry": keep_dry,
+        "max_missing": max_missing,
+    }.items():
+        if not 0 <= fraction <= 1:
+            raise SettingsError(f"{name}: expected a fraction from 0 to 1, found {fraction!r}")
     source = FrameSource.open(data, variable)
     length = n_in + n_out
     runs, step = gapless_runs(source.time, step, times, length, source.name)
@@ -100,8 +109,10 @@ def window_recipes(
     wet, valid = source.count(used, corners, size, wet_threshold)
     places = np.searchsorted(used, starts)
     total_wet, total_valid = (_window_sums(counts, places, length) for counts in (wet, valid))
-    enough = total_valid >= (1 - max_missing) * length * size[0] * size[1]
-    dry = total_wet < wet_fraction * np.maximum(total_valid, 1)
+    # Quotients, since 7 / 10 == 0.7 where 0.7 * 10 or (1 - 0.7) * 10 may miss by a rounding.
+    cells = length * size[0] * size[1]
+    enough = (cells - total_valid) / cells <= max_missing
+    dry = total_wet / np.maximum(total_valid, 1) < wet_fraction
     keep = enough.copy()
     if keep_dry < 1:
         instants = source.time[starts].astype("datetime64[ns]").astype(np.int64)
@@ -157,10 +168,13 @@ def gapless_runs(
         if times.step is not None:
             raise SettingsError(f"times: expected a slice without a step, found {times}")
         first, last = times.start, times.stop
-    else:
+    elif isinstance(times, tuple | list) and len(times) == 2:
         first, last = times
+    else:
+        raise SettingsError(f"times: expected (first, last) or a slice, found {times!r}")
     begin = 0 if first is None else int(np.searchsorted(time, _instant(first), "left"))
     end = len(time) if last is None else int(np.searchsorted(time, _instant(last), "right"))
+    end = max(begin, end)
     steps = np.diff(time[begin:end])
     if step is None and len(steps):
         values, counts = np.unique(steps, return_counts=True)
@@ -189,8 +203,9 @@ def tile_corners(
 ) -> NDArray[np.int64]:
     """Return the (row, column) of each tile's first cell, int64 (n, 2)."""
     steps = tile if stride is None else (stride, stride) if isinstance(stride, int) else stride
-    if min(*tile, *steps) < 1:
-        raise SettingsError(f"tile: expected positive sizes and strides, found {tile}, {stride}")
+    for option, pair in {"tile": tile, "tile_stride": steps}.items():
+        if np.shape(pair) != (2,) or min(pair) < 1:
+            raise SettingsError(f"{option}: expected two numbers of cells from 1, found {pair!r}")
     if tile[0] > shape[0] or tile[1] > shape[1]:
         raise DataError(
             f"{name}: expected a grid of at least one tile of {tile[0]} x {tile[1]} cells, found "
@@ -222,14 +237,20 @@ def _instant(value: Any) -> np.datetime64:
 
 
 def _duration(value: Any) -> np.timedelta64:
+    if value is None:
+        return np.timedelta64("NaT")
     try:
-        return (
-            np.timedelta64("NaT")
-            if value is None
-            else np.timedelta64(value).astype("timedelta64[ns]")
-        )
+        step = np.timedelta64(value)
+        if np.datetime_data(step)[0] == "generic":
+            raise ValueError("no unit")
+        step = step.astype("timedelta64[ns]")
+        if not step > np.timedelta64(0):
+            raise ValueError("not positive")
     except (ValueError, TypeError) as error:
-        raise SettingsError(f"step: expected a timedelta, found {value!r}") from error
+        raise SettingsError(
+            f"step: expected a positive timedelta such as timedelta(minutes=5), found {value!r}"
+        ) from error
+    return step
 
 
 def _minutes(step: np.timedelta64) -> str:

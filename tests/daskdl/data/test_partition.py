@@ -1,0 +1,77 @@
+"""Partitions: cut, joined and cut again they hold the same samples in the same order."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.data.partition import Arrays, cut, even_bounds, join
+
+LENGTHS = st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any)
+
+
+def recipes_of(lengths):
+    """Return recipes of samples that are numbered from 0 through all of them."""
+    bounds = np.cumsum([0, *lengths])
+    return [
+        Arrays({"x": np.arange(a, b), "y": np.arange(a, b, dtype=np.float32)[:, None] / 2})
+        for a, b in pairwise(bounds)
+    ]
+
+
+@given(LENGTHS, st.data())
+def test_a_cut_is_that_stretch(lengths, data):
+    n = sum(lengths)
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    recipe = join(cut(recipes_of(lengths), start, stop))
+    assert len(recipe) == len(recipe.load()) == stop - start
+    assert recipe.nbytes == recipe.load().nbytes == 12 * (stop - start)
+    a = data.draw(st.integers(0, len(recipe) - 1))
+    b = data.draw(st.integers(a + 1, len(recipe)))
+    part = recipe.part(a, b).load()
+    assert part.take(np.arange(b - a))["x"].tolist() == list(range(start + a, start + b))
+
+
+@given(LENGTHS, st.data())
+def test_samples_come_in_the_order_asked_for(lengths, data):
+    indices = np.array(data.draw(st.lists(st.integers(0, sum(lengths) - 1), max_size=20)), np.int64)
+    batch = join(recipes_of(lengths)).load().take(indices)
+    np.testing.assert_array_equal(batch["x"], indices)
+    np.testing.assert_array_equal(batch["y"], indices[:, None] / np.float32(2))
+    assert {name: a.dtype for name, a in batch.items()} == {"x": np.int64, "y": np.float32}
+
+
+@given(st.integers(0, 50), st.integers(1, 12))
+def test_even_bounds(n, parts):
+    bounds = even_bounds(n, parts)
+    assert (bounds[0], bounds[-1], len(bounds)) == (0, n, parts + 1)
+    assert set(np.diff(bounds)) <= {n // parts, -(-n // parts)}
+
+
+def test_whole_recipes_are_not_cut():
+    recipes = recipes_of([2, 0, 3, 2])
+    assert [recipe is recipes[2] for recipe in cut(recipes, 1, 6)] == [False, True, False]
+
+
+def test_a_batch_does_not_share_memory_with_the_samples():
+    (held,) = recipes_of([3])
+    held.take(np.array([0, 1, 2]))["x"][:] = 9
+    assert held.arrays["x"].tolist() == [0, 1, 2]
+
+
+def test_a_part_pickles_without_the_rest():
+    part = Arrays({"x": np.zeros((1000, 100))}).part(10, 12)
+    assert len(pickle.dumps(part)) < 3000
+
+
+@pytest.mark.parametrize("lengths", [[4], [2, 2]])
+def test_dask_is_told_how_large_it_is(lengths):
+    """By ``sys.getsizeof``, which a worker asks when it decides what to spill."""
+    assert 48 <= sys.getsizeof(join(recipes_of(lengths)).load()) < 48 + 50
