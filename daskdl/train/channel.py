@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.typing import Key
-from distributed import KilledWorker, wait
-from distributed.client import FuturesCancelledError
+from distributed import KilledWorker
+from distributed.client import FuturesCancelledError, _wait
 from distributed.comm import CommClosedError
 
 from daskdl.errors import ClusterError
@@ -104,8 +104,9 @@ class Cluster:
         limit, began = seconds("stall-timeout"), time.monotonic()
         while True:
             try:
-                with self._client.as_current():  # else wait() asks the default client
-                    wait(futures, timeout=1.0)
+                # Not wait(), which asks the default client; and within client.as_current() two fits
+                # in two threads would leave Dask's default scheduler changed.
+                self._client.sync(_wait, futures, timeout=1.0)
                 break
             except TimeoutError:
                 pass

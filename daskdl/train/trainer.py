@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -127,12 +128,12 @@ class Trainer:
         client = _client(client)
         if shards is not None and shards != samples.partitions:
             samples = samples.repartition(shards)
+        batch_size = _whole("batch_size", batch_size)
+        threads = None if threads is None else _whole("threads", threads)
         batches = Batches(samples.lengths, batch_size)
         total = _total(epochs, iterations, len(batches))
-        if checkpoint_every is not None and checkpoint_every < 1:
-            raise SettingsError(
-                f"checkpoint_every: expected at least 1 iteration, found {checkpoint_every!r}"
-            )
+        if checkpoint_every is not None:
+            checkpoint_every = _whole("checkpoint_every", checkpoint_every)
         names = _names(validation, metrics)
         tools = Tools(
             self.model,
@@ -171,19 +172,21 @@ class Trainer:
             from daskdl.train.graph import GraphEngine
 
             engine = GraphEngine(client, job, samples, validation)
-        loop = Loop(
-            self,
-            engine,
-            batches,
-            state,
-            total,
-            names,
-            callbacks,
-            make_progress(progress),
-            None if folder is None else save,
-            checkpoint_every,
-        )
         try:
+            loop = Loop(
+                self,
+                engine,
+                batches,
+                state,
+                total,
+                names,
+                callbacks,
+                make_progress(progress),
+                None if folder is None else save,
+                checkpoint_every,
+            )
+            if folder is not None and not resume:
+                folder.clear()
             loop.go()
         finally:
             engine.close()
@@ -203,13 +206,23 @@ class Trainer:
     ) -> Saved | None:
         if folder is None:
             return None
-        if not resume:
-            folder.clear()
-            return None
-        saved = folder.read()
+        saved = folder.read() if resume else None
         if saved is not None:
             check_identity(Path(folder.path), saved.identity, identity)
         return saved
+
+
+def _whole(name: str, value: Any) -> int:
+    """Return a whole number of at least 1 as Python's own, which a checkpoint can hold."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise SettingsError(
+            f"Trainer.fit, {name}: expected a whole number of at least 1, found {value!r}"
+        )
+    return number
 
 
 def _client(client: Client | None) -> Client | None:

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -33,8 +34,10 @@ ROOT = Path(__file__).resolve().parents[3]
         ({"epochs": 1, "iterations": 1}, "either epochs or iterations"),
         ({"epochs": 0}, "at least 1 epoch or iteration, found epochs=0"),
         ({"iterations": -3}, "at least 1 epoch or iteration"),
-        ({"epochs": 1, "batch_size": 0}, "batch_size: expected at least 1, found 0"),
-        ({"epochs": 1, "checkpoint_every": 0}, "checkpoint_every: expected at least 1"),
+        ({"epochs": 1, "batch_size": 0}, "batch_size: expected a whole number .* found 0"),
+        ({"epochs": 1, "batch_size": 2.5}, "batch_size: expected a whole number .* found 2.5"),
+        ({"epochs": 1, "checkpoint_every": 0}, "checkpoint_every: expected a whole number"),
+        ({"epochs": 1, "threads": "two"}, "threads: expected a whole number .* found 'two'"),
         ({"epochs": 1, "metrics": {"mae": abs}}, r"validation samples to compute \['mae'\] on"),
     ],
 )
@@ -154,6 +157,21 @@ def test_another_run_does_not_go_on_from_it(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=str(tmp_path / "c")):
             fit(problem(), checkpoint=tmp_path / "c", epochs=1, **other)
     assert sorted((tmp_path / "c").rglob("*")) == before
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    one = fit(problem(), checkpoint=tmp_path / "c", batch_size=np.int64(9), epochs=1)
+    assert digest(one) == digest(fit(problem(), batch_size=9, epochs=1))
+
+
+def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path: Path) -> None:
+    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
+    with (
+        dask.config.set({"daskdl.checkpoint-interval": "often"}),
+        pytest.raises(SettingsError),
+    ):
+        fit(problem(), checkpoint=tmp_path / "c", epochs=1, resume=False)
+    assert list((tmp_path / "c").glob("step-*"))
 
 
 def test_afresh_when_told(tmp_path: Path) -> None:
