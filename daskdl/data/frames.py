@@ -107,9 +107,14 @@ class FrameSource:
         """Return a source that has just these frames; a path stays whole."""
         if isinstance(self.data, str):
             return self
+        data = self.data.isel(time=frames)
+        if data.chunks is not None:
+            import dask
+
+            (data,) = dask.optimize(data)  # without the chunks that others need
         return replace(
             self,
-            data=self.data.isel(time=frames),
+            data=data,
             time=self.time[frames],
             shape=(len(frames), *self.shape[1:]),
         )

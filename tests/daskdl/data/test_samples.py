@@ -1,0 +1,220 @@
+"""SampleSet: made from arrays and stores, mapped lazily, every sample drawn once an epoch."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from itertools import chain
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.data import Batches, SampleSet
+from daskdl.data.batches import positions
+from daskdl.data.partition import Arrays
+from daskdl.errors import DataError, SettingsError
+from tests.daskdl.data.series import series
+
+
+def numbered(n=10, **options):
+    """Return samples that are numbered."""
+    return SampleSet.from_arrays(
+        x=np.arange(n), y=np.arange(n, dtype=np.float32)[:, None] / 2, **options
+    )
+
+
+def everything(samples):
+    """Return all samples, partition by partition."""
+    loaded = [recipe.load() for recipe in samples.recipes]
+    batches = [samples.take(p, np.arange(len(p)), (0, "test", k)) for k, p in enumerate(loaded)]
+    return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+
+
+def epoch(samples, batch_size, seed=0, number=0):
+    """Return every batch of an epoch, as a fit draws them."""
+    loaded = [recipe.load() for recipe in samples.recipes]
+    batches = Batches(samples.lengths, batch_size)
+    for share in batches.shares(number, 0, len(batches)):
+        parts = [
+            samples.take(
+                partition,
+                positions(seed, number, s, len(partition), share.starts[s], share.counts[s]),
+                (seed, "map", number, share.iteration, s),
+            )
+            for s, partition in enumerate(loaded)
+        ]
+        yield {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+# --- epochs
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 12), st.integers(1, 6), st.integers(1, 50), st.integers(0, 3)
+)
+def test_every_sample_once_per_epoch(n, partitions, again, batch_size, number):
+    # Cut twice, so that partitions are joined of parts.
+    samples = numbered(n, partitions=partitions).repartition(again)
+    drawn = [batch["x"].tolist() for batch in epoch(samples, batch_size, number=number)]
+    assert [len(batch) for batch in drawn[:-1]] == [batch_size] * (len(drawn) - 1)
+    assert sorted(chain(*drawn)) == list(range(n))
+
+
+def test_partitions_without_samples_are_passed_over():
+    empty, some = Arrays({"x": np.arange(0)}), Arrays({"x": np.arange(5)})
+    samples = SampleSet([empty, some, empty])
+    assert (samples.lengths, len(samples), samples.partitions) == ((0, 5, 0), 5, 3)
+    assert samples.head(2)["x"].tolist() == [0, 1]
+    assert sorted(np.concatenate([b["x"] for b in epoch(samples, 2)])) == list(range(5))
+    assert samples.repartition(2).lengths == (2, 3)
+
+
+def test_windows_of_a_store_once_per_epoch(tmp_path):
+    data = series([*range(0, 60, 5), *range(90, 120, 5), 400], 4, 4)
+    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
+    samples = SampleSet.from_xarray(
+        tmp_path / "rain.zarr", n_in=3, n_out=2, tile=(2, 2), partitions=3
+    )
+    # 12 frames in a row give 8 windows, 6 give 2; each of 4 tiles.
+    assert len(samples) == 40
+    seen = []
+    for batch in epoch(samples, 7, seed=3):
+        assert batch["x"].shape[1:] == (3, 2, 2, 1)
+        np.testing.assert_array_equal(batch["y"][:, 0], batch["x"][:, 0] + 300)
+        seen.extend(batch["x"][:, 0, 0, 0, 0].astype(int).tolist())
+    starts = [*range(8), 12, 13]
+    assert sorted(seen) == sorted(100 * t + place for t in starts for place in (0, 2, 20, 22))
+
+
+# --- what it holds
+
+
+def test_lengths_and_sizes():
+    samples = numbered(10, partitions=3)
+    assert (samples.lengths, samples.partitions, len(samples)) == ((3, 3, 4), 3, 10)
+    assert samples.nbytes == 10 * 12
+    assert samples.schema == {"x": ((), np.int64), "y": ((1,), np.float32)}
+    assert repr(samples) == "SampleSet(x: i64[], y: f32[1]; 10 samples in 3 partitions, 120 B)"
+    assert "in 1 partition, 12 B)" in repr(numbered(1))
+    assert numbered(3, partitions=99).lengths == (1, 1, 1)
+
+
+def test_head_is_the_first_samples_of_any_partitions():
+    samples = numbered(10, partitions=4)
+    assert samples.head()["x"].tolist() == [0, 1, 2, 3, 4]
+    assert samples.head(99)["x"].tolist() == list(range(10))
+    assert {name: a.shape for name, a in samples.head(0).items()} == {"x": (0,), "y": (0, 1)}
+    with pytest.raises(SettingsError, match="at least 0 samples, found -1"):
+        samples.head(-1)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({}, "found no arrays"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(4)}, "found {'x': 3, 'y': 4}"),
+        ({"x": np.zeros(3), "y": 1.0}, "found {'x': 3, 'y': 'no axis'}"),
+        ({"x": np.zeros((0, 2))}, "expected at least one sample, found none"),
+    ],
+)
+def test_arrays_that_are_no_samples_are_refused(arrays, said):
+    with pytest.raises(DataError, match=said):
+        SampleSet.from_arrays(**arrays)
+
+
+def test_partitions_below_one_are_refused():
+    with pytest.raises(SettingsError, match="partitions: expected at least 1, found 0"):
+        numbered(3, partitions=0)
+
+
+def test_a_set_of_a_store_pickles_small(tmp_path):
+    data = series(np.arange(1000), 30, 30)
+    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
+    samples = SampleSet.from_xarray(tmp_path / "rain.zarr", n_in=2, n_out=2, partitions=10)
+    pickled = pickle.dumps(samples)
+    assert len(pickled) < 40 * len(samples) < samples.nbytes / 50
+    np.testing.assert_array_equal(
+        everything(pickle.loads(pickled).repartition(3))["y"], everything(samples)["y"]
+    )
+
+
+# --- map
+
+
+def doubled(batch):
+    return {"x": 2 * batch["x"]}
+
+
+def noisy(batch, rng):
+    return {"x": batch["x"] + rng.random(len(batch["x"]))}
+
+
+def scaled(batch, factor=3):
+    return {"x": factor * batch["x"]}
+
+
+class Augment:
+    def __call__(self, batch, rng):
+        return noisy(batch, rng)
+
+
+def test_functions_are_called_in_turn_where_samples_are_drawn():
+    called = []
+
+    def look(batch):
+        called.append(len(batch["x"]))
+        return batch
+
+    samples = numbered().map(look).map(doubled).map(partial(scaled, factor=5)).map(scaled)
+    assert called == []
+    assert samples.repartition(2).head(3)["x"].tolist() == [0, 30, 60]
+    assert called == [3]
+    assert numbered().head(2).keys() == {"x", "y"}
+
+
+@pytest.mark.parametrize("function", [noisy, Augment(), partial(noisy), lambda b, r: noisy(b, r)])
+def test_a_function_is_given_numbers_by_what_is_drawn(function):
+    samples = numbered().map(function)
+    (partition,) = (recipe.load() for recipe in samples.recipes)
+
+    def draw(*numbers):
+        return samples.take(partition, np.arange(10), (1, "map", *numbers))["x"].tolist()
+
+    assert draw(0, 3) == draw(0, 3)
+    assert draw(0, 3) != draw(1, 3)
+    # Two functions of one draw do not get the same numbers.
+    twice = samples.map(function).take(partition, np.arange(10), (1, "map", 0, 3))["x"]
+    assert (np.abs(twice - 2 * np.array(draw(0, 3)) + np.arange(10)) > 1e-6).all()
+
+
+def test_an_optional_argument_is_the_functions_own():
+    assert numbered().map(scaled).head(2)["x"].tolist() == [0, 3]
+
+    def seeded(batch, rng=None):
+        return {"x": batch["x"], "drawn": np.full(len(batch["x"]), rng is not None)}
+
+    assert numbered().map(seeded).head(1)["drawn"].all()
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({}, "found {}"),
+        ([1, 2], "found list"),
+        ({"x": np.zeros(3), "y": np.zeros(2)}, r"found {'x': \(3,\), 'y': \(2,\)}"),
+        ({"x": np.float32(3)}, r"found {'x': \(\)}"),
+    ],
+)
+def test_what_a_function_may_not_return_is_refused(result, said):
+    def spoil(batch):
+        return result
+
+    with pytest.raises(DataError, match=r"expected .*spoil to return .* of 2 samples, " + said):
+        numbered().map(spoil).head(2)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(SettingsError, match=r"SampleSet\.map: expected a function, found 3"):
+        numbered().map(3)
