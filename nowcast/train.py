@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DataError, SettingsError
+from nowcast.augment import Symmetries
 from nowcast.model import NowcastModel, minutes
 from nowcast.replacing import beside, remove
 from nowcast.scaling import RainScale
@@ -70,7 +71,7 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
 def windows(
     path: Path, rain: xr.Dataset, times: Any, n_out: int, settings: TrainSettings
 ) -> SampleSet:
-    """Return the windows of frames of a stretch of time, as samples for the network."""
+    """Return the windows of frames of a stretch of time, in mm h-1."""
     from daskdl.data import SampleSet
 
     block = settings.block
@@ -80,7 +81,7 @@ def windows(
             f"{path}: expected at least {block} cells along y and x, found "
             f"{rain.sizes['y']} x {rain.sizes['x']}"
         )
-    samples = SampleSet.from_xarray(
+    return SampleSet.from_xarray(
         path,
         variable="rain_rate",
         n_in=settings.n_in,
@@ -96,7 +97,6 @@ def windows(
         partitions=settings.shards,
         seed=settings.seed,
     )
-    return samples.map(ToNetwork(RainScale()))
 
 
 def train(
@@ -146,6 +146,9 @@ def train(
     scale = RainScale()
     samples = windows(path, rain, split.train, n_out, settings)
     validation = windows(path, rain, split.validation, n_out, settings)
+    if settings.augment:  # before a missing input is read as dry, since it changes x with y
+        samples = samples.map(Symmetries())
+    samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))
     say(
         f"{len(samples)} training windows from {split.train[0]} to {split.train[1]}, "
         f"{len(validation)} to validate on from {split.validation[0]} to {split.validation[1]}"

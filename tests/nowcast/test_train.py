@@ -95,6 +95,16 @@ def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
     np.testing.assert_allclose(scaled["y"], [np.nan, 1], rtol=1e-6)
 
 
+def test_missing_pixels_do_not_spoil_training(moving, tmp_path):
+    """Nor when windows are run backwards, where they come from the output into the input."""
+    holes = moving.copy()
+    holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan
+    store = write_store(tmp_path / "rain.zarr", holes)
+    settings = TINY.model_copy(update={"epochs": 0.5})
+    model = train(store, tmp_path / "m", settings, progress=False)
+    assert np.isfinite(model.network.flat).all()
+
+
 def test_lead_times_are_whole_steps():
     assert frames_ahead(60, np.timedelta64(300, "s")) == 12
     with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):

@@ -55,3 +55,10 @@ def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Clie
 def client(client_of: Callable[[int], Client]) -> Client:
     """Two workers."""
     return client_of(2)
+
+
+@pytest.fixture
+def short_groups() -> Iterator[None]:
+    """Groups of one iteration."""
+    with dask.config.set({"daskdl.group-time": "1 us"}):
+        yield
