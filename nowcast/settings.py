@@ -26,7 +26,7 @@ class TrainSettings(BaseModel):
     wet_fraction: float = Field(0.05, ge=0, le=1, description="wet pixels of a window not dry")
     keep_dry: float = Field(0.1, ge=0, le=1, description="share of the dry windows kept")
     max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
-    augment: bool = Field(True, description="train on mirrored and reversed windows too")
+    augment: bool = Field(False, description="train on mirrored and reversed windows too")
     fractions: tuple[float, float] = Field((0.6, 0.15), description="frames to train, to validate")
     epochs: float = Field(3, gt=0, description="passes over the training windows")
     batch_size: int = Field(8, ge=1, description="windows of an iteration")
