@@ -92,6 +92,7 @@ def test_worker_processes_end_with_the_block(monkeypatch):
             assert variables() == before
             assert list(client.nthreads().values()) == [3, 3]
             assert dask.config.get(STEALING) is False
+            assert logging.getLogger("distributed.core").level == logging.CRITICAL
             assert dask.delayed(os.getpid)().compute() != os.getpid()
             processes.update(client.run(os.getpid))
             # Ctrl-C in a terminal reaches all its processes; the workers leave it to this one.

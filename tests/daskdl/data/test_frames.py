@@ -164,11 +164,17 @@ def test_workers_that_do_not_come_are_an_error(store, monkeypatch):
         source.count(np.arange(3), np.array([[0, 0]]), (1, 1), 0.1)
 
 
-def test_a_task_does_not_wait_for_its_own_thread(workers):
-    """Frames of a lazy array are computed within the task that loads them."""
-    workers.cluster.scale(1)
+def test_a_task_makes_no_tasks(workers):
+    """Frames of a lazy array are computed by the task that loads them, in its own thread."""
     held = workers.scatter(recipe(KINDS["dask"](None), [0, 1]))
-    assert workers.submit(lambda r: float(r.load().frames.max()), held).result(30) == 334.0
+    highest = workers.submit(lambda r: float(r.load().frames.max()), held, key="load")
+    assert highest.result(timeout=30) == 334.0
+    computed = workers.run_on_scheduler(
+        lambda dask_scheduler: [
+            name for name, p in dask_scheduler.task_prefixes.items() if p.all_durations["compute"]
+        ]
+    )
+    assert computed == ["load"]
 
 
 # --- what are no frames
