@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from daskdl.kernels.jit import fastjit, jit
+from daskdl.kernels import jit as module
+from daskdl.kernels.jit import Turn, fastjit, jit
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("compiled", [jit, fastjit])
@@ -30,3 +40,93 @@ def test_kernels_keep_nan_and_infinity(compiled):
 
     assert np.isnan(total(np.array([1.0, np.nan, 2.0])))
     assert total(np.array([1.0, np.inf, 2.0])) == np.inf
+
+
+KERNELS = """
+from daskdl.kernels.jit import fastjit, jit
+
+@jit
+def inner(x):
+    return x + 1
+
+@fastjit
+def outer(x):
+    return 2 * inner(x)
+"""
+MAIN = """
+import logging, sys
+from pathlib import Path
+logging.basicConfig(format="%(message)s")
+from kernels import inner, outer
+open(sys.argv[1], "w").close()
+while not Path(sys.argv[2]).exists():
+    pass
+assert outer(3.0) == 8
+misses = sum(sum(f.stats.cache_misses.values()) for f in (inner, outer))
+print(misses, flush=True)
+"""
+
+
+def test_processes_that_start_together_compile_once(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path),
+    }
+
+    def start(number: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, tmp_path / f"ready{number}", tmp_path / "go"],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    processes = [start(number) for number in range(3)]
+    while len(list(tmp_path.glob("ready*"))) < 3:
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    ended = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], ended
+    # The one that compiles has two misses and says so; the others load what it has kept.
+    assert sorted(int(out) for out, _ in ended) == [0, 0, 2]
+    assert sorted("compiling kernels" in err for _, err in ended) == [False, False, True]
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2
+
+
+def test_a_turn_is_given_back_also_after_an_error(tmp_path):
+    mine, other = Turn(tmp_path / "lock"), Turn(tmp_path / "lock")
+
+    def fail() -> None:
+        with mine.scope(), mine.scope():
+            mine.take()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    taken = threading.Event()
+
+    def take() -> None:
+        with other.scope():
+            other.take()
+            taken.set()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    assert taken.wait(10)
+    thread.join()
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    first, second = Turn(tmp_path / "lock"), Turn(tmp_path / "lock")
+    with first.scope(), second.scope():
+        first.take()
+        second.take()
+    assert "waited 0.1 s for another process" in caplog.text
+
+
+def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
+    turn = Turn(tmp_path / "none" / "lock")
+    with turn.scope():
+        turn.take()
