@@ -22,6 +22,7 @@ from typing import Any
 import threadpoolctl
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.mkl import set_local_threads
 
 _local = threading.local()
 
@@ -47,19 +48,21 @@ def thread_budget(n: int) -> Iterator[None]:
 
     Notes
     -----
-    The number of BLAS threads is a property of the process, so that two Dask threads with different
-    budgets disturb each other's speed: the latest rules. The results stay right, and the last to
-    leave puts back what was before the first.
+    The number of OpenBLAS threads is a property of the process, so that two Dask threads with
+    different budgets disturb each other's speed: the latest rules. The results stay right, and the
+    last to leave puts back what was before the first.
     """
     if n < 1:
         raise SettingsError(f"thread_budget: expected at least 1 thread, found {n}")
     before = getattr(_local, "budget", None)
     _local.budget = n
+    mkls = set_local_threads(n)
     try:
         with _process.limited(n):
             yield
     finally:
         _local.budget = before
+        set_local_threads(mkls)
 
 
 class _Process:
@@ -125,8 +128,13 @@ def is_scipys(library: str) -> bool:
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
     # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (see blas.py).
-    paths = [library.filepath for library in controller.lib_controllers]
-    return controller.select(filepath=[path for path in paths if not is_scipys(path)])
+    # MKL's number is one of each thread, see set_local_threads.
+    paths = [
+        library.filepath
+        for library in controller.lib_controllers
+        if not is_scipys(library.filepath) and library.internal_api != "mkl"
+    ]
+    return controller.select(filepath=paths)
 
 
 @cache
@@ -154,7 +162,7 @@ def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -
     """
     ranges = parts(n_items, least)
     if len(ranges) == 1:
-        return [work(*ranges[0])]
+        return [_alone(work, *ranges[0])]
     futures = [_pool(threads()).submit(_alone, work, *bounds) for bounds in ranges[1:]]
     try:
         first = _alone(work, *ranges[0])
@@ -167,7 +175,9 @@ def _alone(work: Callable[[int, int], Any], start: int, stop: int) -> Any:
     """Call ``work`` with a budget of 1: a part that cuts its work again would wait for itself."""
     before = getattr(_local, "budget", None)
     _local.budget = 1
+    mkls = set_local_threads(1)  # SciPy's BLAS, the other that kernels call, has one thread always
     try:
         return work(start, stop)
     finally:
         _local.budget = before
+        set_local_threads(mkls)

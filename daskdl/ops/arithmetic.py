@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
+from daskdl.kernels import blas
 from daskdl.tensor import Array, Tensor, op
 
 
@@ -76,11 +77,11 @@ def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
-            lambda: unbroadcast(dy @ b.swapaxes(-1, -2), a.shape),
-            lambda: unbroadcast(a.swapaxes(-1, -2) @ dy, b.shape),
+            lambda: unbroadcast(blas.matmul(dy, b.swapaxes(-1, -2)), a.shape),
+            lambda: unbroadcast(blas.matmul(a.swapaxes(-1, -2), dy), b.shape),
         )
 
-    return a @ b, backward
+    return blas.matmul(a, b), backward
 
 
 @op

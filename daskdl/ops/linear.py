@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskdl.kernels.blas import matmul
 from daskdl.tensor import Array, op
 
 
@@ -11,16 +12,20 @@ def rows(x: Array) -> Array:
 
 
 @op
-def linear(x: Array, weight: Array, bias: Array | None):  # type: ignore[no-untyped-def]
-    """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out)."""
-    y = (rows(x) @ weight.T).reshape(*x.shape[:-1], len(weight))
+def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "float32"):  # type: ignore[no-untyped-def]
+    """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
+
+    ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
+    :func:`daskdl.kernels.blas.matmul`.
+    """
+    y = matmul(rows(x), weight.T, precision=precision).reshape(*x.shape[:-1], len(weight))
     if bias is not None:
         y += bias
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
-            lambda: (rows(dy) @ weight).reshape(x.shape),
-            lambda: rows(dy).T @ rows(x),
+            lambda: matmul(rows(dy), weight, precision=precision).reshape(x.shape),
+            lambda: matmul(rows(dy).T, rows(x), precision=precision),
             lambda: rows(dy).sum(0),
         )
 

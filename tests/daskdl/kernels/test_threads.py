@@ -26,12 +26,15 @@ from daskdl.kernels.threads import (
 
 
 def blas_threads() -> dict[bool, set[int]]:
-    """Return the numbers of threads of BLAS libraries, by whether they are SciPy's."""
+    """Return the numbers of threads of BLAS libraries, by whether they are SciPy's.
+
+    Without MKL, of which each thread has its own number.
+    """
     import scipy.linalg.cython_blas  # noqa: F401
 
     found: dict[bool, set[int]] = {True: set(), False: set()}
     for library in threadpoolctl.threadpool_info():
-        if library["user_api"] == "blas":
+        if library["user_api"] == "blas" and library["internal_api"] != "mkl":
             found[is_scipys(library["filepath"])].add(library["num_threads"])
     return found
 
