@@ -66,10 +66,11 @@ def window_recipes(
     stride : int
         Frames from the start of one window to that of the next, within a gapless run.
     wet_threshold, wet_fraction, keep_dry : float
-        A window (of a tile) is dry when fewer than ``wet_fraction`` of its values that are not
-        missing, over all its frames, reach ``wet_threshold``. A dry one is kept with probability
-        ``keep_dry``, drawn from (seed, time and place of the window) alone, so that the choice does
-        not depend on the partitions, nor on what else is in the data.
+        A window (of a tile) is dry when fewer than ``wet_fraction`` of the values of its input that
+        are not missing reach ``wet_threshold``. What follows the input has no say: a model would
+        learn that little rain becomes much, were it shown the cases alone in which it does. A dry
+        one is kept with probability ``keep_dry``, drawn from (seed, time and place of the window)
+        alone, so that the choice does not depend on the partitions, nor on what else is there.
     max_missing : float
         A window with a larger fraction of missing values is left out.
     partitions : int
@@ -108,11 +109,12 @@ def window_recipes(
     used = _used(starts, length)
     wet, valid = source.count(used, corners, size, wet_threshold)
     places = np.searchsorted(used, starts)
-    total_wet, total_valid = (_window_sums(counts, places, length) for counts in (wet, valid))
+    wet_in, valid_in = (_window_sums(counts, places, n_in) for counts in (wet, valid))
+    total_valid = _window_sums(valid, places, length)
     # Quotients, since 7 / 10 == 0.7 where 0.7 * 10 or (1 - 0.7) * 10 may miss by a rounding.
     cells = length * size[0] * size[1]
     enough = (cells - total_valid) / cells <= max_missing
-    dry = total_wet / np.maximum(total_valid, 1) < wet_fraction
+    dry = wet_in / np.maximum(valid_in, 1) < wet_fraction
     keep = enough.copy()
     if keep_dry < 1:
         instants = source.time[starts].astype("datetime64[ns]").astype(np.int64)
