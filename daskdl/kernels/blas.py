@@ -66,7 +66,7 @@ def matmul(
     ----------
     a : array (..., M, K)
     b : array (..., K, N)
-    out : array (..., M, N), C-contiguous, optional
+    out : array (..., M, N), the numbers of a row side by side, optional
     precision : "float32" or "bf16"
         Of float32 matrices: with ``"bf16"`` both are rounded to bfloat16 and their products are
         summed in float32, by MKL.
@@ -109,7 +109,8 @@ def _gemm_of(dtype):  # type: ignore[no-untyped-def]
 def gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     """Compute ``c = a @ b + beta * c`` inside a numba function; arrays (M, K), (K, N), (M, N).
 
-    All are C-contiguous with one dtype; ``scratch`` is :func:`gemm_scratch`'s result.
+    All have one dtype and the numbers of a row side by side; rows may lie apart, as those of a
+    range of columns do. ``scratch`` is :func:`gemm_scratch`'s result.
     """
     raise NotImplementedError("gemm is for numba functions; use numpy.matmul from Python")
 
@@ -125,6 +126,12 @@ def gemm_scratch(dtype_of: NDArray[np.floating]) -> tuple[NDArray[np.int32], NDA
     return np.empty(6, np.int32), np.empty(2, dtype_of.dtype)
 
 
+@jit
+def _row_length(matrix):  # type: ignore[no-untyped-def]
+    """Return the numbers from one row to the next; of a single row numpy may say anything."""
+    return max(1, matrix.shape[1], matrix.strides[0] // matrix.itemsize)
+
+
 @overload(gemm)
 def _gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     routine = _gemm_of(a.dtype)
@@ -133,7 +140,7 @@ def _gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
         sizes, factors = scratch
         # Fortran order sees the transposes: c.T = b.T @ a.T.
         sizes[0], sizes[1], sizes[2] = b.shape[1], a.shape[0], a.shape[1]
-        sizes[3], sizes[4], sizes[5] = b.shape[1], a.shape[1], c.shape[1]
+        sizes[3], sizes[4], sizes[5] = _row_length(b), _row_length(a), _row_length(c)
         factors[0], factors[1] = 1.0, beta
         routine(
             _N.ctypes, _N.ctypes, sizes.ctypes, sizes[1:].ctypes, sizes[2:].ctypes,
@@ -151,7 +158,7 @@ def _gemm_tn(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     def implementation(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
         sizes, factors = scratch
         sizes[0], sizes[1], sizes[2] = b.shape[1], a.shape[1], a.shape[0]
-        sizes[3], sizes[4], sizes[5] = b.shape[1], a.shape[1], c.shape[1]
+        sizes[3], sizes[4], sizes[5] = _row_length(b), _row_length(a), _row_length(c)
         factors[0], factors[1] = 1.0, beta
         routine(
             _N.ctypes, _T.ctypes, sizes.ctypes, sizes[1:].ctypes, sizes[2:].ctypes,

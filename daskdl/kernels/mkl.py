@@ -42,7 +42,10 @@ def set_local_threads(n: int) -> int:
 def matmul(
     a: NDArray[np.floating], b: NDArray[np.floating], out: NDArray[np.floating]
 ) -> NDArray[np.floating]:
-    """Write ``a @ b`` of matrices of one dtype, float32 or float64, to a C-contiguous ``out``."""
+    """Write ``a @ b`` of matrices of one dtype, float32 or float64, to ``out``.
+
+    The numbers of a row of ``out`` lie side by side, its rows may lie apart.
+    """
     mkl = library()
     assert mkl is not None
     single = out.dtype == np.float32
@@ -91,8 +94,10 @@ def _operand(x):  # type: ignore[no-untyped-def]
 
 def _call(routine, number, a, lead_a, trans_a, b, lead_b, trans_b, out):  # type: ignore[no-untyped-def]
     inner = a.shape[1] if trans_a == _PLAIN else a.shape[0]
+    # Of a single row's stride numpy may say anything.
+    lead_out = max(1, out.shape[1], out.strides[0] // out.itemsize)
     routine(
         _ROW_MAJOR, trans_a, trans_b, out.shape[0], out.shape[1], inner, number(1),
         ctypes.c_void_p(a.ctypes.data), lead_a, ctypes.c_void_p(b.ctypes.data), lead_b,
-        number(0), ctypes.c_void_p(out.ctypes.data), max(1, out.shape[1]),
+        number(0), ctypes.c_void_p(out.ctypes.data), lead_out,
     )  # fmt: skip

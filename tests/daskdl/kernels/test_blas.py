@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.kernels.blas import gemm, gemm_scratch, gemm_tn
+from daskdl.kernels.blas import gemm, gemm_scratch, gemm_tn, matmul
 from daskdl.kernels.jit import jit
 
 sizes = st.integers(1, 9)
@@ -34,6 +34,21 @@ def test_gemm_is_numpys_product(dtype, m, k, n, beta):
     tolerance = 40 * np.finfo(dtype).eps
     np.testing.assert_allclose(result, a @ b + beta * c, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(transposed, a @ b + beta * c, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("m", [1, 5])
+def test_rows_may_lie_apart(m):
+    """Products of, and into, a range of columns leave the other columns alone."""
+    rng = np.random.default_rng(m)
+    a, b, c = rng.normal(size=(m, 7)), rng.normal(size=(3, 9)), rng.normal(size=(m, 8))
+    for function, left in ((product, a[:, 2:5]), (product_tn, rng.normal(size=(3, m + 2))[:, :m])):
+        result = c.copy()
+        function(left, b[:, 1:5], result[:, 3:7], 1.0)
+        expected = c.copy()
+        expected[:, 3:7] += (left if function is product else left.T) @ b[:, 1:5]
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
+    matmul(a[:, 2:5], b[:, 1:5], out=result[:, 3:7])
+    np.testing.assert_allclose(result[:, 3:7], a[:, 2:5] @ b[:, 1:5], rtol=1e-12)
 
 
 def test_beta_zero_ignores_what_was_in_the_result():
