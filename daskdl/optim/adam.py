@@ -95,6 +95,5 @@ class Adam:
             ],
             np.float32,
         )
-        new, mean, square = (np.empty_like(weights) for _ in range(3))
-        adam_step(weights, gradient, state["mean"], state["square"], factors, new, mean, square)
+        new, mean, square = adam_step(weights, gradient, state["mean"], state["square"], factors)
         return new, {"mean": mean, "square": square}

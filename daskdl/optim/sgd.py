@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from daskdl.kernels.moments import momentum_step, sgd_step
 from daskdl.optim.method import State, Vector, in_range
 
 
@@ -43,11 +44,8 @@ class SGD:
         self, weights: Vector, gradient: Vector, state: State, iteration: int
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
-        if self.weight_decay:
-            gradient = gradient + np.float32(self.weight_decay) * weights
+        factors = np.array([self.rate, self.weight_decay, self.momentum, self.nesterov], np.float32)
         if not self.momentum:
-            return weights - np.float32(self.rate) * gradient, {}
-        momentum = np.float32(self.momentum)
-        velocity = momentum * state["velocity"] + gradient
-        step = gradient + momentum * velocity if self.nesterov else velocity
-        return weights - np.float32(self.rate) * step, {"velocity": velocity}
+            return sgd_step(weights, gradient, factors), {}
+        new, velocity = momentum_step(weights, gradient, state["velocity"], factors)
+        return new, {"velocity": velocity}

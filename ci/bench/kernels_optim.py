@@ -1,0 +1,65 @@
+"""Optim methods over 25 M floats, beside PyTorch's fused ones and a copy of the same bytes.
+
+Ours writes new weights and state and leaves the old ones alone, PyTorch's changes them in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ci.bench.timing import Case
+from daskdl.kernels.threads import in_parallel
+from daskdl.optim import SGD, Adagrad, Adam, Method
+
+SIZE = 25_000_000
+
+#: Method, PyTorch's name for it and its settings there, arrays read and written.
+METHODS: dict[str, tuple[Method, str, dict[str, Any], int]] = {
+    "SGD": (SGD(0.01), "SGD", {"lr": 0.01}, 3),
+    "SGD momentum": (SGD(0.01, 0.9), "SGD", {"lr": 0.01, "momentum": 0.9}, 5),
+    "SGD nesterov decay": (
+        SGD(0.01, 0.9, True, 1e-4),
+        "SGD",
+        {"lr": 0.01, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4},
+        5,
+    ),
+    "Adam": (Adam(), "Adam", {}, 7),
+    "Adagrad": (Adagrad(), "Adagrad", {}, 5),
+}
+
+
+def cases() -> Iterator[Case]:
+    """Yield for each method the race with PyTorch and the one with the copy."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    weights, gradient = rng.random((2, SIZE), np.float32)
+    source, sink = rng.random((2, 7 * SIZE // 2), np.float32)
+    for name, (method, theirs, settings, arrays) in METHODS.items():
+        parameter = torch.nn.Parameter(torch.from_numpy(weights.copy()))
+        parameter.grad = torch.from_numpy(gradient.copy())
+        fused = getattr(torch.optim, theirs)([parameter], fused=True, **settings)
+        ours = _updates(method, weights, gradient)
+        yield Case(f"optim/{name} 25M", ours, {"fused, in place": fused.step})
+
+        def copy(n: int = arrays * SIZE // 2) -> None:
+            in_parallel(lambda i, j: np.copyto(sink[i:j], source[i:j]), n)
+
+        yield Case(f"optim beside a copy/{name} 25M", ours, {"copy of the same bytes": copy})
+
+
+def _updates(method: Method, weights: Any, gradient: Any) -> Callable[[], None]:
+    """Return a function that makes the next update, as training does."""
+    held = {"weights": weights, "state": method.init(weights.size), "iteration": 0}
+    held["state"] = {name: array + 0 for name, array in held["state"].items()}  # real memory
+
+    def update() -> None:
+        held["weights"], held["state"] = method.update(
+            held["weights"], gradient, held["state"], held["iteration"]
+        )
+        held["iteration"] += 1
+
+    return update

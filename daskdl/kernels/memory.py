@@ -1,0 +1,95 @@
+"""Memory for large results: aligned, and kept by the process when an array is freed.
+
+The system gives memory back page by page and clears each page when it is touched again: a step that
+writes 300 MB of new weights and moments would pay as much for that as for its arithmetic.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+#: Bytes of a cache line and of the widest vector; :func:`empty` aligns to it.
+ALIGNMENT = 64
+
+#: Results of at least so many bytes are larger than what stays in a core's share of the caches.
+LARGE = 1 << 24
+
+#: Bytes of freed results that are kept at most.
+KEPT = 1 << 30
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+
+
+def keep_freed() -> bool:
+    """Tell glibc's malloc to keep what is freed, instead of giving it back to the system.
+
+    Blocks up to 1 GiB come from the heap, of which up to 2 GiB stay when free. In a thread other
+    than the first this serves blocks below 64 MiB only, the largest that its own heap may hold.
+
+    Returns
+    -------
+    bool
+        Whether it was done; elsewhere than with glibc nothing happens.
+    """
+    try:
+        libc = ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return False
+    if not hasattr(libc, "gnu_get_libc_version"):  # a mallopt of another kind, or none
+        return False
+    mallopt = libc.mallopt
+    return bool(mallopt(_M_MMAP_THRESHOLD, 1 << 30) and mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1))
+
+
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of any content like ``numpy.empty``, aligned to :data:`ALIGNMENT` bytes.
+
+    The memory of a large one is used again, by whichever thread, when its last view is gone.
+    """
+    dtype = np.dtype(dtype)
+    n_bytes = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
+    block = _freed.take(n_bytes) if n_bytes >= LARGE else None
+    if block is None:
+        block = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    start = -block.ctypes.data % ALIGNMENT
+    if n_bytes < LARGE:
+        return block[start : start + n_bytes].view(dtype).reshape(shape)
+    # All views of the result refer to the lease; it is what ends with the last of them.
+    lease = (ctypes.c_char * n_bytes).from_buffer(memoryview(block), start)
+    weakref.finalize(lease, _freed.put, block).atexit = False
+    return np.frombuffer(memoryview(lease), dtype).reshape(shape)
+
+
+class _Freed:
+    """Blocks whose arrays are gone, the latest last."""
+
+    def __init__(self) -> None:
+        self._blocks: list[NDArray[np.uint8]] = []
+        # Reentrant: freeing memory below may run finalizers that put blocks here.
+        self._lock = threading.RLock()
+
+    def take(self, n_bytes: int) -> NDArray[np.uint8] | None:
+        """Return a block for so many bytes, at most a quarter larger, or None."""
+        need = n_bytes + ALIGNMENT
+        with self._lock:
+            for i in reversed(range(len(self._blocks))):
+                if need <= self._blocks[i].size <= need + need // 4:
+                    return self._blocks.pop(i)
+        return None
+
+    def put(self, block: NDArray[np.uint8]) -> None:
+        """Keep a block, and let the oldest go while they are more than :data:`KEPT` bytes."""
+        with self._lock:
+            self._blocks.append(block)
+            while sum(b.size for b in self._blocks) > KEPT:
+                self._blocks.pop(0)
+
+
+_freed = _Freed()

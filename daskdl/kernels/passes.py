@@ -1,0 +1,58 @@
+"""One pass over arrays, element by element: shared out to threads, into new aligned memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.memory import empty
+from daskdl.kernels.stores import streams
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[Any]
+
+#: Elements of which threads take whole numbers, so that their parts of aligned memory are aligned.
+UNIT = 1024
+
+#: Units below which a second thread costs more than it brings.
+LEAST_UNITS = 32
+
+
+def flat(array: Array, dtype: Any = None) -> Array:
+    """Return all elements as a read-only C-contiguous vector; a view where that is possible.
+
+    Read-only, so that a kernel is compiled once and not again for arrays that Dask made read-only.
+    """
+    vector = np.ascontiguousarray(array, dtype).reshape(-1)
+    if not vector.flags.aligned:
+        vector = vector.copy()
+    vector.flags.writeable = False
+    return vector
+
+
+def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1) -> list[Array]:
+    """Return new arrays that ``kernel(*inputs, *results, settings, past)`` fills.
+
+    Parameters
+    ----------
+    kernel : numba function
+        Of vectors; what its results get at ``k`` depends on its inputs at ``k`` alone. Stores by
+        :func:`~daskdl.kernels.stores.put` and ends with :func:`~daskdl.kernels.stores.drain`.
+    *inputs : arrays of one shape and dtype
+    settings : vector of that dtype, or None
+    results : int
+        How many.
+    """
+    first = inputs[0]
+    vectors = [flat(a, first.dtype) for a in inputs]
+    new = [empty(first.size, first.dtype) for _ in range(results)]
+    past = True if streams(*new) else None
+
+    def part(i: int, j: int) -> None:
+        here = slice(UNIT * i, UNIT * j)
+        kernel(*(v[here] for v in vectors), *(v[here] for v in new), settings, past)
+
+    in_parallel(part, -(-first.size // UNIT), least=LEAST_UNITS)
+    return [v.reshape(first.shape) for v in new]

@@ -1,0 +1,64 @@
+"""Stores inside numba functions that write past the caches.
+
+An ordinary store first reads the line that it is going to fill: a pass that writes new large arrays
+moves a third more bytes than it has to, and drives out of the caches what is needed next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskdl.kernels.memory import ALIGNMENT, LARGE
+
+#: Bytes of a vector register with AVX2.
+VECTOR = 32
+
+
+def streams(*results: np.ndarray[Any, Any]) -> bool:
+    """Return whether to write these past the caches: together they are large, and all aligned."""
+    return sum(r.nbytes for r in results) >= LARGE and not any(
+        r.ctypes.data % ALIGNMENT for r in results
+    )
+
+
+@intrinsic
+def put(typing_context, array, k, value, past):  # type: ignore[no-untyped-def]
+    """Do ``array[k] = value`` inside a numba function; if ``past`` is not None, past the caches.
+
+    For vectors that :func:`streams` found aligned, in a plain loop over ``k`` from 0; the function
+    has to call :func:`drain` at its end. ``past`` is None or True: it is numba's type that decides,
+    so that both loops are compiled from one source.
+    """
+    near = isinstance(past, types.NoneType)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        item = array.dtype.bitwidth // 8
+        # LLVM joins such stores to vectors only where it may take them for aligned. The vectors of
+        # a loop from 0 over an aligned array are; what is left at its end is stored one by one,
+        # for which no processor asks for alignment.
+        align = item if near else VECTOR
+        store = builder.store(arguments[2], builder.gep(data, [arguments[1]]), align=align)
+        if not near:
+            one = ir.Constant(ir.IntType(32), 1)
+            store.set_metadata("nontemporal", builder.module.add_metadata([one]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, array.dtype, past), generate
+
+
+@intrinsic
+def drain(typing_context, past):  # type: ignore[no-untyped-def]
+    """Wait, inside a numba function, until what :func:`put` wrote can be read by all threads."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        if not isinstance(past, types.NoneType):
+            builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(past), generate
