@@ -9,7 +9,7 @@ import numpy as np
 
 from ci.bench.timing import Case
 from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 
 
 class Shape(NamedTuple):

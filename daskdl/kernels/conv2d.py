@@ -1,71 +1,39 @@
-"""Convolution 2-D, channels last: picks Winograd, a plain matrix product or im2col in blocks."""
+"""Convolution 2-D, channels last: picks Winograd, a plain matrix product or direct products."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels import winograd
+from daskdl.kernels import direct, winograd
+from daskdl.kernels.blas import matmul
+from daskdl.kernels.geometry import Geometry
 
 Array = NDArray[np.floating]
 
-#: Bytes of the im2col buffer; a block of rows that fits is multiplied at once.
-BUFFER = 4 << 20
-
-
-class Geometry(NamedTuple):
-    """Where the windows of a convolution lie: (rows, columns) of each."""
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    #: Zeros (above, below, left, right).
-    pad: tuple[int, int, int, int]
-
-    def size(self, height: int, width: int) -> tuple[int, int]:
-        """Return the (rows, columns) of the result on an image of this size."""
-        top, bottom, left, right = self.pad
-        return (
-            (height + top + bottom - self.kernel[0]) // self.stride[0] + 1,
-            (width + left + right - self.kernel[1]) // self.stride[1] + 1,
-        )
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether the result is one matrix product over the channels."""
-        return self.kernel == (1, 1) and self.stride == (1, 1) and not any(self.pad)
-
-    def by_winograd(self, channels: int) -> bool:
-        """Whether Winograd serves; with few channels its transforms cost more than they save."""
-        return self.kernel in ((3, 3), (5, 5)) and self.stride == (1, 1) and channels >= 8
-
 
 def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = None) -> Array:
-    """Convolve ``x`` (N, H, W, in) with ``weight`` (out, kh, kw, in) -> (N, rows, columns, out).
+    """Convolve ``x`` (N, H, W, in) with ``weight`` (out, kh, kw, in / groups).
 
-    With ``out`` the result is added to it, in place.
+    Parameters
+    ----------
+    out : array (N, rows, columns, out), C-contiguous, optional
+        The result is added to it, in place.
+
+    Returns
+    -------
+    array (N, rows, columns, out)
     """
+    x, weight = _plain(x), _plain(weight)
     size = geometry.size(*x.shape[1:3])
-    if geometry.by_winograd(min(x.shape[3], weight.shape[0])):
-        u = winograd.transform_weights(weight)
+    if _by_winograd(weight, geometry):
         pad = geometry.pad[0], geometry.pad[2]
-        return winograd.convolve(np.ascontiguousarray(x), u, weight.shape[1], pad, size, out)
-    matrix = weight.reshape(weight.shape[0], -1).T
-    if geometry.pointwise:
-        y = x @ matrix
-    else:
-        y = np.empty((x.shape[0], *size, weight.shape[0]), x.dtype)
-        windows = _windows(_padded(x, geometry), geometry, size)
-        flat = y.reshape(-1, size[1], weight.shape[0])
-        for rows, columns in _blocks(windows):
-            np.matmul(columns, matrix, out=flat[rows].reshape(-1, weight.shape[0]))
-    if out is None:
-        return y
-    out += y
-    return out
+        return winograd.convolve(x, winograd.Weights(weight, False), pad, size, out)
+    y = np.empty((len(x), *size, len(weight)), x.dtype) if out is None else out
+    direct.forward(x, weight, geometry, y, out is not None)
+    return y
 
 
 def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
@@ -73,87 +41,56 @@ def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Arra
 
     The function takes ``x`` and the array that the result is added to.
     """
-    if not geometry.by_winograd(min(weight.shape[3], weight.shape[0])):
+    if not _by_winograd(weight, geometry):
         return lambda x, out: forward(x, weight, geometry, out)
-    u, pad = winograd.transform_weights(weight), (geometry.pad[0], geometry.pad[2])
-    kernel = weight.shape[1]
-    return lambda x, out: winograd.convolve(x, u, kernel, pad, out.shape[1:3], out)
-
-
-def prepared_adjoint(weight: Array, geometry: Geometry) -> Callable[[Array], Array]:
-    """Return ``input_gradient`` of a size-keeping convolution, its weights transformed once."""
-    if not geometry.by_winograd(min(weight.shape[0], weight.shape[3])):
-        return lambda dy: input_gradient(dy, weight, geometry, *dy.shape[1:3])
-    u, kernel = winograd.transform_weights_adjoint(weight), weight.shape[1]
-    pad = kernel - 1 - geometry.pad[0], kernel - 1 - geometry.pad[2]
-    return lambda dy: winograd.convolve(dy, u, kernel, pad, dy.shape[1:3], None)
+    u = winograd.transform(winograd.Weights(_plain(weight), False))
+    pad = geometry.pad[0], geometry.pad[2]
+    return lambda x, out: winograd.convolve(_plain(x), u, pad, (out.shape[1], out.shape[2]), out)
 
 
 def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, width: int) -> Array:
     """Gradient to the input (N, height, width, in), from ``dy`` (N, rows, columns, out)."""
-    kernel, (top, _, left, _) = weight.shape[1], geometry.pad
-    if geometry.by_winograd(min(weight.shape[0], weight.shape[3])):
-        u = winograd.transform_weights_adjoint(weight)
-        pad = kernel - 1 - top, kernel - 1 - left
-        return winograd.convolve(np.ascontiguousarray(dy), u, kernel, pad, (height, width), None)
-    if geometry.pointwise:
-        return dy @ weight.reshape(weight.shape[0], -1)
-    above, below, before, behind = geometry.pad
-    shape = (dy.shape[0], height + above + below, width + before + behind, weight.shape[3])
-    dx = np.zeros(shape, dy.dtype)
-    (rows, columns), (down, across) = dy.shape[1:3], geometry.stride
-    for i in range(geometry.kernel[0]):
-        for j in range(geometry.kernel[1]):
-            reached = np.s_[:, i : i + rows * down : down, j : j + columns * across : across]
-            dx[reached] += dy @ weight[:, i, j]
-    return dx[:, above : above + height, before : before + width]
+    dy, weight = _plain(dy), _plain(weight)
+    if _by_winograd(weight, geometry):
+        adjoint = winograd.Weights(weight, True)
+        return winograd.convolve(dy, adjoint, _adjoint_pad(geometry), (height, width), None)
+    dx = np.empty((len(dy), height, width, weight.shape[3] * geometry.groups), dy.dtype)
+    direct.input_gradient(dy, weight, geometry, dx)
+    return dx
+
+
+def prepared_adjoint(weight: Array, geometry: Geometry) -> Callable[[Array], Array]:
+    """Return ``input_gradient`` of a size-keeping convolution, its weights transformed once."""
+    if not _by_winograd(weight, geometry):
+        return lambda dy: input_gradient(dy, weight, geometry, *dy.shape[1:3])
+    u, pad = winograd.transform(winograd.Weights(_plain(weight), True)), _adjoint_pad(geometry)
+    return lambda dy: winograd.convolve(_plain(dy), u, pad, (dy.shape[1], dy.shape[2]), None)
+
+
+def _plain(array: Array) -> Array:
+    """Return the array, or a copy where it is not one that kernels are compiled for.
+
+    numba would compile everything again for read-only arrays, as they come from files.
+    """
+    return np.require(array, requirements=("C", "A", "W"))
+
+
+def _by_winograd(weight: Array, geometry: Geometry) -> bool:
+    return geometry.by_winograd(min(weight.shape[0], weight.shape[3]))
+
+
+def _adjoint_pad(geometry: Geometry) -> tuple[int, int]:
+    return geometry.kernel[0] - 1 - geometry.pad[0], geometry.kernel[1] - 1 - geometry.pad[2]
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
-    """Gradient to the weights (out, kh, kw, in)."""
+    """Gradient to the weights (out, kh, kw, in / groups)."""
     filters, channels = dy.shape[3], x.shape[3]
+    if geometry.pointwise and geometry.groups == 1:
+        dw = matmul(dy.reshape(-1, filters).T, x.reshape(-1, channels))
+        return dw.reshape(filters, 1, 1, channels)
+    x, dy = _plain(x), _plain(dy)
     if geometry.by_winograd(min(channels, filters)):
         pad = geometry.pad[0], geometry.pad[2]
-        return winograd.weight_gradient(
-            np.ascontiguousarray(x), np.ascontiguousarray(dy), geometry.kernel[0], pad
-        )
-    flat = dy.reshape(-1, dy.shape[2], filters)
-    if geometry.pointwise:
-        dw = dy.reshape(-1, filters).T @ x.reshape(-1, channels)
-    else:
-        windows = _windows(_padded(x, geometry), geometry, dy.shape[1:3])
-        dw = np.zeros((filters, channels * geometry.kernel[0] * geometry.kernel[1]), x.dtype)
-        for rows, columns in _blocks(windows):
-            dw += flat[rows].reshape(-1, filters).T @ columns
-    return dw.reshape(filters, *geometry.kernel, channels)
-
-
-def _padded(x: Array, geometry: Geometry) -> Array:
-    top, bottom, left, right = geometry.pad
-    if not any(geometry.pad):
-        return np.ascontiguousarray(x)
-    return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
-
-
-def _windows(x: Array, geometry: Geometry, size: tuple[int, ...]) -> Array:
-    """View ``x`` as (N, rows, columns, kh, kw, C) without copying."""
-    n, down, across, channel = x.strides
-    (stride_down, stride_across), (kh, kw) = geometry.stride, geometry.kernel
-    return np.lib.stride_tricks.as_strided(
-        x,
-        (x.shape[0], size[0], size[1], kh, kw, x.shape[3]),
-        (n, down * stride_down, across * stride_across, down, across, channel),
-        writeable=False,
-    )
-
-
-def _blocks(windows: Array):  # type: ignore[no-untyped-def]
-    """Yield (slice of image rows, their im2col matrix), each matrix at most ``BUFFER`` bytes."""
-    n, rows, columns = windows.shape[:3]
-    length = math.prod(windows.shape[3:])
-    step = max(1, BUFFER // (columns * length * windows.itemsize))
-    for image in range(n):
-        for start in range(0, rows, step):
-            stop = min(rows, start + step)
-            matrix = windows[image, start:stop].reshape(-1, length)
-            yield slice(image * rows + start, image * rows + stop), matrix
+        return winograd.weight_gradient(x, dy, geometry.kernel[0], pad)
+    return direct.weight_gradient(x, dy, geometry)

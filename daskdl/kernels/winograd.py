@@ -1,302 +1,254 @@
 """Stride-1 convolution by Winograd's minimal filtering, 3x3 and 5x5, in all three passes.
 
-Both sizes use the points 0, 1, -1, 2, -2 and infinity, hence tiles of 6x6 inputs: F(4x4, 3x3) and
-F(2x2, 5x5) differ in the number of outputs ``m = 7 - kernel`` only. A block of tiles is transformed
-at a time, so that it stays in the L2 cache, and 36 matrix products do the work.
+F(4x4, 3x3) on tiles of 6x6 and F(4x4, 5x5) on tiles of 8x8: 4 and 6.25 times fewer products than
+the plain sum. Every tile is taken to its values at 36 or 64 points; at each point a matrix product
+over the channels does the work; and the sums are taken back.
 
 A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv 1509.09308.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.blas import gemm, gemm_scratch, gemm_tn
-from daskdl.kernels.jit import fastjit
+from daskdl.kernels import tiles
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT
+from daskdl.kernels.scratch import scratch
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
 
-#: Tiles per block. At 64 -> 256 channels a block's transforms take 2 MB in float32.
-BLOCK = 48
-#: Channels that one pass of a transform handles; a constant, so that the compiler unrolls it.
-LANES = 16
-
-_SCALE = np.array([1 / 4, -1 / 6, -1 / 6, 1 / 24, 1 / 24, 1])
-_POINTS = np.array([0.0, 1.0, -1.0, 2.0, -2.0])
-
-
-def filter_matrix(kernel: int) -> NDArray[np.float64]:
-    """Return G (6, kernel), which takes a filter to its values at the six points."""
-    g = np.vander(_POINTS, kernel, increasing=True)
-    g = np.vstack([g, np.eye(kernel)[-1]])
-    return g * _SCALE[:, None]
+#: Outputs of a tile's side, for either kernel.
+M = 4
+#: Bytes of the transformed tiles, in and out, that one thread handles at a time.
+BLOCK = 1 << 20
+#: Bytes of transformed tiles up to which filters, not tiles, are what is handled in turn.
+FEW = 8 << 20
+#: Bytes of transformed tiles that the gradient to the weights sums up at a time.
+SUMMED = 16 << 20
 
 
-def transform_weights(weight: Array) -> Array:
-    """Take weights (out, k, k, in) to the transformed domain, (36, in, out)."""
-    return _transform(weight, "ap,bq,opqi->abio")
+class Weights(NamedTuple):
+    """Weights (out, k, k, in) of a convolution, or of its adjoint, that are not transformed yet."""
+
+    weight: Array
+    adjoint: bool
+
+    @property
+    def kernel(self) -> int:
+        """Return the kernel's side."""
+        return self.weight.shape[1]
+
+    @property
+    def channels(self) -> tuple[int, int]:
+        """Return the channels that come in and go out."""
+        filters, channels = self.weight.shape[0], self.weight.shape[3]
+        return (filters, channels) if self.adjoint else (channels, filters)
 
 
-def transform_weights_adjoint(weight: Array) -> Array:
-    """Transform the weights of the convolution that takes dy to dx: (36, out, in)."""
-    return _transform(weight[:, ::-1, ::-1], "ap,bq,opqi->aboi")
+class Transformed(NamedTuple):
+    """Weights at a scheme's points, in panels: (panels, points, in, COLUMNS)."""
+
+    kernel: int
+    filters: int
+    panels: Array
 
 
-def _transform(weight: Array, subscripts: str) -> Array:
-    g = filter_matrix(weight.shape[1]).astype(weight.dtype)
-    u = np.einsum(subscripts, g, g, weight, optimize=True)
-    return np.ascontiguousarray(u.reshape(36, *u.shape[2:]))
+def transform(weights: Weights, name: str = "") -> Transformed:
+    """Take weights to their points, into new memory or, with a name, into kept memory."""
+    (channels, filters), side = weights.channels, weights.kernel + M - 1
+    shape = (-(-filters // COLUMNS), side * side, channels, COLUMNS)
+    dtype = weights.weight.dtype
+    panels = scratch(name, shape, dtype) if name else np.empty(shape, dtype)
+    flat, taps = _in_order(weights)
+
+    def part(start: int, stop: int) -> None:
+        packed = scratch("packed", (len(taps) * channels, COLUMNS), dtype)
+        tiles.filters(
+            flat, taps, weights.adjoint, weights.kernel, packed, panels[start:stop], start
+        )
+
+    in_parallel(part, len(panels))
+    return Transformed(weights.kernel, filters, panels)
+
+
+def _in_order(weights: Weights) -> tuple[Array, NDArray[np.int64]]:
+    """Return the weights (out, taps, in) and the order of taps; an adjoint's is turned round."""
+    weight = np.ascontiguousarray(weights.weight)
+    taps = np.arange(weights.kernel**2)
+    flat = weight.reshape(len(weight), -1, weight.shape[3])
+    return flat, taps[::-1].copy() if weights.adjoint else taps
+
+
+def _width(channels: int) -> int:
+    """Return the numbers from a tile's channels to the next tile's.
+
+    Whole panels, and never a multiple of 1 kB, by which the caches' sets repeat.
+    """
+    width = -(-channels // COLUMNS) * COLUMNS
+    return width + COLUMNS if width % 256 == 0 else width
 
 
 def convolve(
-    x: Array, u: Array, kernel: int, pad: tuple[int, int], size: tuple[int, int], out: Array | None
+    x: Array,
+    weights: Weights | Transformed,
+    pad: tuple[int, int],
+    size: tuple[int, int],
+    out: Array | None,
 ) -> Array:
-    """Convolve ``x`` (N, H, W, C) with transformed weights ``u`` (36, C, K) at stride 1.
+    """Convolve ``x`` (N, H, W, in) at stride 1.
 
     Parameters
     ----------
-    x, u : arrays of one dtype
-    kernel : 3 or 5
+    x : array, C-contiguous
+    weights : Weights or Transformed
     pad : (rows above, columns left)
         Zeros in front; those behind follow from ``size``.
     size : (rows, columns) of the result
-    out : array (N, rows, columns, K), optional
+    out : array (N, rows, columns, out), C-contiguous, optional
         The result is added to it; without it a new array is made.
     """
-    n, k, m = x.shape[0], u.shape[2], 7 - kernel
+    kernel = weights.kernel
+    filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters
     add = out is not None
-    y = out if out is not None else np.empty((n, *size, k), x.dtype)
-    tiles = n * -(-size[0] // m) * -(-size[1] // m)
-    in_parallel(
-        lambda start, stop: _convolve(x, u, y, m, pad[0], pad[1], add, start, stop),
-        tiles,
-        least=BLOCK,
-    )
+    y = out if out is not None else np.empty((len(x), *size, filters), x.dtype)
+    points = (kernel + M - 1) ** 2
+    number = len(x) * -(-size[0] // M) * -(-size[1] // M)
+    width = _width(x.shape[3])
+    panels = -(-filters // COLUMNS)
+    if not number:
+        return y
+    if number * points * width * x.itemsize <= FEW and number < 32 * panels:
+        _by_filters(x, weights, pad, y, add, number, width)
+        return y
+    u = weights if isinstance(weights, Transformed) else transform(weights, "u")
+    sums = _width(filters)
+    block = _block(points * (width + sums) * x.itemsize)
+
+    def part(start: int, stop: int) -> None:
+        here = min(block, stop - start)
+        v = scratch("v", (points, here * width + COLUMNS), x.dtype)
+        products = scratch("products", (points, here * sums + COLUMNS), x.dtype)
+        table, spare = _tables(kernel, x)
+        for first in range(start, stop, here):
+            last = min(first + here, stop)
+            tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], first, last, first, spare)
+            tiles.products(v, width, u.panels, products, sums, last - first, x.shape[3], table)
+            tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
+
+    in_parallel(part, number, least=2 * ROWS)
     return y
 
 
-def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:
-    """Gradient (out, k, k, in) of a convolution of ``x`` (N, H, W, C) to its weights.
+def _block(n_bytes: int) -> int:
+    """Return how many tiles of so many bytes make a block: whole rows of products."""
+    return min(16, max(2, BLOCK // (n_bytes * ROWS))) * ROWS
 
-    ``dy`` (N, rows, columns, K) is the gradient to its result.
+
+def _tables(kernel: int, like: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return the microkernel's tables, and room for a tile that reaches over an edge."""
+    table = np.empty((2, SEGMENT), np.int64)
+    return table, scratch("spare tile", ((kernel + M - 1) ** 2, tiles.CHUNK), like.dtype)
+
+
+def _by_filters(
+    x: Array,
+    weights: Weights | Transformed,
+    pad: tuple[int, int],
+    y: Array,
+    add: bool,
+    number: int,
+    width: int,
+) -> None:
+    """Convolve few tiles: all are transformed first, then each panel of filters is used up.
+
+    With 512 channels a filter's 36 points take longer to fetch from memory than to compute.
     """
-    m = 7 - kernel
-    tiles = x.shape[0] * -(-dy.shape[1] // m) * -(-dy.shape[2] // m)
+    kernel, channels, filters = weights.kernel, x.shape[3], y.shape[3]
+    points = (kernel + M - 1) ** 2
+    v = scratch("all v", (points, number * width + COLUMNS), x.dtype)
 
-    def partial(start: int, stop: int) -> Array:
-        du = np.zeros((36, x.shape[3], dy.shape[3]), x.dtype)
-        _accumulate(x, dy, du, m, pad[0], pad[1], start, stop)
-        return du
+    def transform_tiles(start: int, stop: int) -> None:
+        _, spare = _tables(kernel, x)
+        tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], start, stop, 0, spare)
 
-    sums = in_parallel(partial, tiles, least=BLOCK)
-    du = sums[0]
-    for other in sums[1:]:
-        du += other
-    g = filter_matrix(kernel).astype(x.dtype)
-    du = du.reshape(6, 6, *du.shape[1:])
-    return np.ascontiguousarray(np.einsum("ap,bq,abio->opqi", g, g, du, optimize=True))
+    in_parallel(transform_tiles, number, least=4)
+    ordered = _in_order(weights) if isinstance(weights, Weights) else None
 
+    def multiply_panels(start: int, stop: int) -> None:
+        table, spare = _tables(kernel, x)
+        products = scratch("products", (points, number * COLUMNS + COLUMNS), x.dtype)
+        if ordered is not None:
+            packed = scratch("packed", (kernel**2 * channels, COLUMNS), x.dtype)
+            own = scratch("panel", (1, points, channels, COLUMNS), x.dtype)
+        for j in range(start, stop):
+            if isinstance(weights, Transformed):
+                own = weights.panels[j : j + 1]
+            elif ordered is not None:
+                tiles.filters(*ordered, weights.adjoint, kernel, packed, own, j)
+            tiles.products(v, width, own, products, COLUMNS, number, channels, table)
+            first, last = j * COLUMNS, min((j + 1) * COLUMNS, filters)
+            tiles.outputs(products, COLUMNS, kernel, y, first, last, 0, number, add, spare)
 
-@fastjit
-def _input_transform(x, n, top, left, c0, d, t, v, row):  # type: ignore[no-untyped-def]
-    """Write B^T d B of one 6x6 tile and ``LANES`` channels into v[:, row, c0:]."""
-    height, width, channels = x.shape[1], x.shape[2], x.shape[3]
-    lanes = min(LANES, channels - c0)
-    inside = top >= 0 and left >= 0 and top + 6 <= height and left + 6 <= width
-    if not inside or lanes < LANES:
-        d[:] = 0
-    for i in range(max(0, -top), min(6, height - top)):
-        for j in range(max(0, -left), min(6, width - left)):
-            base = (i * 6 + j) * LANES
-            _copy(x[n, top + i, left + j, c0 : c0 + lanes], d[base : base + lanes])
-    for j in range(6):
-        _six(d, j * LANES, 6 * LANES, t)
-    for i in range(6):
-        _six(t, i * 6 * LANES, LANES, d)
-    for k in range(36):
-        _copy(d[k * LANES : k * LANES + lanes], v[k, row, c0 : c0 + lanes])
+    in_parallel(multiply_panels, -(-filters // COLUMNS))
 
 
-@fastjit
-def _copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy up to ``LANES`` numbers; all of them in registers, which is the usual case."""
-    if target.size == LANES:
-        for c in range(LANES):
-            target[c] = source[c]
-    else:
-        for c in range(target.size):
-            target[c] = source[c]
+def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:
+    """Gradient (out, k, k, in) of a convolution of ``x`` (N, H, W, in) to its weights.
+
+    ``dy`` (N, rows, columns, out) is the gradient to its result; both are C-contiguous.
+    """
+    channels, filters = x.shape[3], dy.shape[3]
+    points = (kernel + M - 1) ** 2
+    number = len(x) * -(-dy.shape[1] // M) * -(-dy.shape[2] // M)
+    dw = np.empty((filters, kernel, kernel, channels), x.dtype)
+    if not number:
+        dw[:] = 0
+        return dw
+    width, sums = _width(channels), _width(filters)
+    block = max(16 * ROWS, SUMMED // (points * (width + sums) * x.itemsize))
+    block = min(number, block)
+    v = scratch("all v", (points, block * width + COLUMNS), x.dtype)
+    z = scratch("all z", (points, block * sums + COLUMNS), x.dtype)
+    # In one go, a few filters' sums are folded to weights at once; else all wait for the last.
+    kept = None
+    if block < number:
+        kept = scratch("sums", (points, filters, -(-channels // COLUMNS) * COLUMNS), x.dtype)
+    for first in range(0, number, block):
+        last = min(first + block, number)
+        in_parallel(
+            _gradient_tiles(x, dy, v, z, width, sums, kernel, pad, first), last - first, least=4
+        )
+        fold = _gradient_sums(v, z, width, sums, last - first, kept, dw, first, last == number)
+        in_parallel(fold, -(-filters // ROWS))
+    return dw
 
 
-@fastjit
-def _multiples(step):  # type: ignore[no-untyped-def]
-    """Return 1 to 5 times ``step``, unsigned: an index that cannot be negative vectorises."""
-    return (
-        np.uintp(step),
-        np.uintp(2 * step),
-        np.uintp(3 * step),
-        np.uintp(4 * step),
-        np.uintp(5 * step),
-    )
+def _gradient_tiles(  # type: ignore[no-untyped-def]
+    x, dy, v, z, width, sums, kernel, pad, first
+) -> Callable[[int, int], None]:
+    def part(start: int, stop: int) -> None:
+        _, spare = _tables(kernel, x)
+        rows, columns, begin, end = dy.shape[1], dy.shape[2], first + start, first + stop
+        tiles.inputs(x, v, width, kernel, *pad, rows, columns, begin, end, first, spare)
+        tiles.gradients(dy, z, sums, kernel, begin, end, first, spare)
+
+    return part
 
 
-@fastjit
-def _six(d, start, step, t):  # type: ignore[no-untyped-def]
-    """Apply B^T to six vectors of ``LANES`` numbers, ``step`` apart in d; the same places in t."""
-    s1, s2, s3, s4, s5 = _multiples(step)
-    for c in range(LANES):
-        p = np.uintp(start + c)
-        d0, d1, d2, d3, d4, d5 = d[p], d[p + s1], d[p + s2], d[p + s3], d[p + s4], d[p + s5]
-        a, b = d4 - 4 * d2, d3 - 4 * d1
-        e, f = d4 - d2, 2 * (d3 - d1)
-        t[p] = 4 * d0 - 5 * d2 + d4
-        t[p + s1] = a + b
-        t[p + s2] = a - b
-        t[p + s3] = e + f
-        t[p + s4] = e - f
-        t[p + s5] = 4 * d1 - 5 * d3 + d5
+def _gradient_sums(  # type: ignore[no-untyped-def]
+    v, z, width, sums, count, kept, dw, first, last
+) -> Callable[[int, int], None]:
+    def part(start: int, stop: int) -> None:
+        table, spare = _tables(dw.shape[1], v)
+        du = kept
+        if du is None:
+            panels = -(-dw.shape[3] // COLUMNS)
+            du = scratch("few sums", (len(v), ROWS, panels * COLUMNS), v.dtype)
+        tiles.sums(v, width, z, sums, count, du, dw, first > 0, last, start, stop, table, spare)
 
-
-@fastjit
-def _output_transform(products, row, m, k0, d, t, y, n, top, left, add):  # type: ignore[no-untyped-def]
-    """Write A^T M A of one tile and ``LANES`` channels into y[n, top:, left:, k0:]."""
-    channels = y.shape[3]
-    lanes = min(LANES, channels - k0)
-    for k in range(36):
-        _copy(products[k, row, k0 : k0 + lanes], d[k * LANES : k * LANES + lanes])
-    for j in range(6):
-        _few(d, j * LANES, 6 * LANES, t, m)
-    for i in range(m):
-        _few(t, i * 6 * LANES, LANES, d, m)
-    for i in range(min(m, y.shape[1] - top)):
-        for j in range(min(m, y.shape[2] - left)):
-            base = (i * 6 + j) * LANES
-            target = y[n, top + i, left + j, k0 : k0 + lanes]
-            if add:
-                for c in range(lanes):
-                    target[c] += d[base + c]
-            else:
-                _copy(d[base : base + lanes], target)
-
-
-@fastjit
-def _few(d, start, step, t, m):  # type: ignore[no-untyped-def]
-    """Apply A^T to six vectors; the first ``m`` places of t get the result."""
-    s1, s2, s3, s4, s5 = _multiples(step)
-    if m == 4:
-        for c in range(LANES):
-            p = np.uintp(start + c)
-            s, e = d[p + s1] + d[p + s2], d[p + s1] - d[p + s2]
-            f, g = d[p + s3] + d[p + s4], d[p + s3] - d[p + s4]
-            first, last = d[p], d[p + s5]
-            t[p] = first + s + f
-            t[p + s1] = e + 2 * g
-            t[p + s2] = s + 4 * f
-            t[p + s3] = e + 8 * g + last
-    else:
-        for c in range(LANES):
-            p = np.uintp(start + c)
-            s, e = d[p + s1] + d[p + s2], d[p + s1] - d[p + s2]
-            f, g = d[p + s3] + d[p + s4], d[p + s3] - d[p + s4]
-            first, last = d[p], d[p + s5]
-            t[p] = first + s + f
-            t[p + s1] = e + 2 * g + last
-
-
-@fastjit
-def _gradient_transform(dy, n, top, left, m, k0, d, t, z, row):  # type: ignore[no-untyped-def]
-    """Write A dy A^T of one tile of gradients and ``LANES`` channels into z[:, row, k0:]."""
-    channels = dy.shape[3]
-    lanes = min(LANES, channels - k0)
-    d[:] = 0
-    for i in range(min(m, dy.shape[1] - top)):
-        for j in range(min(m, dy.shape[2] - left)):
-            base = (i * 6 + j) * LANES
-            _copy(dy[n, top + i, left + j, k0 : k0 + lanes], d[base : base + lanes])
-    for j in range(m):
-        _spread(d, j * LANES, 6 * LANES, t, m)
-    for i in range(6):
-        _spread(t, i * 6 * LANES, LANES, d, m)
-    for k in range(36):
-        _copy(d[k * LANES : k * LANES + lanes], z[k, row, k0 : k0 + lanes])
-
-
-@fastjit
-def _spread(d, start, step, t, m):  # type: ignore[no-untyped-def]
-    """Apply A to ``m`` vectors; six places of t get the result."""
-    s1, s2, s3, s4, s5 = _multiples(step)
-    if m == 4:
-        for c in range(LANES):
-            p = np.uintp(start + c)
-            d0, d1, d2, d3 = d[p], d[p + s1], d[p + s2], d[p + s3]
-            s, e, f, g = d0 + d2, d1 + d3, d0 + 4 * d2, 2 * d1 + 8 * d3
-            t[p] = d0
-            t[p + s1] = s + e
-            t[p + s2] = s - e
-            t[p + s3] = f + g
-            t[p + s4] = f - g
-            t[p + s5] = d3
-    else:
-        for c in range(LANES):
-            p = np.uintp(start + c)
-            d0, d1 = d[p], d[p + s1]
-            t[p] = d0
-            t[p + s1] = d0 + d1
-            t[p + s2] = d0 - d1
-            t[p + s3] = d0 + 2 * d1
-            t[p + s4] = d0 - 2 * d1
-            t[p + s5] = d1
-
-
-@fastjit
-def _convolve(x, u, y, m, pad_top, pad_left, add, start, stop):  # type: ignore[no-untyped-def]
-    """Compute the output tiles ``start`` to ``stop`` of ``y``."""
-    channels, filters = u.shape[1], u.shape[2]
-    down, across = -(-y.shape[1] // m), -(-y.shape[2] // m)
-    v = np.empty((36, BLOCK, channels), x.dtype)
-    products = np.empty((36, BLOCK, filters), x.dtype)
-    d, t = np.zeros(36 * LANES, x.dtype), np.zeros(36 * LANES, x.dtype)
-    scratch = gemm_scratch(x)
-    for first in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - first)
-        for r in range(count):
-            n, i, j = _tile(first + r, down, across, m)
-            for c0 in range(0, channels, LANES):
-                _input_transform(x, n, i - pad_top, j - pad_left, c0, d, t, v, r)
-        for k in range(36):
-            gemm(v[k, :count], u[k], products[k, :count], 0.0, scratch)
-        for r in range(count):
-            n, i, j = _tile(first + r, down, across, m)
-            for k0 in range(0, filters, LANES):
-                _output_transform(products, r, m, k0, d, t, y, n, i, j, add)
-
-
-@fastjit
-def _accumulate(x, dy, du, m, pad_top, pad_left, start, stop):  # type: ignore[no-untyped-def]
-    """Add the tiles ``start`` to ``stop`` to the transformed gradient ``du`` (36, C, K)."""
-    channels, filters = du.shape[1], du.shape[2]
-    down, across = -(-dy.shape[1] // m), -(-dy.shape[2] // m)
-    v = np.empty((36, BLOCK, channels), x.dtype)
-    z = np.empty((36, BLOCK, filters), x.dtype)
-    d, t = np.zeros(36 * LANES, x.dtype), np.zeros(36 * LANES, x.dtype)
-    scratch = gemm_scratch(x)
-    for first in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - first)
-        for r in range(count):
-            n, i, j = _tile(first + r, down, across, m)
-            for c0 in range(0, channels, LANES):
-                _input_transform(x, n, i - pad_top, j - pad_left, c0, d, t, v, r)
-            for k0 in range(0, filters, LANES):
-                _gradient_transform(dy, n, i, j, m, k0, d, t, z, r)
-        for k in range(36):
-            gemm_tn(v[k, :count], z[k, :count], du[k], 1.0, scratch)
-
-
-@fastjit
-def _tile(index, down, across, m):  # type: ignore[no-untyped-def]
-    """Return image, first row and first column of a tile."""
-    n, rest = divmod(index, down * across)
-    i, j = divmod(rest, across)
-    return n, i * m, j * m
+    return part

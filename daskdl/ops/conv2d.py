@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 from daskdl.tensor import Array, op
 
 
@@ -15,23 +18,37 @@ def conv2d(  # type: ignore[no-untyped-def]
     *,
     stride: tuple[int, int] = (1, 1),
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
 ):
     """Cross-correlate images with filters, as every framework calls convolution.
 
     Parameters
     ----------
     x : array (N, H, W, in)
-    weight : array (out, kh, kw, in)
+    weight : array (out, kh, kw, in / groups)
     bias : array (out,), optional
     stride : (down, across)
     pad : (above, below, left, right)
         Rows and columns of zeros.
+    dilation : (down, across)
+        Pixels from one tap of the kernel to the next.
+    groups : int
+        Each has its share of the input channels and of the filters; with as many groups as input
+        channels the convolution is depthwise.
 
     Returns
     -------
     array (N, rows, columns, out)
+
+    Raises
+    ------
+    ShapeError
+        When an array's shape or dtype does not fit the others, or the image is smaller than the
+        kernel's window.
     """
-    geometry = Geometry((weight.shape[1], weight.shape[2]), stride, pad)
+    geometry = Geometry((weight.shape[1], weight.shape[2]), stride, pad, dilation, groups)
+    check("conv2d", x, weight, bias, geometry)
     y = kernel.forward(x, weight, geometry)
     if bias is not None:
         y += bias
@@ -44,3 +61,37 @@ def conv2d(  # type: ignore[no-untyped-def]
         )
 
     return y, backward
+
+
+def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geometry) -> None:
+    """Raise a ShapeError, in the name of an operation, where arguments do not fit together."""
+    groups = geometry.groups
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: expected x of shape (N, H, W, in), found {x.shape}")
+    if groups < 1 or len(weight) % groups:
+        raise ShapeError(
+            f"{name}: expected groups that divide the {len(weight)} filters, found {groups}"
+        )
+    if weight.shape[3] * groups != x.shape[3]:
+        raise ShapeError(
+            f"{name}: expected x with {weight.shape[3] * groups} channels, "
+            f"as weight {weight.shape} has them in {groups} groups, found {x.shape}"
+        )
+    check_dtypes(name, x, weight)
+    if bias is not None and bias.shape != (len(weight),):
+        raise ShapeError(f"{name}: expected bias of shape ({len(weight)},), found {bias.shape}")
+    if min(geometry.size(*x.shape[1:3])) < 1:
+        top, bottom, left, right = geometry.pad
+        found = x.shape[1] + top + bottom, x.shape[2] + left + right
+        raise ShapeError(
+            f"{name}: expected an image of at least {geometry.reach} after padding, found {found}"
+        )
+
+
+def check_dtypes(name: str, x: Array, weight: Array) -> None:
+    """Raise a ShapeError unless both arrays are of one dtype that kernels know."""
+    if x.dtype not in (np.float32, np.float64) or weight.dtype != x.dtype:
+        raise ShapeError(
+            f"{name}: expected x and weight both float32 or both float64, "
+            f"found {x.dtype} and {weight.dtype}"
+        )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
+from daskdl.ops.sequence import plain
 from daskdl.tensor import Array, op
 
 
@@ -61,24 +62,25 @@ def convlstm(  # type: ignore[no-untyped-def]
 
     # One step's gates lie together: (T, N, H, W, 4 * C).
     if inputs is None:
-        gates = np.empty((steps, n, height, width, 4 * channels), h.dtype)
-        gates[:] = bias
+        gates = np.zeros((steps, n, height, width, 4 * channels), h.dtype)
     else:
         assert weight_input is not None
         within = same(weight_input)
         gates = kernel.forward(inputs.reshape(*images, -1), weight_input, within)
-        gates += bias
         gates = gates.reshape(steps, n, height, width, 4 * channels)
     outputs = np.empty((steps + 1, n, height, width, channels), h.dtype)
     states = np.empty_like(outputs)
     outputs[0], states[0] = h, c
-    step = kernel.prepared(weight_state, around)
+    step, shift = kernel.prepared(weight_state, around), plain(bias)
     for t in range(steps):
         step(outputs[t], gates[t])
-        after, state = lstm_cell(
-            gates[t].reshape(-1, 4 * channels), states[t].reshape(-1, channels)
+        lstm_cell(
+            gates[t].reshape(-1, 4 * channels),
+            shift,
+            states[t].reshape(-1, channels),
+            states[t + 1].reshape(-1, channels),
+            outputs[t + 1].reshape(-1, channels),
         )
-        outputs[t + 1], states[t + 1] = after.reshape(h.shape), state.reshape(h.shape)
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
         dh = np.zeros_like(h) if dh is None else dh

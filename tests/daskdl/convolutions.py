@@ -5,24 +5,31 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 
 
 def correlate(x: np.ndarray, weight: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """Return the convolution of x (N, H, W, in) with weight (out, kh, kw, in)."""
-    return np.einsum("nhwcpq,opqc->nhwo", _windows(x, geometry), weight, optimize=True)
+    """Return the convolution of x (N, H, W, in) with weight (out, kh, kw, in / groups)."""
+    grouped = weight.reshape(geometry.groups, -1, *weight.shape[1:])
+    y = np.einsum("nhwgcpq,gopqc->nhwgo", _windows(x, geometry), grouped, optimize=True)
+    return y.reshape(*y.shape[:3], -1)
 
 
 def correlate_weight_gradient(x: np.ndarray, dy: np.ndarray, geometry: Geometry) -> np.ndarray:
     """Return the gradient to the weights, from that to the result."""
-    return np.einsum("nhwcpq,nhwo->opqc", _windows(x, geometry), dy, optimize=True)
+    grouped = dy.reshape(*dy.shape[:3], geometry.groups, -1)
+    dw = np.einsum("nhwgcpq,nhwgo->gopqc", _windows(x, geometry), grouped, optimize=True)
+    return dw.reshape(-1, *dw.shape[2:])
 
 
 def _windows(x: np.ndarray, geometry: Geometry) -> np.ndarray:
+    """View x as (N, rows, columns, groups, channels, kh, kw)."""
     top, bottom, left, right = geometry.pad
     padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, geometry.kernel, (1, 2))
-    return windows[:, :: geometry.stride[0], :: geometry.stride[1]]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, geometry.reach, (1, 2))
+    windows = windows[:, :: geometry.stride[0], :: geometry.stride[1]]
+    windows = windows[..., :: geometry.dilation[0], :: geometry.dilation[1]]
+    return windows.reshape(*windows.shape[:3], geometry.groups, -1, *geometry.kernel)
 
 
 @st.composite
@@ -33,15 +40,16 @@ def geometries(draw: st.DrawFn) -> tuple[Geometry, tuple[int, int, int, int], in
         kernel, stride = (k, k), (1, 1)
         pad = tuple(draw(st.integers(0, k)) for _ in range(4))
         channels, filters = draw(st.integers(8, 19)), draw(st.integers(8, 19))
-    else:  # one product, or im2col
+        dilation, groups = (1, 1), 1
+    else:  # direct products
         kernel = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
         stride = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
         pad = tuple(draw(st.integers(0, 2)) for _ in range(4))
-        channels, filters = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    least = max(1, kernel[0] - pad[0] - pad[1]), max(1, kernel[1] - pad[2] - pad[3])
-    height, width = draw(st.integers(least[0], 13)), draw(st.integers(least[1], 13))
-    return (
-        Geometry(kernel, stride, pad),
-        (draw(st.integers(1, 3)), height, width, channels),
-        filters,
-    )
+        dilation = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+        groups = draw(st.sampled_from([1, 1, 2, 3]))
+        channels, filters = (groups * draw(st.sampled_from([1, 3, 5, 17])) for _ in range(2))
+    geometry = Geometry(kernel, stride, pad, dilation, groups)
+    reach = geometry.reach
+    least = max(1, reach[0] - pad[0] - pad[1]), max(1, reach[1] - pad[2] - pad[3])
+    height, width = (draw(st.integers(n, max(n, 13))) for n in least)
+    return geometry, (draw(st.integers(1, 3)), height, width, channels), filters

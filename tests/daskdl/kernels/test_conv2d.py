@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskdl.kernels import conv2d
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.threads import thread_budget
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, geometries
 
@@ -31,13 +31,13 @@ def draw(*shapes, dtype=np.float64):
 @example((Geometry((3, 3), (2, 2), (1,) * 4), (2, 8, 9, 8), 8), np.float64)
 def test_all_three_passes_are_the_plain_sum(case, dtype):
     geometry, shape, filters = case
-    x, weight = draw(shape, (filters, *geometry.kernel, shape[3]), dtype=dtype)
+    x, weight = draw(shape, (filters, *geometry.kernel, shape[3] // geometry.groups), dtype=dtype)
     y = conv2d.forward(x, weight, geometry)
     expected = correlate(x, weight, geometry)
     assert y.shape == expected.shape
     assert y.dtype == dtype
     close = np.testing.assert_allclose
-    scale = 60 * np.finfo(dtype).eps * np.sqrt(weight[0].size)
+    scale = 200 * np.finfo(dtype).eps * np.sqrt(weight[0].size)
     close(y, expected, atol=scale * np.abs(expected).max(), rtol=0)
 
     (dy,) = draw(y.shape, dtype=dtype)
@@ -57,7 +57,7 @@ def test_all_three_passes_are_the_plain_sum(case, dtype):
 @given(case=geometries())
 def test_with_out_the_result_is_added_in_place(case):
     geometry, shape, filters = case
-    x, weight = draw(shape, (filters, *geometry.kernel, shape[3]))
+    x, weight = draw(shape, (filters, *geometry.kernel, shape[3] // geometry.groups))
     y = conv2d.forward(x, weight, geometry)
     out = np.full_like(y, 2.0)
     assert conv2d.forward(x, weight, geometry, out) is out
@@ -86,6 +86,8 @@ def test_every_path_is_taken():
     assert Geometry((1, 1), (1, 1), (0,) * 4).pointwise
     assert not Geometry((1, 1), (1, 1), (0, 1, 0, 0)).pointwise
     assert not Geometry((1, 1), (2, 1), (0,) * 4).pointwise
+    assert not SAME3._replace(dilation=(2, 1)).by_winograd(64)
+    assert not SAME3._replace(groups=2).by_winograd(64)
 
 
 @pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])
@@ -96,16 +98,6 @@ def test_no_images_give_no_results(geometry):
     assert y.shape == (0, *geometry.size(6, 7), 9)
     assert not conv2d.weight_gradient(x, y, geometry).any()
     assert conv2d.input_gradient(y, weight, geometry, 6, 7).shape == x.shape
-
-
-def test_im2col_in_many_blocks_is_the_same(monkeypatch):
-    geometry = Geometry((4, 3), (2, 1), (1, 0, 2, 1))
-    x, weight = draw((2, 9, 8, 3), (5, 4, 3, 3))
-    dy = np.ones_like(conv2d.forward(x, weight, geometry))
-    whole = conv2d.forward(x, weight, geometry), conv2d.weight_gradient(x, dy, geometry)
-    monkeypatch.setattr(conv2d, "BUFFER", 1)  # one row of the result at a time
-    np.testing.assert_allclose(conv2d.forward(x, weight, geometry), whole[0], atol=1e-12)
-    np.testing.assert_allclose(conv2d.weight_gradient(x, dy, geometry), whole[1], atol=1e-12)
 
 
 @pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])

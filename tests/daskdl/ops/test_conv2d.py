@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl import ops
 from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.conv2d import Geometry
+from daskdl.kernels.geometry import Geometry
 from daskdl.tensor import Tensor
 from tests.daskdl.convolutions import geometries
 from tests.daskdl.gradients import check_gradient, normal
@@ -25,9 +25,17 @@ WINOGRAD = Geometry((3, 3), (1, 1), (1, 1, 1, 1))
 def test_gradient(case, with_bias):
     geometry, shape, filters = case
     check_gradient(
-        lambda x, w, b: ops.conv2d(x, w, b, stride=geometry.stride, pad=geometry.pad),
+        lambda x, w, b: ops.conv2d(
+            x,
+            w,
+            b,
+            stride=geometry.stride,
+            pad=geometry.pad,
+            dilation=geometry.dilation,
+            groups=geometry.groups,
+        ),
         normal(*shape),
-        normal(filters, *geometry.kernel, shape[3], seed=1),
+        normal(filters, *geometry.kernel, shape[3] // geometry.groups, seed=1),
         normal(filters, seed=2) if with_bias else None,
     )
 

@@ -1,0 +1,313 @@
+"""Convolution of any kernel, stride, dilation and groups as products over pixels where they lie.
+
+There is no im2col matrix, not even a part of one: the rows of a product are pixels, found through a
+table of addresses (as in M. Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129), and a
+pixel outside the image is the address of zeros. The gradient to the input is the same sum over
+another table, one for each place that a pixel can have between two strides, so that no two threads
+ever add to the same number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.jit import jit
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, multiply, pack
+from daskdl.kernels.scratch import scratch
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[np.floating]
+
+#: Groups of ``ROWS`` pixels that are handled together: so often a panel's part is used from L1.
+GROUPS = 16
+#: Pixels that the gradient to the weights sums up at a time; their 16 columns fill half of L1.
+PIXELS = 256
+#: Below so many channels, a window's row is taken as one long pixel of a padded image.
+FEW = 16
+
+
+def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
+    """Write, or add, the convolution of ``x`` with ``weight`` (out, kh, kw, in / groups) to y."""
+    x, weight, geometry = _merged(x, weight, geometry)
+    top, _, left, _ = geometry.pad
+    taps = _taps(geometry)
+    offsets = taps * geometry.dilation - (top, left)
+    grid = (0, 0, 1, 1, *y.shape[1:3])
+    flat, order = _flat(weight), np.arange(len(taps))
+    filters, channels = len(weight) // geometry.groups, weight.shape[3]
+    for group in range(geometry.groups):
+        own = flat[group * filters : (group + 1) * filters]
+        panels = packed(own, order, False)
+        _correlate(
+            x, group * channels, channels, offsets, geometry.stride, panels, y, group * filters,
+            filters, grid, add,
+        )  # fmt: skip
+
+
+def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> None:
+    """Write the gradient to the input; ``dx`` (N, H, W, in)."""
+    taps, (down, across) = _taps(geometry), geometry.stride
+    reached = taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
+    flat, filters, channels = _flat(weight), len(weight) // geometry.groups, weight.shape[3]
+    for row in range(min(down, dx.shape[1])):
+        for column in range(min(across, dx.shape[2])):
+            # Tap k of the window at t * stride reaches row = t * stride + reached[k].
+            distance = (row, column) - reached
+            order = np.flatnonzero((distance % (down, across) == 0).all(1))
+            if not order.size:
+                dx[:, row::down, column::across] = 0
+                continue
+            offsets = distance[order] // (down, across)
+            rows, columns = -(-(dx.shape[1] - row) // down), -(-(dx.shape[2] - column) // across)
+            grid = row, column, down, across, rows, columns
+            for group in range(geometry.groups):
+                own = flat[group * filters : (group + 1) * filters]
+                panels = packed(own, order, True)
+                _correlate(
+                    dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
+                    channels, grid, False,
+                )  # fmt: skip
+
+
+def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
+    """Return the gradient to the weights (out, kh, kw, in / groups)."""
+    channels, filters = x.shape[3] // geometry.groups, dy.shape[3] // geometry.groups
+    dw = np.zeros((dy.shape[3], *geometry.kernel, channels), x.dtype)
+    x, _, geometry = _merged(x, dw, geometry)
+    taps = _taps(geometry)
+    offsets = taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
+    depth = dw[0].size // len(taps)
+    flat = dw.reshape(len(dw), -1)
+    panels = -(-flat.shape[1] // COLUMNS)
+    steps = np.array(geometry.stride)
+
+    def part(start: int, stop: int) -> None:
+        rows = scratch("rows", (-(-filters // ROWS) * PIXELS * ROWS,), x.dtype)
+        columns = scratch("columns", (PIXELS, COLUMNS), x.dtype)
+        for group in range(geometry.groups):
+            _gradient(
+                x, group * depth, depth, offsets, steps, dy, group * filters,
+                flat[group * filters : (group + 1) * filters], rows, columns, start, stop,
+            )  # fmt: skip
+
+    if dy.size:
+        in_parallel(part, panels)
+    return dw
+
+
+def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "panels") -> Array:
+    """Return weights (out, all taps, in) as panels of a product's B, in kept memory.
+
+    See :func:`~daskdl.kernels.microkernel.pack`; the result is (panels, taps * summed, COLUMNS).
+    """
+    filters, _, channels = weight.shape
+    width, summed = (channels, filters) if by_input else (filters, channels)
+    panels = scratch(name, (-(-width // COLUMNS), len(taps) * summed, COLUMNS), weight.dtype)
+    in_parallel(lambda start, stop: _pack(weight, taps, by_input, panels, start, stop), len(panels))
+    return panels
+
+
+def _flat(weight: Array) -> Array:
+    return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
+
+
+def _taps(geometry: Geometry) -> NDArray[np.int64]:
+    return np.indices(geometry.kernel).reshape(2, -1).T
+
+
+def _merged(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Array, Geometry]:
+    """Take a window's row as one pixel of many channels, if the channels are few.
+
+    The image has to be padded for that, since a row must not be cut at the image's edge.
+    """
+    (kh, kw), (top, bottom, left, right) = geometry.kernel, geometry.pad
+    if x.shape[3] >= FEW or kw == 1 or geometry.dilation[1] > 1 or geometry.groups > 1:
+        return x, weight, geometry
+    if any(geometry.pad):
+        n, height, width, channels = x.shape
+        padded = np.zeros((n, height + top + bottom, width + left + right, channels), x.dtype)
+        padded[:, top : top + height, left : left + width] = x
+        x = padded
+    merged = geometry._replace(kernel=(kh, 1), pad=(0, 0, 0, 0))
+    return x, weight.reshape(len(weight), kh, 1, -1), merged
+
+
+def _correlate(  # type: ignore[no-untyped-def]
+    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add
+):
+    """Sum, at each place of a grid on ``y``, the taps' pixels times their weights."""
+    plan = np.array([first_channel, depth, *steps, first_filter, filters, *grid])
+    slices = -(-depth // DEPTH)
+    segments = len(offsets) * slices
+
+    def part(start: int, stop: int) -> None:
+        table = scratch("table", (GROUPS, segments, SEGMENT), np.int64)
+        targets = scratch("targets", (2, GROUPS, ROWS), np.int64)
+        spare = scratch("spare", (GROUPS * ROWS, COLUMNS), x.dtype)
+        zeros = np.zeros(depth, x.dtype)
+        _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros, start, stop)
+
+    pixels = len(y) * grid[4] * grid[5]
+    if pixels:
+        in_parallel(part, pixels, least=2 * ROWS)
+
+
+@jit
+def _pack(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
+    for j in range(start, stop):
+        pack(weight, taps, by_input, j * COLUMNS, panels[j])
+
+
+@jit
+def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros, start, stop):  # type: ignore[no-untyped-def]
+    """Compute the places ``start`` to ``stop`` of the grid."""
+    first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
+    first_row, first_column, down, across, grid_rows, grid_columns = plan[6:]
+    height, width, channels = x.shape[1:]
+    rows, columns, all_filters = y.shape[1:]
+    size = x.itemsize
+    segments = offsets.shape[0] * slices
+    length = -(-depth // slices)
+    together = max(1, DEPTH // length)
+    wide = panels.shape[1] * COLUMNS * size
+    from_x, to_y = address(x) + first_channel * size, address(y) + first_filter * size
+    nothing, to_spare = address(zeros), address(spare)
+    for group in range(GROUPS):
+        for s in range(segments):
+            begin = s % slices * length
+            table[group, s, ROWS] = (s // slices * depth + begin) * COLUMNS * size
+            table[group, s, ROWS + 1] = min(length, depth - begin)
+        for i in range(ROWS):
+            targets[1, group, i] = to_spare + (group * ROWS + i) * COLUMNS * size
+    n, rest = divmod(start, grid_rows * grid_columns)
+    t, u = divmod(rest, grid_columns)
+    for first in range(start, stop, GROUPS * ROWS):
+        count = min(GROUPS * ROWS, stop - first)
+        groups = -(-count // ROWS)
+        for r in range(groups * ROWS):
+            group, i = r // ROWS, r % ROWS
+            if r >= count:  # the last one again
+                targets[0, group, i] = targets[0, group, i - 1]
+                targets[1, group, i] = targets[1, group, i - 1]
+                for s in range(segments):
+                    table[group, s, i] = table[group, s, i - 1]
+                continue
+            place = (n * rows + first_row + t * down) * columns + first_column + u * across
+            targets[0, group, i] = to_y + place * all_filters * size
+            for tap in range(offsets.shape[0]):
+                row, column = t * step_down + offsets[tap, 0], u * step_across + offsets[tap, 1]
+                if 0 <= row < height and 0 <= column < width:
+                    pixel = from_x + ((n * height + row) * width + column) * channels * size
+                    for s in range(slices):
+                        table[group, tap * slices + s, i] = pixel + s * length * size
+                else:
+                    for s in range(slices):
+                        table[group, tap * slices + s, i] = nothing
+            u += 1
+            if u == grid_columns:
+                u, t = 0, t + 1
+                if t == grid_rows:
+                    t, n = 0, n + 1
+        for s in range(0, segments, together):
+            number = min(together, segments - s)
+            for j in range(panels.shape[0]):
+                panel = address(panels) + j * wide
+                whole = (j + 1) * COLUMNS <= filters
+                for group in range(groups):
+                    multiply(
+                        x, address(table[group, s]), number, size, panel, COLUMNS * size,
+                        address(targets[0 if whole else 1, group]),
+                        j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
+                    )  # fmt: skip
+        if filters % COLUMNS:
+            width_left = filters % COLUMNS
+            _move(spare, count, width_left, y, filters - width_left, targets[0], add)
+    return 0
+
+
+@jit
+def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-untyped-def]
+    """Take the last, narrow panel's results, which a whole product could not write, to ``y``."""
+    flat = y.reshape(-1)
+    for r in range(count):
+        start = (targets[r // ROWS, r % ROWS] - address(y)) // y.itemsize + behind
+        for c in range(width):
+            if add:
+                flat[start + c] += spare[r, c]
+            else:
+                flat[start + c] = spare[r, c]
+
+
+@jit
+def _gradient(  # type: ignore[no-untyped-def]
+    x, first_channel, depth, offsets, steps, dy, first_filter, dw, rows, columns, start, stop
+):
+    """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
+    filters, length = dw.shape
+    size = x.itemsize
+    height, width, channels = x.shape[1:]
+    from_x = x.reshape(-1)
+    from_y = dy.reshape(-1)
+    all_filters = dy.shape[3]
+    groups = -(-filters // ROWS)
+    table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
+    spare = np.empty((ROWS, COLUMNS), x.dtype)
+    places = np.empty((PIXELS, 3), np.int64)
+    pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
+    n, t, u = 0, 0, 0
+    for first in range(0, pixels, PIXELS):
+        count = min(PIXELS, pixels - first)
+        for p in range(count):
+            places[p, 0], places[p, 1], places[p, 2] = n * height, t * steps[0], u * steps[1]
+            u += 1
+            if u == dy.shape[2]:
+                u, t = 0, t + 1
+                if t == dy.shape[1]:
+                    t, n = 0, n + 1
+        for group in range(groups):
+            for p in range(count):
+                source = (first + p) * all_filters + first_filter + group * ROWS
+                target = (group * PIXELS + p) * ROWS
+                for i in range(min(ROWS, filters - group * ROWS)):
+                    rows[target + i] = from_y[source + i]
+                for i in range(filters - group * ROWS, ROWS):
+                    rows[target + i] = 0
+        for j in range(start, stop):
+            begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
+            at = begin
+            while at < end:  # of one tap
+                tap, channel = at // depth, at % depth
+                run = min(end - at, depth - channel)
+                for p in range(count):
+                    row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
+                    target = columns[p, at - begin : at - begin + run]
+                    if 0 <= row < height and 0 <= column < width:
+                        source = ((places[p, 0] + row) * width + column) * channels
+                        source += first_channel + channel
+                        for c in range(run):
+                            target[c] = from_x[source + c]
+                    else:
+                        target[:] = 0
+                at += run
+            whole = end - begin == COLUMNS
+            for group in range(groups):
+                table[ROWS], table[ROWS + 1] = 0, count
+                for i in range(ROWS):
+                    filter_ = min(group * ROWS + i, filters - 1)
+                    place = group * PIXELS * ROWS + filter_ - group * ROWS
+                    table[i] = address(rows) + place * size
+                    if whole:
+                        targets[i] = address(dw) + (filter_ * length + begin) * size
+                    else:
+                        targets[i] = address(spare[filter_ - group * ROWS])
+                multiply(
+                    x, address(table), 1, ROWS * size, address(columns), COLUMNS * size,
+                    address(targets), 0, whole,
+                )  # fmt: skip
+                if not whole:
+                    for i in range(min(ROWS, filters - group * ROWS)):
+                        for c in range(end - begin):
+                            dw[group * ROWS + i, begin + c] += spare[i, c]
+    return 0

@@ -1,0 +1,47 @@
+"""Geometry: where the windows of a convolution lie on an image."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Geometry(NamedTuple):
+    """Where the windows of a convolution lie: (rows, columns) of each."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    #: Zeros (above, below, left, right).
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    #: Input channels and filters are cut into so many groups that know nothing of each other.
+    groups: int = 1
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Return the (rows, columns) that a window spans."""
+        return (
+            (self.kernel[0] - 1) * self.dilation[0] + 1,
+            (self.kernel[1] - 1) * self.dilation[1] + 1,
+        )
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the (rows, columns) of the result on an image of this size."""
+        (top, bottom, left, right), (rows, columns) = self.pad, self.reach
+        return (
+            (height + top + bottom - rows) // self.stride[0] + 1,
+            (width + left + right - columns) // self.stride[1] + 1,
+        )
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the result is one matrix product over the channels."""
+        return self.kernel == (1, 1) and self.stride == (1, 1) and not any(self.pad)
+
+    def by_winograd(self, channels: int) -> bool:
+        """Whether Winograd serves; with few channels its transforms cost more than they save."""
+        return (
+            self.kernel in ((3, 3), (5, 5))
+            and self.stride == self.dilation == (1, 1)
+            and self.groups == 1
+            and channels >= 8
+        )

@@ -1,0 +1,211 @@
+"""The innermost product of all convolutions: a few rows by two registers' width, in LLVM's vectors.
+
+A BLAS copies both matrices into its own order at each call, which for the many small products of a
+convolution costs as much as multiplying. Here the weights are put in order once (:func:`pack`),
+and the other matrix is read where it lies, row by row through a table of addresses: a row may be a
+pixel, a tile, or zeros in place of a pixel outside the image.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskdl.kernels.jit import jit
+
+
+def _lanes() -> int:
+    """Return the float32 numbers of a vector register."""
+    return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+
+
+#: Numbers of a vector. float64 takes two registers each: right, if not fast.
+LANES = _lanes()
+#: Rows of one product. 6 x 2 sums, two vectors of B and one number of A fill 16 registers.
+ROWS = 6
+#: Columns of one product, and of a panel of packed weights.
+COLUMNS = 2 * LANES
+#: Table entries of a segment: an address for each row of A, a place in B, and a depth.
+SEGMENT = ROWS + 2
+#: Summands after which the sums go to memory, so that a panel's part (16 kB) stays in L1.
+DEPTH = 256
+
+_I64 = ir.IntType(64)
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def _whole(value: int) -> ir.Constant:
+    return ir.Constant(_I64, value)
+
+
+def load(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int) -> Any:
+    """Load a value ``offset`` bytes behind a byte pointer."""
+    place = builder.gep(base, [_whole(offset)]) if offset else base
+    value = builder.load(builder.bitcast(place, kind.as_pointer()))
+    value.align = align
+    return value
+
+
+def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int) -> None:
+    """Store a value ``offset`` bytes behind a byte pointer."""
+    place = builder.gep(base, [_whole(offset)]) if offset else base
+    builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
+
+
+@intrinsic
+def multiply(context, like, table, segments, a_step, b, b_step, target, offset, add):  # type: ignore[no-untyped-def]
+    """Compute one block of ``ROWS`` x ``COLUMNS``, inside a numba function.
+
+    Parameters
+    ----------
+    like : array
+        Of the dtype of all numbers.
+    table : address
+        Of ``segments`` times ``SEGMENT`` int64: for each row the address of its first number of A,
+        the bytes from ``b`` to the first row of B, and the depth, at least 1.
+    segments : int
+        At least 1; the products of all are summed.
+    a_step, b_step : int
+        Bytes from one summand to the next.
+    b : address
+    target, offset : address, int
+        Of ``ROWS`` addresses, and bytes behind each of them, where a row of the result goes. Rows
+        that are not wanted repeat the last one, in A and here.
+    add : bool
+        Whether the result is added to what is there.
+    """
+    whole = types.intp
+    signature = types.void(
+        like, whole, whole, whole, whole, whole, whole, whole, types.boolean
+    )  # fmt: skip
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        _, table, segments, a_step, b, b_step, target, offset, add = args
+        number = context.get_data_type(signature.args[0].dtype)
+        size = 4 if signature.args[0].dtype == types.float32 else 8
+        vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
+        undefined, nothing = ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0.0] * LANES)
+        first_lane = ir.Constant(mask, [0] * LANES)
+        width, free = LANES * size, ("contract",)
+        function, before = builder.function, builder.block
+        outer = function.append_basic_block("segment")
+        inner = function.append_basic_block("summand")
+        between = function.append_basic_block("next_segment")
+        after = function.append_basic_block("result")
+        start, panel = builder.inttoptr(table, _BYTE), builder.inttoptr(b, _BYTE)
+        builder.branch(outer)
+
+        builder.position_at_end(outer)
+        count, entry = builder.phi(_I64), builder.phi(_BYTE)
+        outer_sums = [builder.phi(vector) for _ in range(2 * ROWS)]
+        rows = [builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), _BYTE) for i in range(ROWS)]
+        from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
+        depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
+        builder.branch(inner)
+
+        builder.position_at_end(inner)
+        left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(_BYTE)
+        inner_sums = [builder.phi(vector) for _ in range(2 * ROWS)]
+        columns = [load(builder, at_b, half * width, vector, size) for half in range(2)]
+        sums = []
+        for i, row in enumerate(rows):
+            factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
+            lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
+            all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
+            for half in range(2):
+                product = builder.fmul(all_lanes, columns[half], flags=free)
+                sums.append(builder.fadd(inner_sums[2 * i + half], product, flags=free))
+        rest = builder.sub(left, _whole(1))
+        next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
+        builder.cbranch(builder.icmp_signed(">", rest, _whole(0)), inner, between)
+
+        builder.position_at_end(between)
+        segments_left = builder.sub(count, _whole(1))
+        next_entry = builder.gep(entry, [_whole(8 * SEGMENT)])
+        builder.cbranch(builder.icmp_signed(">", segments_left, _whole(0)), outer, after)
+
+        for phi, first, following in [
+            (count, segments, segments_left),
+            (entry, start, next_entry),
+            *((phi, nothing, new) for phi, new in zip(outer_sums, sums, strict=True)),
+        ]:
+            phi.add_incoming(first, before)
+            phi.add_incoming(following, between)
+        for phi, first, following in [
+            (left, depth, rest),
+            (at_a, _whole(0), next_a),
+            (at_b, from_b, next_b),
+            *zip(inner_sums, outer_sums, sums, strict=True),
+        ]:
+            phi.add_incoming(first, outer)
+            phi.add_incoming(following, inner)
+
+        builder.position_at_end(after)
+        addresses = builder.inttoptr(target, _BYTE)
+        places = []
+        for i in range(ROWS):
+            row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), _BYTE)
+            row = builder.gep(row, [offset])
+            places += [(row, half * width) for half in range(2)]
+        with builder.if_else(add) as (then, otherwise):
+            with then:  # all are read before one is written: a row may stand there twice
+                totals = [
+                    builder.fadd(load(builder, *place, vector, size), total)
+                    for place, total in zip(places, sums, strict=True)
+                ]
+                for place, total in zip(places, totals, strict=True):
+                    store(builder, total, *place, size)
+            with otherwise:
+                for place, total in zip(places, sums, strict=True):
+                    store(builder, total, *place, size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@jit
+def address(array):  # type: ignore[no-untyped-def]
+    """Return where an array begins, as a signed number: with unsigned ones sums become floats."""
+    return np.intp(array.ctypes.data)
+
+
+@jit
+def pack(weight, taps, by_input, first, panel):  # type: ignore[no-untyped-def]
+    """Put the weights of ``COLUMNS`` channels in the order of a product's B.
+
+    Parameters
+    ----------
+    weight : array (out, all taps, in)
+    taps : array of int
+        Which taps, in which order.
+    by_input : bool
+        Whether the columns are input channels and what is summed is (tap, out), as the gradient to
+        the input wants it; otherwise they are filters and (tap, in) is summed.
+    first : int
+        The channel of the first column. Columns behind the last channel are zeros.
+    panel : array (taps * summed channels, COLUMNS)
+        What is written.
+    """
+    filters, channels = weight.shape[0], weight.shape[2]
+    if by_input:
+        n = min(COLUMNS, channels - first)
+        for t in range(taps.size):
+            for o in range(filters):
+                row, source = panel[t * filters + o], weight[o, taps[t]]
+                for c in range(n):
+                    row[c] = source[first + c]
+                row[n:] = 0
+    else:
+        n = min(COLUMNS, filters - first)
+        for t in range(taps.size):
+            part = panel[t * channels : (t + 1) * channels]
+            for o in range(n):
+                source = weight[first + o, taps[t]]
+                for c in range(channels):
+                    part[c, o] = source[c]
+            part[:, n:] = 0

@@ -1,0 +1,58 @@
+"""The innermost product: every depth, rows that repeat, sums that are added to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, multiply, pack
+
+
+@njit
+def block(a, b, c, segments, rows, add):
+    """c (rows, COLUMNS) = or += a (rows, K) @ b (K, COLUMNS), K cut into equal segments."""
+    size, depth = a.itemsize, a.shape[1] // segments
+    table, targets = np.empty((segments, SEGMENT), np.int64), np.empty(ROWS, np.int64)
+    for s in range(segments):
+        for i in range(ROWS):
+            table[s, i] = address(a) + (min(i, rows - 1) * a.shape[1] + s * depth) * size
+        table[s, ROWS], table[s, ROWS + 1] = s * depth * COLUMNS * size, depth
+    for i in range(ROWS):
+        targets[i] = address(c) + min(i, rows - 1) * (COLUMNS + 3) * size
+    multiply(
+        a, address(table), segments, size, address(b), COLUMNS * size, address(targets), size, add
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize(("depth", "segments"), [(1, 1), (7, 1), (12, 3), (250, 2)])
+@pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS])
+def test_product(depth, segments, rows, add, dtype):
+    rng = np.random.default_rng(depth)
+    a, b = (rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, COLUMNS)))
+    c = np.full((ROWS, COLUMNS + 3), 5, dtype)
+    block(a, b, c, segments, rows, add)
+    np.testing.assert_allclose(
+        c[:rows, 1 : 1 + COLUMNS], a @ b + (5 if add else 0), rtol=1e-4, atol=1e-4
+    )
+    assert (c[rows:] == 5).all()
+    assert (c[:, 0] == 5).all()
+    assert (c[:, 1 + COLUMNS :] == 5).all()
+
+
+@pytest.mark.parametrize("by_input", [False, True])
+@pytest.mark.parametrize("channels", [(5, 3), (COLUMNS + 3, COLUMNS + 5), (COLUMNS, COLUMNS)])
+def test_pack_puts_columns_together_and_fills_up_with_zeros(channels, by_input):
+    filters, depth = channels
+    weight = np.random.default_rng(0).normal(size=(filters, 4, depth))
+    taps = np.array([2, 0])
+    width, summed = (depth, filters) if by_input else (filters, depth)
+    chosen = weight[:, taps].transpose((1, 0, 2) if by_input else (1, 2, 0)).reshape(-1, width)
+    for first in range(0, width, COLUMNS):
+        panel = np.full((2 * summed, COLUMNS), np.nan)
+        pack(weight, taps, by_input, first, panel)
+        part = chosen[:, first : first + COLUMNS]
+        np.testing.assert_array_equal(panel[:, : part.shape[1]], part)
+        assert not panel[:, part.shape[1] :].any()
