@@ -139,3 +139,7 @@ jit: Any = _compiler()
 #: Decorator of kernels whose sums may be reordered. NaN and infinity stay what they are (LLVM's
 #: flags nnan and ninf are left out, at no cost in speed): a loss that diverged has to show.
 fastjit: Any = _compiler(fastmath={"nsz", "arcp", "contract", "afn", "reassoc"})
+
+#: Decorator of kernels whose roundings matter, as those of an exponential do: a product and a sum
+#: may become one instruction, but nothing is reordered.
+fusedjit: Any = _compiler(fastmath={"contract"})

@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-#: Bytes of a cache line and of the widest vector; :func:`empty` aligns to it.
+#: Bytes of a cache line and of the widest vector.
 ALIGNMENT = 64
 
 #: Results of at least so many bytes are larger than what stays in a core's share of the caches.
 LARGE = 1 << 24
+
+#: Results of fewer bytes are numpy's, since malloc has such memory at hand.
+SMALL = 1 << 20
 
 #: Bytes of freed results that are kept at most.
 KEPT = 1 << 30
@@ -49,12 +52,14 @@ def keep_freed() -> bool:
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of any content like ``numpy.empty``, aligned to :data:`ALIGNMENT` bytes.
+    """Return an array of any content like ``numpy.empty``; at a multiple of 64 bytes if not small.
 
     The memory of a large one is used again, by whichever thread, when its last view is gone.
     """
     dtype = np.dtype(dtype)
     n_bytes = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
+    if n_bytes < SMALL:
+        return np.empty(shape, dtype)
     block = _freed.take(n_bytes) if n_bytes >= LARGE else None
     if block is None:
         block = np.empty(n_bytes + ALIGNMENT, np.uint8)
@@ -62,7 +67,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     if n_bytes < LARGE:
         return block[start : start + n_bytes].view(dtype).reshape(shape)
     # All views of the result refer to the lease; it is what ends with the last of them.
-    lease = (ctypes.c_char * n_bytes).from_buffer(memoryview(block), start)
+    lease = (ctypes.c_char * n_bytes).from_buffer(block.data, start)
     weakref.finalize(lease, _freed.put, block).atexit = False
     return np.frombuffer(memoryview(lease), dtype).reshape(shape)
 

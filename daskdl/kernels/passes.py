@@ -16,7 +16,7 @@ Array = NDArray[Any]
 #: Elements of which threads take whole numbers, so that their parts of aligned memory are aligned.
 UNIT = 1024
 
-#: Units below which a second thread costs more than it brings.
+#: Units of a part below which a second thread costs more than it brings.
 LEAST_UNITS = 32
 
 
@@ -25,7 +25,7 @@ def flat(array: Array, dtype: Any = None) -> Array:
 
     Read-only, so that a kernel is compiled once and not again for arrays that Dask made read-only.
     """
-    vector = np.ascontiguousarray(array, dtype).reshape(-1)
+    vector = np.asarray(array, dtype, order="C").reshape(-1)
     if not vector.flags.aligned:
         vector = vector.copy()
     vector.flags.writeable = False
@@ -54,5 +54,8 @@ def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1
         here = slice(UNIT * i, UNIT * j)
         kernel(*(v[here] for v in vectors), *(v[here] for v in new), settings, past)
 
-    in_parallel(part, -(-first.size // UNIT), least=LEAST_UNITS)
+    if first.size < 2 * LEAST_UNITS * UNIT:
+        kernel(*vectors, *new, settings, past)  # what goes around it would cost as much
+    else:
+        in_parallel(part, -(-first.size // UNIT), least=LEAST_UNITS)
     return [v.reshape(first.shape) for v in new]

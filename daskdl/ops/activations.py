@@ -1,44 +1,126 @@
-"""Activations, element by element; each keeps its result (or its sign) for the way back."""
+"""Activations, element by element; each keeps its argument or its result for the way back.
+
+At infinity and NaN they are what PyTorch's are.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels import activations as kernels
+from daskdl.kernels import prelu as prelu_kernel
+from daskdl.kernels.passes import one_pass
 from daskdl.tensor import Array, op
+
+
+def check_float(name: str, x: Array) -> None:
+    """Raise a ShapeError unless ``x`` is an array of float32 or float64."""
+    if x.dtype not in (np.float32, np.float64):
+        raise ShapeError(f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}")
+
+
+def _activation(name: str, x: Any, *settings: float, keep: str = "x"):  # type: ignore[no-untyped-def]
+    """Return the result of the kernel of a name, and its backward from ``x`` or from ``y``."""
+    x = np.asarray(x)
+    check_float(name, x)
+    forward, back = getattr(kernels, name), getattr(kernels, f"{name}_back")
+    vector = np.array(settings, x.dtype) if settings else None
+    (y,) = one_pass(forward, x, settings=vector)
+    kept = x if keep == "x" else y
+    return y, lambda dy: tuple(one_pass(back, kept, dy, settings=vector))
 
 
 @op
 def relu(x: Array):  # type: ignore[no-untyped-def]
     """max(x, 0); the gradient at 0 is 0."""
-    y = np.maximum(x, 0)
-    return y, lambda dy: (dy * (y > 0),)
+    return _activation("relu", x, keep="y")
+
+
+@op
+def relu6(x: Array):  # type: ignore[no-untyped-def]
+    """min(max(x, 0), 6)."""
+    return _activation("clip", x, 0, 6, keep="y")
 
 
 @op
 def leaky_relu(x: Array, *, slope: float = 0.2):  # type: ignore[no-untyped-def]
     """X where positive, ``slope * x`` elsewhere (A. Maas et al., 2013)."""
-    slope = x.dtype.type(slope)
-    factor = np.where(x > 0, x.dtype.type(1), slope)
-    return x * factor, lambda dy: (dy * factor,)
+    return _activation("leaky_relu", x, slope)
+
+
+@op
+def prelu(x: Array, slope: Array):  # type: ignore[no-untyped-def]
+    """X where positive, ``slope * x`` elsewhere.  x (..., C), slope (C,) or (1,), learned.
+
+    K. He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
+    """
+    check_float("prelu", x)
+    if slope.shape not in (x.shape[-1:], (1,)):
+        raise ShapeError(
+            f"prelu: expected slope of shape {x.shape[-1:]}, the channels of x, or (1,), "
+            f"found {slope.shape}"
+        )
+    y = prelu_kernel.forward(x, slope)
+    return y, lambda dy: prelu_kernel.backward(x, slope, dy)
+
+
+@op
+def elu(x: Array, *, alpha: float = 1.0):  # type: ignore[no-untyped-def]
+    """X where positive, ``alpha * (exp(x) - 1)`` elsewhere (D.-A. Clevert et al., 1511.07289)."""
+    return _activation("elu", x, alpha)
+
+
+@op
+def gelu(x: Array, *, approximate: str = "none"):  # type: ignore[no-untyped-def]
+    """X times the normal distribution function (D. Hendrycks and K. Gimpel, 1606.08415).
+
+    ``approximate="tanh"`` stands for the paper's formula with a hyperbolic tangent.
+    """
+    if approximate not in ("none", "tanh"):
+        raise SettingsError(f"gelu: expected approximate 'none' or 'tanh', found {approximate!r}")
+    return _activation("gelu" if approximate == "none" else "gelu_tanh", x)
+
+
+@op
+def silu(x: Array):  # type: ignore[no-untyped-def]
+    """X / (1 + exp(-x)), also called swish."""
+    return _activation("silu", x)
 
 
 @op
 def sigmoid(x: Array):  # type: ignore[no-untyped-def]
     """1 / (1 + exp(-x)), without overflow."""
-    half = x.dtype.type(0.5)
-    y = half + half * np.tanh(half * x)
-    return y, lambda dy: (dy * y * (1 - y),)
+    return _activation("sigmoid", x, keep="y")
 
 
 @op
 def tanh(x: Array):  # type: ignore[no-untyped-def]
     """Hyperbolic tangent."""
-    y = np.tanh(x)
-    return y, lambda dy: (dy * (1 - y * y),)
+    return _activation("tanh", x, keep="y")
 
 
 @op
 def softplus(x: Array):  # type: ignore[no-untyped-def]
     """log(1 + exp(x)), without overflow."""
-    half = x.dtype.type(0.5)
-    return np.logaddexp(x, x.dtype.type(0)), lambda dy: (dy * (half + half * np.tanh(half * x)),)
+    return _activation("softplus", x)
+
+
+@op
+def hard_sigmoid(x: Array):  # type: ignore[no-untyped-def]
+    """X / 6 + 1 / 2, from 0 to 1."""
+    return _activation("hard_sigmoid", x)
+
+
+@op
+def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):  # type: ignore[no-untyped-def]
+    """X from ``low`` to ``high``."""
+    return _activation("clip", x, low, high, keep="y")
+
+
+@op
+def hard_swish(x: Array):  # type: ignore[no-untyped-def]
+    """X hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
+    return _activation("hard_swish", x)

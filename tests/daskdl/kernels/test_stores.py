@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.memory import LARGE, empty
+from daskdl.kernels.memory import LARGE, SMALL, empty
 from daskdl.kernels.stores import drain, put, streams
 
 
@@ -25,7 +25,7 @@ def double(x, y, past):
 @pytest.mark.parametrize("past", [None, True])
 def test_every_element_arrives_and_no_other_changes(n, dtype, past):
     x = np.arange(n, dtype=dtype)
-    whole = empty(n + 16, dtype)
+    whole = empty(SMALL, dtype)
     whole[...] = -1
     double(x, whole[:n], past)
     np.testing.assert_array_equal(whole[:n], 2 * x)
@@ -35,7 +35,7 @@ def test_every_element_arrives_and_no_other_changes(n, dtype, past):
 def test_it_writes_whole_vectors_past_the_caches():
     """LLVM joins the stores only where it finds them legal; one by one they gain nothing."""
     uncached = numba.njit(double.py_func, error_model="numpy")
-    uncached(np.ones(3, "f4"), empty(3, "f4"), True)
+    uncached(np.ones(3, "f4"), empty(SMALL, "f4"), True)
     (code,) = uncached.inspect_asm().values()
     if "ymm" not in code:
         pytest.skip("a processor without AVX")
