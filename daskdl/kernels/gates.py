@@ -2,7 +2,8 @@
 
 Gates lie in the order input, forget, cell, output along the last axis, as in PyTorch.
 S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997);
-F. Gers et al., Learning to Forget, Neural Computation 12 (2000).
+F. Gers et al., Learning to Forget, Neural Computation 12 (2000); peepholes: F. Gers and
+J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000.
 """
 
 from __future__ import annotations
@@ -51,24 +52,25 @@ def _tanh(x):  # type: ignore[no-untyped-def]
     return implementation
 
 
-def lstm_cell(z: Array, c: Array) -> tuple[Array, Array]:
+def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
     """Advance an LSTM cell by one step.
 
     Parameters
     ----------
     z : array (rows, 4 * C)
-        Sums before the gates; replaced by the gates' values.
+        Sums before the gates, less their bias; replaced by the gates' values.
+    bias : array (4 * C,)
     c : array (rows, C)
         State before the step.
-
-    Returns
-    -------
-    h, c : arrays (rows, C)
-        Output and state after the step.
+    new, h : arrays (rows, C)
+        State and output after the step; what is written.
     """
-    h, new = np.empty_like(c), np.empty_like(c)
-    in_parallel(lambda i, j: _forward(z[i:j], c[i:j], new[i:j], h[i:j]), len(z), least=LEAST_ROWS)
-    return h, new
+    none = np.empty((0, 0), z.dtype)
+    in_parallel(
+        lambda i, j: lstm_forward(z[i:j], bias, none, c[i:j], new[i:j], h[i:j]),
+        len(z),
+        least=LEAST_ROWS,
+    )
 
 
 def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
@@ -85,41 +87,56 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
     dc : array (rows, C)
         Gradient to the state after the step; replaced by that to the state before it.
     """
+    none = np.empty((0, 0), gates.dtype)
     in_parallel(
-        lambda i, j: _backward(gates[i:j], c[i:j], new[i:j], dh[i:j], dc[i:j]),
+        lambda i, j: lstm_backward(gates[i:j], none, c[i:j], new[i:j], dh[i:j], dc[i:j]),
         len(gates),
         least=LEAST_ROWS,
     )
 
 
 @fastjit
-def _forward(z, c, new, h):  # type: ignore[no-untyped-def]
+def lstm_forward(z, bias, peepholes, c, new, h):  # type: ignore[no-untyped-def]
+    """Do what :func:`lstm_cell` does, with peepholes (3, C), to i, f and o, unless there are 0."""
     n = c.shape[1]
     half = z.dtype.type(0.5)
     for r in range(z.shape[0]):
-        zi, zf = z[r, :n], z[r, n : 2 * n]
-        zg, zo = z[r, 2 * n : 3 * n], z[r, 3 * n :]
-        before, after, output = c[r], new[r], h[r]
+        sums, before, after, output = z[r], c[r], new[r], h[r]
+        zi, zf, zg, zo = sums[:n], sums[n : 2 * n], sums[2 * n : 3 * n], sums[3 * n :]
+        for k in range(4 * n):
+            sums[k] += bias[k]
+        if peepholes.shape[0]:
+            for k in range(n):
+                zi[k] += peepholes[0, k] * before[k]
+            for k in range(n):
+                zf[k] += peepholes[1, k] * before[k]
         for k in range(n):
             zi[k] = half + half * tanh(half * zi[k])
             zf[k] = half + half * tanh(half * zf[k])
         for k in range(n):
             zg[k] = tanh(zg[k])
-            zo[k] = half + half * tanh(half * zo[k])
         for k in range(n):
             after[k] = zf[k] * before[k] + zi[k] * zg[k]
+        if peepholes.shape[0]:
+            for k in range(n):
+                zo[k] += peepholes[2, k] * after[k]
         for k in range(n):
+            zo[k] = half + half * tanh(half * zo[k])
             output[k] = zo[k] * tanh(after[k])
 
 
 @fastjit
-def _backward(gates, c, new, dh, dc):  # type: ignore[no-untyped-def]
+def lstm_backward(gates, peepholes, c, new, dh, dc):  # type: ignore[no-untyped-def]
+    """Do what :func:`lstm_cell_gradient` does, with peepholes (3, C) unless there are 0."""
     n = c.shape[1]
     one = gates.dtype.type(1)
     for r in range(gates.shape[0]):
         gi, gf = gates[r, :n], gates[r, n : 2 * n]
         gg, go = gates[r, 2 * n : 3 * n], gates[r, 3 * n :]
         before, after, up, state = c[r], new[r], dh[r], dc[r]
+        if peepholes.shape[0]:
+            for k in range(n):
+                state[k] += peepholes[2, k] * up[k] * tanh(after[k]) * go[k] * (one - go[k])
         for k in range(n):
             i, f, g, o, t = gi[k], gf[k], gg[k], go[k], tanh(after[k])
             d = state[k] + up[k] * o * (one - t * t)
@@ -128,3 +145,6 @@ def _backward(gates, c, new, dh, dc):  # type: ignore[no-untyped-def]
             gg[k] = d * i * (one - g * g)
             gf[k] = d * before[k] * f * (one - f)
             state[k] = d * f
+        if peepholes.shape[0]:
+            for k in range(n):
+                state[k] += peepholes[0, k] * gi[k] + peepholes[1, k] * gf[k]

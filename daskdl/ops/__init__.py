@@ -16,14 +16,19 @@ from daskdl.ops.activations import (
     tanh,
 )
 from daskdl.ops.arithmetic import add, divide, matmul, mean, multiply, subtract
+from daskdl.ops.bidirectional import bidirectional
 from daskdl.ops.conv2d import conv2d
 from daskdl.ops.convlstm import convlstm
+from daskdl.ops.gru import gru
 from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
+from daskdl.ops.lstm import lstm
+from daskdl.ops.rnn import rnn
 from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth, take
 
 __all__ = [
     "add",
+    "bidirectional",
     "concatenate",
     "conv2d",
     "convlstm",
@@ -32,11 +37,13 @@ __all__ = [
     "divide",
     "elu",
     "gelu",
+    "gru",
     "hard_sigmoid",
     "hard_swish",
     "hard_tanh",
     "leaky_relu",
     "linear",
+    "lstm",
     "matmul",
     "mean",
     "multiply",
@@ -45,6 +52,7 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
+    "rnn",
     "sigmoid",
     "silu",
     "softplus",

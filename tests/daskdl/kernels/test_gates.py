@@ -23,6 +23,13 @@ def reference(z, c):
     return sigmoid(o) * np.tanh(new), new
 
 
+def cell(z, c, bias=None):
+    """Return output and state after a step; ``z`` becomes the gates' values."""
+    h, new = np.full_like(c, np.nan), np.full_like(c, np.nan)
+    gates.lstm_cell(z, np.zeros_like(z[0]) if bias is None else bias, c, new, h)
+    return h, new
+
+
 def draw(rows, channels, dtype=np.float64):
     rng = np.random.default_rng([rows, channels])
     return [rng.normal(size=(rows, n)).astype(dtype) for n in (4 * channels, channels)]
@@ -32,16 +39,17 @@ def draw(rows, channels, dtype=np.float64):
 @given(rows=st.integers(1, 9), channels=st.integers(1, 20))
 def test_cell_is_the_textbooks(dtype, rows, channels):
     z, c = draw(rows, channels, dtype)
-    h, new = gates.lstm_cell(z.copy(), c)
-    assert h.dtype == new.dtype == dtype
-    for found, expected in zip((h, new), reference(z.astype(float), c.astype(float)), strict=True):
+    bias = z[-1] / 2
+    h, new = cell(z.copy(), c, bias)
+    expected_both = reference((z + bias).astype(float), c.astype(float))
+    for found, expected in zip((h, new), expected_both, strict=True):
         np.testing.assert_allclose(found, expected, atol=8 * np.finfo(dtype).eps, rtol=0)
 
 
 def test_gates_replace_their_sums():
     z, c = draw(5, 3)
     kept = z.copy()
-    gates.lstm_cell(z, c)
+    cell(z, c)
     i, f, g, o = np.split(kept, 4, axis=1)
     np.testing.assert_allclose(z, np.hstack([sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)]))
 
@@ -54,7 +62,7 @@ def test_gradient_is_the_slope(rows, channels):
     toward_z = rng.normal(size=z.shape)
 
     values = z.copy()
-    _, new = gates.lstm_cell(values, c)
+    _, new = cell(values, c)
     d_state = dc.copy()
     gates.lstm_cell_gradient(values, c, new, dh, d_state)
     analytic = (values * toward_z).sum() + (d_state * toward_c).sum()
@@ -72,7 +80,7 @@ def test_two_threads_give_the_bits_of_one():
     for n in (1, 2):
         with thread_budget(n):
             values = z.copy()
-            h, new = gates.lstm_cell(values, c)
+            h, new = cell(values, c)
             back, d_state = values.copy(), c.copy()
             gates.lstm_cell_gradient(back, c, new, h, d_state)
             results.append([values, h, new, back, d_state])
@@ -113,7 +121,7 @@ def test_tanh_of_float64_is_libms():
 def test_saturated_gates_stay_finite():
     z = np.full((2, 8), 1e30, np.float32)
     z[1] = -1e30
-    h, new = gates.lstm_cell(z, np.ones((2, 2), np.float32))
+    h, new = cell(z, np.ones((2, 2), np.float32))
     np.testing.assert_allclose(new, [[2, 2], [0, 0]], atol=1e-6)
     np.testing.assert_allclose(h, [[np.tanh(2)] * 2, [0, 0]], atol=1e-6)
 
@@ -125,7 +133,7 @@ def test_nan_in_any_gate_shows_in_the_output(dtype, channels):
     c = np.ones((5 * channels, channels), dtype)
     np.fill_diagonal(z, np.nan)
     np.fill_diagonal(c[4 * channels :], np.nan)
-    h, _ = gates.lstm_cell(z, c)
+    h, _ = cell(z, c)
     rows = np.arange(5 * channels)
     assert np.isnan(h[rows, rows % channels]).all()
     assert np.isnan(h).sum() == 5 * channels

@@ -1,0 +1,204 @@
+"""A GRU: its cell in one pass over memory, and all steps of a sequence, forward and backward.
+
+K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv 1406.1078, with the
+reset gate after the matrix product, as in PyTorch. Along the last axis of ``gates`` lie four sums:
+candidate, reset, update, and the state's part of the candidate, which the reset gate scales. So the
+input's sums are the first three and the state's the last three, and each is one matrix product.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.blas import gemm, gemm_scratch
+from daskdl.kernels.gates import LEAST_ROWS, tanh
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[np.floating]
+
+#: For ``slope``: the candidate goes through tanh, not through a leaky ReLU.
+TANH = -1.0
+
+
+def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> None:
+    """Advance a GRU by one step.
+
+    Parameters
+    ----------
+    gates : array (rows, 4 * C)
+        Sums, less their bias; replaced by candidate, reset and update; the fourth gets its bias.
+    bias : array (4 * C,)
+    slope : float
+        Of the leaky ReLU of the candidate, at least 0; or ``TANH``.
+    h, new : arrays (rows, C)
+        State before and after the step; the latter is written.
+    """
+    in_parallel(
+        lambda i, j: _cell(gates[i:j], bias, slope, h[i:j], new[i:j]), len(gates), least=LEAST_ROWS
+    )
+
+
+def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
+    """Take the gradient of one step back, in place.
+
+    Parameters
+    ----------
+    gates : array (rows, 4 * C)
+        From :func:`gru_cell`; replaced by the gradients to the sums.
+    slope : float
+    h : array (rows, C)
+        State before the step.
+    dh : array (rows, C)
+        Gradient to the state after the step; replaced by that to the state before it, less what
+        goes through the gates.
+    """
+    in_parallel(
+        lambda i, j: _cell_gradient(gates[i:j], slope, h[i:j], dh[i:j]),
+        len(gates),
+        least=LEAST_ROWS,
+    )
+
+
+def forward(
+    gates: Array,
+    weight: Array,
+    bias: Array,
+    states: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+) -> None:
+    """Run all steps; each thread takes its samples through the whole sequence.
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        The input's three sums, and anything; replaced by what :func:`gru_cell` leaves.
+    weight : array (C, 3 * C)
+        From a state to the last three sums.
+    bias : array (4 * C,)
+    states : array (T + 1, N, C)
+        The first holds the state before the first step, the others are written; with ``reverse``
+        the last, and the one before it comes next.
+    lengths : int64 array (N,)
+        Steps of each sample; beyond them its state stays as it is.
+    reverse : bool
+        Whether to begin with the last step.
+    """
+    in_parallel(
+        lambda start, stop: _forward(gates, weight, bias, states, lengths, reverse, start, stop),
+        gates.shape[1],
+    )
+
+
+def backward(
+    gates: Array,
+    weight: Array,
+    states: Array,
+    d_outputs: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+    dh: Array,
+) -> Array:
+    """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        Of :func:`forward`; replaced by the gradients to the sums.
+    weight : array (3 * C, C)
+    states, lengths, reverse
+        As in :func:`forward`.
+    d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
+    dh : array (N, C)
+        Gradient to the state after the last step; replaced by that before the first.
+    """
+    parts = in_parallel(
+        lambda start, stop: _backward(
+            gates, weight, states, d_outputs, lengths, reverse, dh, start, stop
+        ),
+        gates.shape[1],
+    )
+    total: Array = np.sum(parts, axis=0)
+    return total
+
+
+@fastjit
+def _cell(gates, bias, slope, h, new):  # type: ignore[no-untyped-def]
+    n = h.shape[1]
+    half, zero, slope = gates.dtype.type(0.5), gates.dtype.type(0), gates.dtype.type(slope)
+    for row in range(gates.shape[0]):
+        sums, before, after = gates[row], h[row], new[row]
+        candidate, reset = sums[:n], sums[n : 2 * n]
+        update, part = sums[2 * n : 3 * n], sums[3 * n :]
+        for k in range(4 * n):
+            sums[k] += bias[k]
+        for k in range(n):
+            reset[k] = half + half * tanh(half * reset[k])
+            update[k] = half + half * tanh(half * update[k])
+        if slope < zero:
+            for k in range(n):
+                candidate[k] = tanh(candidate[k] + reset[k] * part[k])
+        else:
+            for k in range(n):
+                total = candidate[k] + reset[k] * part[k]
+                candidate[k] = slope * total if total < zero else total
+        for k in range(n):
+            after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
+
+
+@fastjit
+def _cell_gradient(gates, slope, h, dh):  # type: ignore[no-untyped-def]
+    n = h.shape[1]
+    one, zero, slope = gates.dtype.type(1), gates.dtype.type(0), gates.dtype.type(slope)
+    for row in range(gates.shape[0]):
+        values, before, up = gates[row], h[row], dh[row]
+        candidate, reset = values[:n], values[n : 2 * n]
+        update, part = values[2 * n : 3 * n], values[3 * n :]
+        for k in range(n):
+            c, r, z, q, d = candidate[k], reset[k], update[k], part[k], up[k]
+            within = one - c * c
+            if slope >= zero:
+                within = one if c > zero else slope
+            to_c = d * (one - z) * within
+            candidate[k] = to_c
+            update[k] = d * (before[k] - c) * z * (one - z)
+            reset[k] = to_c * q * r * (one - r)
+            part[k] = to_c * r
+            up[k] = d * z
+
+
+@fastjit
+def _forward(gates, weight, bias, states, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, scratch = gates.shape[0], states.shape[2], gemm_scratch(gates)
+    for s in range(steps):
+        t = steps - 1 - s if reverse else s
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        sums, h, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
+        sums[:, 3 * n :] = 0
+        gemm(h, weight, sums[:, n:], 1.0, scratch)
+        _cell(sums, bias, TANH, h, new)
+        for r in range(stop - start):
+            if t >= lengths[start + r]:
+                new[r] = h[r]
+
+
+@fastjit
+def _backward(gates, weight, states, d_outputs, lengths, reverse, dh, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, scratch = gates.shape[0], states.shape[2], gemm_scratch(gates)
+    d_bias = np.zeros(gates.shape[2], gates.dtype)
+    for s in range(steps):
+        t = s if reverse else steps - 1 - s
+        before = t + 1 if reverse else t
+        for r in range(start, stop):
+            d, one = gates[t, r], slice(r, r + 1)
+            if t < lengths[r]:
+                if d_outputs.shape[0]:
+                    dh[r] += d_outputs[t, r]
+                _cell_gradient(gates[t, one], TANH, states[before, one], dh[one])
+                d_bias += d
+            else:
+                d[:] = 0
+        gemm(gates[t, start:stop][:, n:], weight, dh[start:stop], 1.0, scratch)
+    return d_bias

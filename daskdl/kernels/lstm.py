@@ -1,0 +1,127 @@
+"""An LSTM over all steps of a sequence: each thread takes its samples through the whole of it.
+
+Arrays are time-major. Samples do not depend on each other, so threads meet once, at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.blas import gemm, gemm_scratch
+from daskdl.kernels.gates import lstm_backward, lstm_forward
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[np.floating]
+
+
+def forward(
+    gates: Array,
+    weight: Array,
+    bias: Array,
+    peepholes: Array,
+    states: Array,
+    outputs: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+) -> None:
+    """Run all steps.
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        The input's part of the sums; replaced by the gates' values (input, forget, cell, output).
+    weight : array (C, 4 * C)
+        From the output of a step to the sums of the next.
+    bias : array (4 * C,)
+    peepholes : array (3, C), or (0, 0) for none
+    states, outputs : arrays (T + 1, N, C)
+        The first of them holds what was before the first step, and the others are written; with
+        ``reverse`` the last, and the one before it comes next.
+    lengths : int64 array (N,)
+        Steps of each sample; beyond them its state and output stay as they are.
+    reverse : bool
+        Whether to begin with the last step.
+    """
+    in_parallel(
+        lambda start, stop: _forward(
+            gates, weight, bias, peepholes, states, outputs, lengths, reverse, start, stop
+        ),
+        gates.shape[1],
+    )
+
+
+def backward(
+    gates: Array,
+    weight: Array,
+    peepholes: Array,
+    states: Array,
+    d_outputs: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+    dh: Array,
+    dc: Array,
+) -> Array:
+    """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        Of :func:`forward`; replaced by the gradients to the sums.
+    weight : array (4 * C, C)
+    peepholes, states, lengths, reverse
+        As in :func:`forward`.
+    d_outputs : array (T, N, C), or (0, N, C) where only the last output is wanted
+    dh, dc : arrays (N, C)
+        Gradients to output and state after the last step; replaced by those before the first.
+    """
+    parts = in_parallel(
+        lambda start, stop: _backward(
+            gates, weight, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
+        ),
+        gates.shape[1],
+    )
+    total: Array = np.sum(parts, axis=0)
+    return total
+
+
+@fastjit
+def _forward(gates, weight, bias, peepholes, states, outputs, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+    steps, scratch = gates.shape[0], gemm_scratch(gates)
+    for s in range(steps):
+        t = steps - 1 - s if reverse else s
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        z, c, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
+        last, h = outputs[before, start:stop], outputs[after, start:stop]
+        gemm(last, weight, z, 1.0, scratch)
+        lstm_forward(z, bias, peepholes, c, new, h)
+        for r in range(stop - start):
+            if t >= lengths[start + r]:
+                new[r], h[r] = c[r], last[r]
+
+
+@fastjit
+def _backward(  # type: ignore[no-untyped-def]
+    gates, weight, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
+):
+    steps, scratch = gates.shape[0], gemm_scratch(gates)
+    d_bias = np.zeros(gates.shape[2], gates.dtype)
+    for s in range(steps):
+        t = s if reverse else steps - 1 - s
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        for r in range(start, stop):
+            d, one = gates[t, r], slice(r, r + 1)
+            if t < lengths[r]:
+                if d_outputs.shape[0]:
+                    dh[r] += d_outputs[t, r]
+                lstm_backward(
+                    gates[t, one], peepholes, states[before, one], states[after, one],
+                    dh[one], dc[one],
+                )  # fmt: skip
+                d_bias += d
+                dh[r] = 0
+            else:
+                d[:] = 0
+        gemm(gates[t, start:stop], weight, dh[start:stop], 1.0, scratch)
+    return d_bias

@@ -1,0 +1,111 @@
+"""An LSTM over a whole sequence, in one operation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl.kernels import lstm as kernel
+from daskdl.kernels.blas import matmul
+from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs, turned
+from daskdl.tensor import Array, op
+
+
+@op
+def lstm(  # type: ignore[no-untyped-def]
+    x: Array,
+    h: Array | None,
+    c: Array | None,
+    weight_input: Array,
+    weight_state: Array,
+    bias: Array | None,
+    peepholes: Array | None,
+    *,
+    lengths: ArrayLike | None = None,
+    reverse: bool = False,
+):
+    """Run an LSTM over the time axis; the input's matrix product is one for all steps.
+
+    Parameters
+    ----------
+    x : array (N, T, in), float32 or float64
+    h, c : arrays (N, C), optional
+        Output and state before the first step; zeros without.
+    weight_input : array (4 * C, in)
+    weight_state : array (4 * C, C)
+        Gates in the order input, forget, cell, output: PyTorch's ``weight_ih_l0`` and
+        ``weight_hh_l0`` as they are.
+    bias : array (4 * C,), optional
+        PyTorch's ``bias_ih_l0 + bias_hh_l0``.
+    peepholes : array (3, C), optional
+        From the state before a step to its input and forget gates, and from the state after it to
+        its output gate, each number to its own.
+    lengths : int array (N,), optional
+        Steps of each sample: what lies beyond in ``x`` is not read.
+    reverse : bool
+        Whether to run from the last step (of each sample) to the first.
+
+    Returns
+    -------
+    outputs : array (N, T, C)
+        Zeros beyond a sample's length, as from PyTorch's packed sequences.
+    h, c : arrays (N, C)
+        After the last step that each sample has.
+
+    Raises
+    ------
+    ShapeError
+        When arguments do not fit each other.
+
+    References
+    ----------
+    S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997); F. Gers
+    and J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000 (peepholes).
+    """
+    check("lstm", x.dtype, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
+    (n, steps, features), channels = x.shape, weight_state.shape[1]
+    check(
+        "lstm",
+        x.dtype,
+        h=(h, (n, channels)),
+        c=(c, (n, channels)),
+        weight_input=(weight_input, (4 * channels, features)),
+        weight_state=(weight_state, (4 * channels, channels)),
+        bias=(bias, (4 * channels,)),
+        peepholes=(peepholes, (3, channels)),
+    )
+    time = Steps("lstm", n, steps, lengths, reverse)
+    inputs = time.major(x)
+    gates = matmul(flat(inputs), weight_input.T).reshape(steps, n, 4 * channels)
+    outputs = time.around(h, (n, channels), x.dtype)
+    states = time.around(c, (n, channels), x.dtype)
+    shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)
+    peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
+    kernel.forward(
+        gates, turned(weight_state), shift, peeps, states, outputs, time.lengths, time.reverse
+    )
+
+    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
+        dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
+        d_bias = kernel.backward(
+            gates, plain(weight_state), peeps, states, time.gradient(d_outputs, dh), time.lengths,
+            time.reverse, dh, dc,
+        )  # fmt: skip
+        d = flat(gates)  # the gates' values have become the gradients to their sums
+
+        def to_peepholes() -> Array:
+            di, df, _, do = np.split(gates, 4, axis=2)
+            pairs = (di, time.before(states)), (df, time.before(states)), (do, time.after(states))
+            return np.stack([np.einsum("tnc,tnc->c", *pair) for pair in pairs])
+
+        return (
+            lambda: to_inputs(gates, weight_input),
+            dh,
+            dc,
+            lambda: matmul(d.T, flat(inputs)),
+            lambda: matmul(d.T, flat(time.before(outputs))),
+            d_bias,
+            to_peepholes,
+        )
+
+    return (time.outputs(outputs), outputs[time.last], states[time.last]), backward

@@ -1,0 +1,145 @@
+"""What recurrent operations share: arguments that fit each other, and steps first in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.blas import matmul
+from daskdl.tensor import Array
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def check(
+    operation: str, dtype: np.dtype[Any], **arguments: tuple[Array | None, tuple[Any, ...]]
+) -> None:
+    """Raise ShapeError unless each argument, given as (array, shape), has this shape and dtype.
+
+    An argument may be None; so may a number of its shape, which then may be any.
+    """
+    if dtype not in FLOATS:
+        raise ShapeError(f"{operation}: x: expected float32 or float64, found {dtype}")
+    for name, (array, shape) in arguments.items():
+        if array is None:
+            continue
+        fits = len(array.shape) == len(shape) and all(
+            wanted in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            expected = f"({', '.join('any' if n is None else str(n) for n in shape)})"
+            raise ShapeError(
+                f"{operation}: {name}: expected shape {expected}, found {tuple(array.shape)}"
+            )
+        if array.dtype != dtype:
+            raise ShapeError(f"{operation}: {name}: expected {dtype} as x has, found {array.dtype}")
+
+
+def plain(array: Array) -> Array:
+    """Return an array, or a copy, that numba compiles no version of its own for."""
+    return np.require(array, requirements=["C", "A", "W"])
+
+
+def turned(weight: Array) -> Array:
+    """Return the transposed matrix, row by row in memory."""
+    return plain(weight.T)
+
+
+def start_of(state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a copy of a state or of a gradient, zeros in place of None."""
+    return np.zeros(shape, dtype) if state is None else np.array(state, dtype, order="C")
+
+
+class Steps:
+    """The time axis of a batch.
+
+    Parameters
+    ----------
+    operation : str
+        Whose argument ``lengths`` is, for its error.
+    n, steps : int
+    lengths : int array (N,), optional
+        Steps of each sample, from its first on; all without.
+    reverse : bool
+        Whether a sequence is read from its last step to its first.
+
+    Attributes
+    ----------
+    lengths : int64 array (N,)
+    first, last : int
+        Where, among the T + 1 states around the steps, the ones before and after all of them lie.
+    """
+
+    def __init__(
+        self, operation: str, n: int, steps: int, lengths: ArrayLike | None, reverse: bool
+    ) -> None:
+        self.reverse = bool(reverse)
+        self.first, self.last = (steps, 0) if reverse else (0, steps)
+        self.lengths: NDArray[np.int64] = np.full(n, steps, np.int64)
+        self.ended: NDArray[np.bool_] | None = None  # (T, N), if any sample ends early
+        if lengths is None:
+            return
+        given = np.asarray(lengths)
+        if given.shape != (n,) or given.dtype.kind not in "iu":
+            raise ShapeError(
+                f"{operation}: lengths: expected {n} whole numbers, one a sample, found "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        outside = given[(given < 0) | (given > steps)]
+        if outside.size:
+            raise ShapeError(
+                f"{operation}: lengths: expected 0 to {steps}, the steps of x, found {outside[0]}"
+            )
+        self.lengths = given.astype(np.int64)
+        if (given < steps).any():
+            self.ended = np.arange(steps)[:, None] >= self.lengths
+
+    def major(self, x: Array) -> Array:
+        """Return (N, T, C) as (T, N, C), in a row in memory, zeros where a sample has ended."""
+        if self.ended is None:
+            return plain(x.swapaxes(0, 1))
+        result = np.array(x.swapaxes(0, 1), order="C")
+        result[self.ended] = 0
+        return result
+
+    def gradient(self, d_outputs: Array | None, dh: Array) -> Array:
+        """Return the gradient to the outputs (N, T, C) as (T, N, C), or as (0, N, C) if None."""
+        if d_outputs is None:
+            return np.empty((0, *dh.shape), dh.dtype)
+        return plain(d_outputs.swapaxes(0, 1))
+
+    def around(self, state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return states (T + 1, N, C) of which the first step's is set, to zero without one."""
+        states = np.empty((max(self.first, self.last) + 1, *shape), dtype)
+        states[self.first] = 0 if state is None else state
+        return states
+
+    def before(self, states: Array) -> Array:
+        """Return, of T + 1 states, the one before each step."""
+        return states[1:] if self.reverse else states[:-1]
+
+    def after(self, states: Array) -> Array:
+        """Return, of T + 1 states, the one after each step."""
+        return states[:-1] if self.reverse else states[1:]
+
+    def outputs(self, states: Array) -> Array:
+        """Return the states after each step as (N, T, C), zeros where a sample has ended."""
+        after = self.after(states)
+        if self.ended is not None:
+            after = after.copy()
+            after[self.ended] = 0
+        return after.swapaxes(0, 1)
+
+
+def flat(x: Array) -> Array:
+    """View (T, N, C) as (T * N, C)."""
+    return x.reshape(-1, x.shape[-1])
+
+
+def to_inputs(d: Array, weight: Array) -> Array:
+    """Return the gradient to (N, T, C) from that to the sums (T, N, K) and the weights (K, C)."""
+    product = matmul(flat(d), weight).reshape(*d.shape[:2], weight.shape[1])
+    return product.swapaxes(0, 1)

@@ -1,0 +1,74 @@
+"""What the tests of recurrent operations share: plain loops in float64 as oracles, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.daskdl.gradients import normal
+
+#: Sums of a step for each number of the state.
+SUMS = {"lstm": 4, "gru": 3, "rnn": 1}
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return the logistic function."""
+    return 1 / (1 + np.exp(-x))
+
+
+def arguments(
+    operation: str, n: int = 2, steps: int = 3, features: int = 3, channels: int = 4
+) -> list[np.ndarray]:
+    """Return all arguments of an operation in float64; those of an LSTM with peepholes."""
+    k = SUMS[operation] * channels
+    states = [normal(n, channels, seed=i) for i in range(2 if operation == "lstm" else 1)]
+    weights = [normal(k, features, seed=3) / 2, normal(k, channels, seed=4) / 2, normal(k, seed=5)]
+    last = {"lstm": [normal(3, channels, seed=6)], "gru": [normal(k, seed=7)], "rnn": []}
+    return [normal(n, steps, features), *states, *weights, *last[operation]]
+
+
+def lstm_step(x, h, c, wi, ws, bias, peepholes):
+    """Return output and state."""
+    i, f, g, o = np.split(x @ wi.T + h @ ws.T + bias, 4)
+    p = np.zeros((3, c.size)) if peepholes is None else peepholes
+    new = sigmoid(f + p[1] * c) * c + sigmoid(i + p[0] * c) * np.tanh(g)
+    return sigmoid(o + p[2] * new) * np.tanh(new), new
+
+
+def gru_step(x, h, wi, ws, bias_input, bias_state):
+    """Return the state."""
+    (r, z, n), (sr, sz, sn) = (
+        np.split(part, 3) for part in (x @ wi.T + bias_input, h @ ws.T + bias_state)
+    )
+    z = sigmoid(z + sz)
+    return ((1 - z) * np.tanh(n + sigmoid(r + sr) * sn) + z * h,)
+
+
+def rnn_step(x, h, wi, ws, bias):
+    """Return the state."""
+    return (np.tanh(x @ wi.T + h @ ws.T + bias),)
+
+
+STEPS: dict[str, tuple[Callable[..., tuple[np.ndarray, ...]], int]] = {
+    "lstm": (lstm_step, 2),
+    "gru": (gru_step, 1),
+    "rnn": (rnn_step, 1),
+}
+
+
+def loop(operation, x, *rest, lengths=None, reverse=False):
+    """Return outputs and final states, sample by sample and step by step."""
+    step, n_states = STEPS[operation]
+    states, weights = rest[:n_states], rest[n_states:]
+    outputs = np.zeros((*x.shape[:2], states[0].shape[1]))
+    final = [s.copy() for s in states]
+    for sample in range(len(x)):
+        length = x.shape[1] if lengths is None else lengths[sample]
+        now = tuple(s[sample] for s in states)
+        for t in reversed(range(length)) if reverse else range(length):
+            now = step(x[sample, t], *now, *weights)
+            outputs[sample, t] = now[0]
+        for state, value in zip(final, now, strict=True):
+            state[sample] = value
+    return (outputs, *final)
