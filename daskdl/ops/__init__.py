@@ -19,6 +19,7 @@ from daskdl.ops.arithmetic import add, divide, matmul, mean, multiply, subtract
 from daskdl.ops.bidirectional import bidirectional
 from daskdl.ops.conv2d import conv2d
 from daskdl.ops.convlstm import convlstm
+from daskdl.ops.embedding import embedding
 from daskdl.ops.gru import gru
 from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
@@ -36,6 +37,7 @@ __all__ = [
     "depth_to_space",
     "divide",
     "elu",
+    "embedding",
     "gelu",
     "gru",
     "hard_sigmoid",

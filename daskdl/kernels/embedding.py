@@ -1,0 +1,159 @@
+"""Embedding tables: rows by their ids, and their gradient as (ids, rows).
+
+Both cost what the ids touch, not what the table holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.jit import jit
+from daskdl.kernels.memory import empty
+from daskdl.kernels.passes import flat
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[Any]
+
+#: Elements below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+_BITS = 11  # of a digit that one pass of the sort looks at
+
+
+def gather(table: Array, ids: Array) -> Array:
+    """Return ``table[ids]``; table (rows, C), ids (...) of any integer dtype -> (..., C).
+
+    Raises
+    ------
+    ShapeError
+        When an id is not in ``range(rows)``, with that id.
+    """
+    matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
+    result = empty((numbers.size, table.shape[1]), table.dtype)
+    bad = in_parallel(
+        lambda i, j: _gather(matrix, numbers[i:j], result[i:j]),
+        numbers.size,
+        least=max(1, LEAST // max(1, table.shape[1])),
+    )
+    if max(bad) >= 0:
+        _refuse(ids, len(table))
+    return result.reshape(*ids.shape, table.shape[1])
+
+
+def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.int64], Array]:
+    """Return the gradient to a table of ``n_rows`` rows as the rows that are not zero.
+
+    Parameters
+    ----------
+    ids : integer array (...)
+    gradient : array (..., C)
+        To what :func:`gather` returned for these ids.
+    n_rows : int
+
+    Returns
+    -------
+    ids : int64 array (U,)
+        Each once, increasing.
+    rows : array (U, C)
+        Sums over an id's occurrences, added in their order: the same bits with any number of
+        threads.
+
+    Raises
+    ------
+    ShapeError
+        When an id is not in ``range(n_rows)``.
+    """
+    width = gradient.shape[-1]
+    numbers, d = flat(ids, np.int64), flat(gradient)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_rows:
+        _refuse(ids, n_rows)
+    order, starts = np.empty(numbers.size, np.int64), np.empty(numbers.size + 1, np.int64)
+    unique = np.empty(numbers.size, np.int64)
+    n = _segments(numbers, n_rows, order, starts, unique) if numbers.size else 0
+    rows = empty((n, width), gradient.dtype)
+    d = d.reshape(numbers.size, width)
+    least = max(1, LEAST // max(1, width))
+    in_parallel(lambda i, j: _sum(d, order, starts[i : j + 1], rows[i:j]), n, least)
+    return unique[:n].copy(), rows
+
+
+def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:
+    """Return the gradient to the whole table, (n_rows, C)."""
+    unique, rows = row_gradient(ids, gradient, n_rows)
+    dense = np.zeros((n_rows, gradient.shape[-1]), gradient.dtype)
+    dense[unique] = rows
+    return dense
+
+
+def _refuse(ids: Array, n_rows: int) -> None:
+    """Raise for the first id that a table does not have."""
+    bad = int(ids[(ids < 0) | (ids >= n_rows)].flat[0])
+    if not n_rows:
+        raise ShapeError(f"embedding: expected a table with rows, found none for id {bad}")
+    raise ShapeError(
+        f"embedding: expected ids from 0 to {n_rows - 1}, the rows of the table, found {bad}"
+    )
+
+
+@jit
+def _gather(table, ids, result):  # type: ignore[no-untyped-def]
+    """Copy rows; return the position of an id that is out of range, or -1."""
+    n = np.uint64(table.shape[0])
+    for k in range(ids.size):
+        if np.uint64(ids[k]) >= n:  # a negative one becomes large
+            return k
+        source, sink = table[ids[k]], result[k]
+        for c in range(sink.size):
+            sink[c] = source[c]
+    return -1
+
+
+@jit
+def _segments(ids, n_rows, order, starts, unique):  # type: ignore[no-untyped-def]
+    """Sort positions by id, equal ids by position; return the number of different ids.
+
+    A radix sort, digit by digit from the lowest. ``starts[u]`` is where in ``order`` the positions
+    of ``unique[u]`` begin.
+    """
+    n = ids.size
+    other = np.empty_like(order)
+    counts = np.empty((1 << _BITS) + 1, np.int64)
+    for k in range(n):
+        order[k] = k
+    shift = 0
+    while shift == 0 or (n_rows - 1) >> shift:
+        counts[:] = 0
+        for k in range(n):
+            counts[((ids[k] >> shift) & ((1 << _BITS) - 1)) + 1] += 1
+        for digit in range(1 << _BITS):
+            counts[digit + 1] += counts[digit]
+        for k in range(n):
+            digit = (ids[order[k]] >> shift) & ((1 << _BITS) - 1)
+            other[counts[digit]] = order[k]
+            counts[digit] += 1
+        order[:] = other
+        shift += _BITS
+    found = 0
+    for k in range(n):
+        if k == 0 or ids[order[k]] != ids[order[k - 1]]:
+            unique[found] = ids[order[k]]
+            starts[found] = k
+            found += 1
+    starts[found] = n
+    return found
+
+
+@jit
+def _sum(gradient, order, starts, rows):  # type: ignore[no-untyped-def]
+    for u in range(rows.shape[0]):
+        row, first = rows[u], gradient[order[starts[u]]]
+        for c in range(row.size):
+            row[c] = first[c]
+        for k in range(starts[u] + 1, starts[u + 1]):
+            more = gradient[order[k]]
+            for c in range(row.size):
+                row[c] += more[c]

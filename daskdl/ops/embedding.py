@@ -1,0 +1,33 @@
+"""Embedding: the rows of a table by their ids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.kernels import embedding as kernel
+from daskdl.tensor import Array, op
+
+
+@op
+def embedding(table: Array, ids: Array):  # type: ignore[no-untyped-def]
+    """Take rows of a table.  table (rows, C), ids (...) of any integer dtype -> (..., C).
+
+    The gradient to the table is an array of its shape; the same as the touched rows alone is
+    :func:`daskdl.kernels.embedding.row_gradient`.
+
+    Raises
+    ------
+    ShapeError
+        When the table is not a matrix, the ids are not integers, or one is not in the table.
+    """
+    table, ids = np.asarray(table), np.asarray(ids)
+    if table.ndim != 2:
+        raise ShapeError(f"embedding: expected a table of shape (rows, C), found {table.shape}")
+    if ids.dtype.kind not in "iu":
+        raise ShapeError(f"embedding: expected integer ids, found {ids.dtype} {ids.shape}")
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return lambda: kernel.dense_gradient(ids, dy, len(table)), None
+
+    return kernel.gather(table, ids), backward
