@@ -24,6 +24,8 @@ Array = NDArray[np.floating]
 GROUPS = 16
 #: Pixels that the gradient to the weights sums up at a time; their 16 columns fill half of L1.
 PIXELS = 256
+#: Bytes of the results' gradients at these pixels, at most.
+BLOCK = 256 << 10
 #: Below so many channels, a window's row is taken as one long pixel of a padded image.
 FEW = 16
 
@@ -81,16 +83,15 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     depth = dw[0].size // len(taps)
     flat = dw.reshape(len(dw), -1)
     panels = -(-flat.shape[1] // COLUMNS)
-    steps = np.array(geometry.stride)
+    # So many pixels that their gradients stay in L2 from one panel to the next.
+    block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
 
     def part(start: int, stop: int) -> None:
-        rows = scratch("rows", (-(-filters // ROWS) * PIXELS * ROWS,), x.dtype)
         columns = scratch("columns", (PIXELS, COLUMNS), x.dtype)
         for group in range(geometry.groups):
-            _gradient(
-                x, group * depth, depth, offsets, steps, dy, group * filters,
-                flat[group * filters : (group + 1) * filters], rows, columns, start, stop,
-            )  # fmt: skip
+            plan = np.array([group * depth, depth, *geometry.stride, group * filters, block])
+            own = flat[group * filters : (group + 1) * filters]
+            _gradient(x, plan, offsets, dy, own, columns, start, stop)
 
     if dy.size:
         in_parallel(part, panels)
@@ -156,8 +157,8 @@ def _correlate(  # type: ignore[no-untyped-def]
 
 @jit
 def _pack(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
-    for j in range(start, stop):
-        pack(weight, taps, by_input, j * COLUMNS, panels[j])
+    for j in range(start, stop, 4):  # of rows of weights that lie together
+        pack(weight, taps, by_input, j * COLUMNS, panels[j : min(j + 4, stop)])
 
 
 @jit
@@ -241,73 +242,93 @@ def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-unty
 
 
 @jit
-def _gradient(  # type: ignore[no-untyped-def]
-    x, first_channel, depth, offsets, steps, dy, first_filter, dw, rows, columns, start, stop
-):
+def _gradient(x, plan, offsets, dy, dw, columns, start, stop):  # type: ignore[no-untyped-def]
     """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
+    first_channel, depth, step_down, step_across, first_filter, block = plan
     filters, length = dw.shape
     size = x.itemsize
     height, width, channels = x.shape[1:]
-    from_x = x.reshape(-1)
-    from_y = dy.reshape(-1)
-    all_filters = dy.shape[3]
-    groups = -(-filters // ROWS)
+    flat, all_filters = x.reshape(-1), dy.shape[3]
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
-    spare = np.empty((ROWS, COLUMNS), x.dtype)
-    places = np.empty((PIXELS, 3), np.int64)
+    spare, where = np.empty((ROWS, COLUMNS), x.dtype), np.zeros(COLUMNS, np.int64)
+    places = np.empty((block, 3), np.int64)
     pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
     n, t, u = 0, 0, 0
-    for first in range(0, pixels, PIXELS):
-        count = min(PIXELS, pixels - first)
+    for first in range(0, pixels, block):
+        count = min(block, pixels - first)
         for p in range(count):
-            places[p, 0], places[p, 1], places[p, 2] = n * height, t * steps[0], u * steps[1]
+            places[p, 0], places[p, 1], places[p, 2] = n * height, t * step_down, u * step_across
             u += 1
             if u == dy.shape[2]:
                 u, t = 0, t + 1
                 if t == dy.shape[1]:
                     t, n = 0, n + 1
-        for group in range(groups):
-            for p in range(count):
-                source = (first + p) * all_filters + first_filter + group * ROWS
-                target = (group * PIXELS + p) * ROWS
-                for i in range(min(ROWS, filters - group * ROWS)):
-                    rows[target + i] = from_y[source + i]
-                for i in range(filters - group * ROWS, ROWS):
-                    rows[target + i] = 0
+        table[ROWS], table[ROWS + 1] = 0, count
         for j in range(start, stop):
             begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
-            at = begin
-            while at < end:  # of one tap
-                tap, channel = at // depth, at % depth
-                run = min(end - at, depth - channel)
-                for p in range(count):
-                    row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
-                    target = columns[p, at - begin : at - begin + run]
-                    if 0 <= row < height and 0 <= column < width:
-                        source = ((places[p, 0] + row) * width + column) * channels
-                        source += first_channel + channel
-                        for c in range(run):
-                            target[c] = from_x[source + c]
-                    else:
-                        target[:] = 0
-                at += run
+            _columns(
+                flat, height, width, channels, first_channel, depth, offsets, places, count, begin,
+                end, where, columns,
+            )  # fmt: skip
             whole = end - begin == COLUMNS
-            for group in range(groups):
-                table[ROWS], table[ROWS + 1] = 0, count
+            for group in range(0, filters, ROWS):
                 for i in range(ROWS):
-                    filter_ = min(group * ROWS + i, filters - 1)
-                    place = group * PIXELS * ROWS + filter_ - group * ROWS
-                    table[i] = address(rows) + place * size
+                    row = min(group + i, filters - 1)
+                    table[i] = address(dy) + (first * all_filters + first_filter + row) * size
                     if whole:
-                        targets[i] = address(dw) + (filter_ * length + begin) * size
+                        targets[i] = address(dw) + (row * length + begin) * size
                     else:
-                        targets[i] = address(spare[filter_ - group * ROWS])
+                        targets[i] = address(spare[row - group])
                 multiply(
-                    x, address(table), 1, ROWS * size, address(columns), COLUMNS * size,
+                    x, address(table), 1, all_filters * size, address(columns), COLUMNS * size,
                     address(targets), 0, whole,
                 )  # fmt: skip
                 if not whole:
-                    for i in range(min(ROWS, filters - group * ROWS)):
+                    for i in range(min(ROWS, filters - group)):
                         for c in range(end - begin):
-                            dw[group * ROWS + i, begin + c] += spare[i, c]
-    return 0
+                            dw[group + i, begin + c] += spare[i, c]
+
+
+@jit
+def _columns(  # type: ignore[no-untyped-def]
+    flat, height, width, channels, first_channel, depth, offsets, places, count, begin, end, where,
+    columns,
+):  # fmt: skip
+    """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places."""
+    first_tap, last_tap = begin // depth, (end - 1) // depth
+    down, across = offsets[first_tap]
+    if first_tap == last_tap and end - begin == COLUMNS:
+        shift = (down * width + across) * channels + first_channel + begin - first_tap * depth
+        for p in range(count):
+            row, column = places[p, 1] + down, places[p, 2] + across
+            target = columns[p]
+            if 0 <= row < height and 0 <= column < width:
+                source = ((places[p, 0] + places[p, 1]) * width + places[p, 2]) * channels + shift
+                part = flat[source : source + COLUMNS]
+                for c in range(COLUMNS):
+                    target[c] = part[c]
+            else:
+                for c in range(COLUMNS):
+                    target[c] = 0
+        return
+    inside = True
+    for tap in range(first_tap, last_tap + 1):
+        for p in range(count):
+            row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
+            inside &= 0 <= row < height and 0 <= column < width
+    for c in range(COLUMNS):
+        place = min(begin + c, end - 1)
+        tap = place // depth
+        where[c] = (offsets[tap, 0] * width + offsets[tap, 1]) * channels + place - tap * depth
+    for p in range(count):
+        source = ((places[p, 0] + places[p, 1]) * width + places[p, 2]) * channels + first_channel
+        target = columns[p]
+        if inside:
+            for c in range(COLUMNS):
+                target[c] = flat[source + where[c]]
+            continue
+        for c in range(COLUMNS):
+            tap = min(begin + c, end - 1) // depth
+            row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
+            seen = 0 <= row < height and 0 <= column < width
+            target[c] = flat[source + where[c]] if seen else 0

@@ -175,8 +175,8 @@ def address(array):  # type: ignore[no-untyped-def]
 
 
 @jit
-def pack(weight, taps, by_input, first, panel):  # type: ignore[no-untyped-def]
-    """Put the weights of ``COLUMNS`` channels in the order of a product's B.
+def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
+    """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
 
     Parameters
     ----------
@@ -187,25 +187,32 @@ def pack(weight, taps, by_input, first, panel):  # type: ignore[no-untyped-def]
         Whether the columns are input channels and what is summed is (tap, out), as the gradient to
         the input wants it; otherwise they are filters and (tap, in) is summed.
     first : int
-        The channel of the first column. Columns behind the last channel are zeros.
-    panel : array (taps * summed channels, COLUMNS)
-        What is written.
+        The channel of the first column.
+    panels : array (panels, taps * summed channels, COLUMNS)
+        What is written; columns behind the last channel are zeros.
     """
     filters, channels = weight.shape[0], weight.shape[2]
     if by_input:
-        n = min(COLUMNS, channels - first)
         for t in range(taps.size):
             for o in range(filters):
-                row, source = panel[t * filters + o], weight[o, taps[t]]
-                for c in range(n):
-                    row[c] = source[first + c]
-                row[n:] = 0
-    else:
-        n = min(COLUMNS, filters - first)
+                source, row = weight[o, taps[t]], t * filters + o
+                for j in range(panels.shape[0]):
+                    begin, target = first + j * COLUMNS, panels[j, row]
+                    if begin + COLUMNS <= channels:
+                        part = source[begin : begin + COLUMNS]
+                        for c in range(COLUMNS):
+                            target[c] = part[c]
+                    else:
+                        for c in range(COLUMNS):
+                            target[c] = source[begin + c] if begin + c < channels else 0
+        return
+    for j in range(panels.shape[0]):
+        begin = first + j * COLUMNS
+        n = min(COLUMNS, filters - begin)
         for t in range(taps.size):
-            part = panel[t * channels : (t + 1) * channels]
+            part = panels[j, t * channels : (t + 1) * channels]
             for o in range(n):
-                source = weight[first + o, taps[t]]
+                source = weight[begin + o, taps[t]]
                 for c in range(channels):
                     part[c, o] = source[c]
             part[:, n:] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, LANES, ROWS, address, multiply, pack
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, LANES, ROWS, address, multiply
 from daskdl.kernels.transforms import scheme, tile_transform
 
 #: Channels of a tile that go through memory kept aside at a time, where it meets an edge.
@@ -125,18 +125,17 @@ def gradients(dy, z, width, kernel, start, stop, origin, spare):  # type: ignore
 
 
 @jit
-def filters(weight, taps, adjoint, kernel, packed, panels, first):  # type: ignore[no-untyped-def]
-    """Transform weights (out, taps, in) to panels (panels, points, in, COLUMNS)."""
-    size, side = weight.itemsize, kernel + _M - 1
+def filters(packed, kernel, panels):  # type: ignore[no-untyped-def]
+    """Transform packed weights (n, taps * in, COLUMNS) to panels (n, points, in, COLUMNS)."""
+    side = kernel + _M - 1
     numbers = panels.shape[2] * COLUMNS
+    step = numbers * packed.itemsize
     for j in range(panels.shape[0]):
-        pack(weight, taps, adjoint, (first + j) * COLUMNS, packed)
-        target = address(panels[j])
-        step = numbers * size
+        source, target = address(packed[j]), address(panels[j])
         if kernel == 3:
-            _filter3(weight, address(packed), 3 * step, step, target, side * step, step, numbers)
+            _filter3(packed, source, 3 * step, step, target, side * step, step, numbers)
         else:
-            _filter5(weight, address(packed), 5 * step, step, target, side * step, step, numbers)
+            _filter5(packed, source, 5 * step, step, target, side * step, step, numbers)
 
 
 @jit

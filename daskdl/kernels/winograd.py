@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels import tiles
-from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, pack
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.threads import in_parallel
 
@@ -30,6 +30,8 @@ BLOCK = 1 << 20
 FEW = 8 << 20
 #: Bytes of transformed tiles that the gradient to the weights sums up at a time.
 SUMMED = 16 << 20
+#: Panels of filters that are transformed together, from rows of the weights that lie together.
+TOGETHER = 4
 
 
 class Weights(NamedTuple):
@@ -67,10 +69,11 @@ def transform(weights: Weights, name: str = "") -> Transformed:
     flat, taps = _in_order(weights)
 
     def part(start: int, stop: int) -> None:
-        packed = scratch("packed", (len(taps) * channels, COLUMNS), dtype)
-        tiles.filters(
-            flat, taps, weights.adjoint, weights.kernel, packed, panels[start:stop], start
-        )
+        packed = scratch("packed", (TOGETHER, len(taps) * channels, COLUMNS), dtype)
+        for first in range(start, stop, TOGETHER):
+            n = min(TOGETHER, stop - first)
+            pack(flat, taps, weights.adjoint, first * COLUMNS, packed[:n])
+            tiles.filters(packed, weights.kernel, panels[first : first + n])
 
     in_parallel(part, len(panels))
     return Transformed(weights.kernel, filters, panels)
@@ -181,18 +184,22 @@ def _by_filters(
 
     def multiply_panels(start: int, stop: int) -> None:
         table, spare = _tables(kernel, x)
-        products = scratch("products", (points, number * COLUMNS + COLUMNS), x.dtype)
+        columns = TOGETHER * COLUMNS
+        products = scratch("products", (points, number * columns + COLUMNS), x.dtype)
         if ordered is not None:
-            packed = scratch("packed", (kernel**2 * channels, COLUMNS), x.dtype)
-            own = scratch("panel", (1, points, channels, COLUMNS), x.dtype)
-        for j in range(start, stop):
+            packed = scratch("packed", (TOGETHER, kernel**2 * channels, COLUMNS), x.dtype)
+            panels = scratch("some panels", (TOGETHER, points, channels, COLUMNS), x.dtype)
+        for j in range(start, stop, TOGETHER):
+            n = min(TOGETHER, stop - j)
             if isinstance(weights, Transformed):
-                own = weights.panels[j : j + 1]
+                own = weights.panels[j : j + n]
             elif ordered is not None:
-                tiles.filters(*ordered, weights.adjoint, kernel, packed, own, j)
-            tiles.products(v, width, own, products, COLUMNS, number, channels, table)
-            first, last = j * COLUMNS, min((j + 1) * COLUMNS, filters)
-            tiles.outputs(products, COLUMNS, kernel, y, first, last, 0, number, add, spare)
+                own = panels[:n]
+                pack(*ordered, weights.adjoint, j * COLUMNS, packed[:n])
+                tiles.filters(packed, kernel, own)
+            tiles.products(v, width, own, products, columns, number, channels, table)
+            first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
+            tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
 
     in_parallel(multiply_panels, -(-filters // COLUMNS))
 

@@ -50,9 +50,12 @@ def test_pack_puts_columns_together_and_fills_up_with_zeros(channels, by_input):
     taps = np.array([2, 0])
     width, summed = (depth, filters) if by_input else (filters, depth)
     chosen = weight[:, taps].transpose((1, 0, 2) if by_input else (1, 2, 0)).reshape(-1, width)
-    for first in range(0, width, COLUMNS):
-        panel = np.full((2 * summed, COLUMNS), np.nan)
-        pack(weight, taps, by_input, first, panel)
-        part = chosen[:, first : first + COLUMNS]
-        np.testing.assert_array_equal(panel[:, : part.shape[1]], part)
-        assert not panel[:, part.shape[1] :].any()
+    n_panels = -(-width // COLUMNS)
+    panels = np.full((n_panels, 2 * summed, COLUMNS), np.nan)
+    pack(weight, taps, by_input, 0, panels)
+    side_by_side = panels.transpose(1, 0, 2).reshape(2 * summed, -1)
+    np.testing.assert_array_equal(side_by_side[:, :width], chosen)
+    assert not side_by_side[:, width:].any()
+    last = np.full((1, 2 * summed, COLUMNS), np.nan)
+    pack(weight, taps, by_input, (n_panels - 1) * COLUMNS, last)
+    np.testing.assert_array_equal(last[0], panels[-1])
