@@ -1,13 +1,14 @@
-"""Convolution 2-D, channels last: picks Winograd, a plain matrix product or direct products."""
+"""Convolution 2-D, channels last: picks Winograd, a matrix product, direct or depthwise sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels import direct, winograd
+from daskdl.kernels import depthwise, direct, winograd
 from daskdl.kernels.blas import matmul
 from daskdl.kernels.geometry import Geometry
 
@@ -32,7 +33,7 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
         pad = geometry.pad[0], geometry.pad[2]
         return winograd.convolve(x, winograd.Weights(weight, False), pad, size, out)
     y = np.empty((len(x), *size, len(weight)), x.dtype) if out is None else out
-    direct.forward(x, weight, geometry, y, out is not None)
+    _products(weight, geometry).forward(x, weight, geometry, y, out is not None)
     return y
 
 
@@ -55,7 +56,7 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, wi
         adjoint = winograd.Weights(weight, True)
         return winograd.convolve(dy, adjoint, _adjoint_pad(geometry), (height, width), None)
     dx = np.empty((len(dy), height, width, weight.shape[3] * geometry.groups), dy.dtype)
-    direct.input_gradient(dy, weight, geometry, dx)
+    _products(weight, geometry).input_gradient(dy, weight, geometry, dx)
     return dx
 
 
@@ -79,6 +80,10 @@ def _by_winograd(weight: Array, geometry: Geometry) -> bool:
     return geometry.by_winograd(min(weight.shape[0], weight.shape[3]))
 
 
+def _products(weight: Array, geometry: Geometry) -> ModuleType:
+    return depthwise if geometry.groups == len(weight) and weight.shape[3] == 1 else direct
+
+
 def _adjoint_pad(geometry: Geometry) -> tuple[int, int]:
     return geometry.kernel[0] - 1 - geometry.pad[0], geometry.kernel[1] - 1 - geometry.pad[2]
 
@@ -93,4 +98,6 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     if geometry.by_winograd(min(channels, filters)):
         pad = geometry.pad[0], geometry.pad[2]
         return winograd.weight_gradient(x, dy, geometry.kernel[0], pad)
+    if geometry.groups == channels == filters:
+        return depthwise.weight_gradient(x, dy, geometry)
     return direct.weight_gradient(x, dy, geometry)

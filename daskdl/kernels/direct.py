@@ -33,11 +33,9 @@ FEW = 16
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     """Write, or add, the convolution of ``x`` with ``weight`` (out, kh, kw, in / groups) to y."""
     x, weight, geometry = _merged(x, weight, geometry)
-    top, _, left, _ = geometry.pad
-    taps = _taps(geometry)
-    offsets = taps * geometry.dilation - (top, left)
+    offsets = geometry.offsets()
     grid = (0, 0, 1, 1, *y.shape[1:3])
-    flat, order = _flat(weight), np.arange(len(taps))
+    flat, order = _flat(weight), np.arange(len(offsets))
     filters, channels = len(weight) // geometry.groups, weight.shape[3]
     for group in range(geometry.groups):
         own = flat[group * filters : (group + 1) * filters]
@@ -50,27 +48,18 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
 
 def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> None:
     """Write the gradient to the input; ``dx`` (N, H, W, in)."""
-    taps, (down, across) = _taps(geometry), geometry.stride
-    reached = taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
     flat, filters, channels = _flat(weight), len(weight) // geometry.groups, weight.shape[3]
-    for row in range(min(down, dx.shape[1])):
-        for column in range(min(across, dx.shape[2])):
-            # Tap k of the window at t * stride reaches row = t * stride + reached[k].
-            distance = (row, column) - reached
-            order = np.flatnonzero((distance % (down, across) == 0).all(1))
-            if not order.size:
-                dx[:, row::down, column::across] = 0
-                continue
-            offsets = distance[order] // (down, across)
-            rows, columns = -(-(dx.shape[1] - row) // down), -(-(dx.shape[2] - column) // across)
-            grid = row, column, down, across, rows, columns
-            for group in range(geometry.groups):
-                own = flat[group * filters : (group + 1) * filters]
-                panels = packed(own, order, True)
-                _correlate(
-                    dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
-                    channels, grid, False,
-                )  # fmt: skip
+    for order, offsets, grid in geometry.phases(*dx.shape[1:3]):
+        if not order.size:
+            dx[:, grid[0] :: grid[2], grid[1] :: grid[3]] = 0
+            continue
+        for group in range(geometry.groups):
+            own = flat[group * filters : (group + 1) * filters]
+            panels = packed(own, order, True)
+            _correlate(
+                dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
+                channels, grid, False,
+            )  # fmt: skip
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -78,9 +67,8 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     channels, filters = x.shape[3] // geometry.groups, dy.shape[3] // geometry.groups
     dw = np.zeros((dy.shape[3], *geometry.kernel, channels), x.dtype)
     x, _, geometry = _merged(x, dw, geometry)
-    taps = _taps(geometry)
-    offsets = taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
-    depth = dw[0].size // len(taps)
+    offsets = geometry.offsets()
+    depth = dw[0].size // len(offsets)
     flat = dw.reshape(len(dw), -1)
     panels = -(-flat.shape[1] // COLUMNS)
     # So many pixels that their gradients stay in L2 from one panel to the next.
@@ -112,10 +100,6 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "
 
 def _flat(weight: Array) -> Array:
     return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
-
-
-def _taps(geometry: Geometry) -> NDArray[np.int64]:
-    return np.indices(geometry.kernel).reshape(2, -1).T
 
 
 def _merged(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Array, Geometry]:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
 
 class Geometry(NamedTuple):
     """Where the windows of a convolution lie: (rows, columns) of each."""
@@ -45,3 +50,30 @@ class Geometry(NamedTuple):
             and self.groups == 1
             and channels >= 8
         )
+
+    def offsets(self) -> Indices:
+        """Return where each tap lies, (taps, 2): rows and columns off the window's place."""
+        taps = np.indices(self.kernel).reshape(2, -1).T
+        return taps * self.dilation - (self.pad[0], self.pad[2])
+
+    def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
+        """Return how an image's gradient is a sum over windows, at each place between strides.
+
+        Returns
+        -------
+        list of (taps, offsets, grid)
+            The taps, as indices, that reach the places of the grid; the offsets (taps, 2) of the
+            windows that they belong to; and the grid: first row and column, steps between rows and
+            columns, and how many of both. No number of the image is in two grids.
+        """
+        offsets, strides = self.offsets(), self.stride
+        found: list[tuple[Indices, Indices, tuple[int, ...]]] = []
+        for row in range(min(strides[0], height)):
+            for column in range(min(strides[1], width)):
+                # The tap of window t sees row = t * stride + its offset.
+                distance = (row, column) - offsets
+                taps = np.flatnonzero((distance % strides == 0).all(1))
+                rows, columns = -(-(height - row) // strides[0]), -(-(width - column) // strides[1])
+                grid = row, column, *strides, rows, columns
+                found.append((taps, distance[taps] // strides, grid))
+        return found

@@ -17,7 +17,9 @@ from daskdl.ops.activations import (
 )
 from daskdl.ops.arithmetic import add, divide, matmul, mean, multiply, subtract
 from daskdl.ops.bidirectional import bidirectional
+from daskdl.ops.conv1d import conv1d
 from daskdl.ops.conv2d import conv2d
+from daskdl.ops.conv_transpose import conv_transpose2d
 from daskdl.ops.convlstm import convlstm
 from daskdl.ops.embedding import embedding
 from daskdl.ops.gru import gru
@@ -31,7 +33,9 @@ __all__ = [
     "add",
     "bidirectional",
     "concatenate",
+    "conv1d",
     "conv2d",
+    "conv_transpose2d",
     "convlstm",
     "cross_entropy",
     "depth_to_space",

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
-from daskdl.ops.sequence import plain
+from daskdl.kernels.geometry import Geometry
+from daskdl.ops.sequence import check, plain, unrolled
 from daskdl.tensor import Array, op
 
 
-def same(weight: Array) -> Geometry:
+def same(operation: str, name: str, weight: Array) -> Geometry:
     """Return the geometry that keeps an image's size under an odd, square kernel."""
-    half = weight.shape[1] // 2
-    return Geometry((weight.shape[1], weight.shape[2]), (1, 1), (half, half, half, half))
+    side = weight.shape[1]
+    if weight.shape[2] != side or side % 2 == 0:
+        raise ShapeError(
+            f"{operation}: {name}: expected an odd, square kernel, found {weight.shape[1:3]}"
+        )
+    half = side // 2
+    return Geometry((side, side), (1, 1), (half, half, half, half))
 
 
 @op
@@ -52,21 +58,36 @@ def convlstm(  # type: ignore[no-untyped-def]
     outputs : array (N, T, H, W, C)
     h, c : arrays (N, H, W, C)
         After the last step.
+
+    Raises
+    ------
+    ShapeError
+        When arguments do not fit each other.
     """
+    steps, like = unrolled("convlstm", x, weight_input, steps), ("h", h)
+    check("convlstm", like, h=(h, (None,) * 4))
     n, height, width, channels = h.shape
-    inputs = None if x is None else np.ascontiguousarray(x.swapaxes(0, 1))  # (T, N, H, W, in)
-    steps = steps if inputs is None else len(inputs)
-    assert steps is not None
-    around, within = same(weight_state), None
+    features = None if x is None else x.shape[-1]
+    check(
+        "convlstm",
+        like,
+        x=(x, (n, None, height, width, None)),
+        c=(c, h.shape),
+        weight_input=(weight_input, (4 * channels, None, None, features)),
+        weight_state=(weight_state, (4 * channels, None, None, channels)),
+        bias=(bias, (4 * channels,)),
+    )
+    around, within = same("convlstm", "weight_state", weight_state), None
     images = (steps * n, height, width)
 
     # One step's gates lie together: (T, N, H, W, 4 * C).
+    inputs = None if x is None else plain(x.swapaxes(0, 1))  # (T, N, H, W, in)
     if inputs is None:
         gates = np.zeros((steps, n, height, width, 4 * channels), h.dtype)
     else:
         assert weight_input is not None
-        within = same(weight_input)
-        gates = kernel.forward(inputs.reshape(*images, -1), weight_input, within)
+        within = same("convlstm", "weight_input", weight_input)
+        gates = kernel.forward(inputs.reshape(*images, features), weight_input, within)
         gates = gates.reshape(steps, n, height, width, 4 * channels)
     outputs = np.empty((steps + 1, n, height, width, channels), h.dtype)
     states = np.empty_like(outputs)
@@ -108,7 +129,7 @@ def convlstm(  # type: ignore[no-untyped-def]
         def to_weight_input() -> Array:
             assert inputs is not None
             assert within is not None
-            return kernel.weight_gradient(inputs.reshape(*images, -1), d, within)
+            return kernel.weight_gradient(inputs.reshape(*images, features), d, within)
 
         def to_weight_state() -> Array:
             return kernel.weight_gradient(outputs[:-1].reshape(*images, channels), d, around)

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskdl import ops
+from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.geometry import Geometry
 from daskdl.tensor import Tensor
@@ -111,3 +112,42 @@ def test_gradient_that_is_a_view_is_taken_as_it_is():
         normal(2, 5, 6, 8),
         normal(8, 3, 3, 8),
     )
+
+
+@pytest.mark.parametrize("change", ["channels", "dtype", "bias", "groups", "size", "axes"])
+def test_what_does_not_fit_is_named(change):
+    x, weight, bias, settings = normal(1, 6, 6, 4), normal(8, 3, 3, 4), normal(8), {}
+    words = {
+        "channels": r"conv2d: expected x with 4 channels, .* found \(1, 6, 6, 3\)",
+        "dtype": r"expected x and weight both float32 or both float64, found float32 and float64",
+        "bias": r"expected bias of shape \(8,\), found \(7,\)",
+        "groups": r"expected groups that divide the 8 filters, found 3",
+        "size": r"expected an image of at least \(7, 7\) after padding, found \(6, 6\)",
+        "axes": r"expected x of shape \(N, H, W, in\), found \(6, 6, 4\)",
+    }[change]
+    if change == "channels":
+        x = x[..., :3]
+    elif change == "dtype":
+        x = x.astype("f4")
+    elif change == "bias":
+        bias = bias[:7]
+    elif change == "groups":
+        settings["groups"] = 3
+    elif change == "size":
+        settings["dilation"] = (3, 3)
+    else:
+        x = x[0]
+    with pytest.raises(ShapeError, match=words):
+        ops.conv2d(x, weight, bias, **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"stride": (2, 2)}, {"groups": 8}])
+def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
+    x, w = normal(2, 9, 9, 8).astype("f4"), normal(8, 3, 3, 8 // settings.get("groups", 1))
+    w = w.astype("f4")
+    expected = ops.conv2d(x, w, None, **settings).data
+    frozen = [a.copy() for a in (x, w)]
+    for a in frozen:
+        a.flags.writeable = False
+    for inputs in (frozen, [np.asfortranarray(a) for a in (x, w)], [x[::-1].copy()[::-1], w]):
+        np.testing.assert_array_equal(ops.conv2d(*inputs, None, **settings).data, expected)

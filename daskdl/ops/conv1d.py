@@ -1,0 +1,68 @@
+"""Convolution 1-D over channels-last sequences."""
+
+from __future__ import annotations
+
+from daskdl.errors import ShapeError
+from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.geometry import Geometry
+from daskdl.ops.conv2d import check
+from daskdl.tensor import Array, op
+
+
+@op
+def conv1d(  # type: ignore[no-untyped-def]
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    *,
+    stride: int = 1,
+    pad: tuple[int, int] = (0, 0),
+    dilation: int = 1,
+    groups: int = 1,
+):
+    """Cross-correlate sequences with filters: a convolution over images of one row.
+
+    Parameters
+    ----------
+    x : array (N, T, in)
+    weight : array (out, k, in / groups)
+    bias : array (out,), optional
+    stride : int
+    pad : (before, behind)
+        Steps of zeros. ``((k - 1) * dilation, 0)`` makes a result see no later step.
+    dilation : int
+        Steps from one tap of the kernel to the next.
+    groups : int
+        Each has its share of the input channels and of the filters.
+
+    Returns
+    -------
+    array (N, steps, out)
+
+    Raises
+    ------
+    ShapeError
+        When an array's shape or dtype does not fit the others, or the sequence is shorter than the
+        kernel's window.
+    """
+    if x.ndim != 3 or weight.ndim != 3:
+        raise ShapeError(
+            f"conv1d: expected x of shape (N, T, in) and weight of shape (out, k, in / groups), "
+            f"found {x.shape} and {weight.shape}"
+        )
+    images, filters = x[:, None], weight[:, None]
+    geometry = Geometry((1, weight.shape[1]), (1, stride), (0, 0, *pad), (1, dilation), groups)
+    check("conv1d", images, filters, bias, geometry)
+    y = kernel.forward(images, filters, geometry)[:, 0]
+    if bias is not None:
+        y += bias
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        rows = dy[:, None]
+        return (
+            lambda: kernel.input_gradient(rows, filters, geometry, 1, x.shape[1])[:, 0],
+            lambda: kernel.weight_gradient(images, rows, geometry)[:, 0],
+            lambda: dy.sum((0, 1)),
+        )
+
+    return y, backward
