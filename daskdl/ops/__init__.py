@@ -15,19 +15,22 @@ from daskdl.ops.activations import (
     softplus,
     tanh,
 )
-from daskdl.ops.arithmetic import add, divide, matmul, mean, multiply, subtract
+from daskdl.ops.arithmetic import add, divide, matmul, multiply, subtract
 from daskdl.ops.bidirectional import bidirectional
 from daskdl.ops.conv1d import conv1d
 from daskdl.ops.conv2d import conv2d
 from daskdl.ops.conv_transpose import conv_transpose2d
 from daskdl.ops.convlstm import convlstm
+from daskdl.ops.dropout import dropout
 from daskdl.ops.embedding import embedding
 from daskdl.ops.gru import gru
 from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
 from daskdl.ops.lstm import lstm
+from daskdl.ops.reduce import mean, sum
 from daskdl.ops.rnn import rnn
 from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth, take
+from daskdl.ops.softmax import log_softmax, softmax
 
 __all__ = [
     "add",
@@ -40,6 +43,7 @@ __all__ = [
     "cross_entropy",
     "depth_to_space",
     "divide",
+    "dropout",
     "elu",
     "embedding",
     "gelu",
@@ -49,6 +53,7 @@ __all__ = [
     "hard_tanh",
     "leaky_relu",
     "linear",
+    "log_softmax",
     "lstm",
     "matmul",
     "mean",
@@ -61,10 +66,12 @@ __all__ = [
     "rnn",
     "sigmoid",
     "silu",
+    "softmax",
     "softplus",
     "space_to_depth",
     "squared_error",
     "subtract",
+    "sum",
     "take",
     "tanh",
 ]

@@ -84,13 +84,6 @@ def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
     return blas.matmul(a, b), backward
 
 
-@op
-def mean(x: Array):  # type: ignore[no-untyped-def]
-    """Mean of all elements, summed in float64."""
-    y = x.dtype.type(x.mean(dtype=np.float64))
-    return np.asarray(y), lambda dy: (np.full_like(x, dy / x.size),)
-
-
 def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: function(b, a)
 

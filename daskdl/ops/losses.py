@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from daskdl.errors import ShapeError
+from daskdl.kernels import softmax
+from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 
 
@@ -68,18 +71,28 @@ def precipitation(  # type: ignore[no-untyped-def]
 
 @op
 def cross_entropy(logits: Array, labels: Array):  # type: ignore[no-untyped-def]
-    """Mean of -log softmax(logits)[label].  logits (..., classes), labels (...) integers from 0."""
-    shifted = logits - logits.max(-1, keepdims=True)
-    exponentials = np.exp(shifted)
-    sums = exponentials.sum(-1, keepdims=True)
-    chosen = np.take_along_axis(shifted, labels[..., None], -1)
-    value = np.mean(np.log(sums) - chosen, dtype=np.float64)
+    """Mean of -log softmax(logits)[label].  logits (..., classes), labels (...) integers from 0.
+
+    Raises
+    ------
+    ShapeError
+        When the labels are not integers of the logits' leading shape, or one is not a class.
+    """
+    check_float("cross_entropy", logits)
+    labels = np.asarray(labels)
+    if labels.shape != logits.shape[:-1] or labels.dtype.kind not in "iu":
+        raise ShapeError(
+            f"cross_entropy: expected integer labels of shape {logits.shape[:-1]}, found "
+            f"{labels.dtype} {labels.shape}"
+        )
+    losses, scales = softmax.cross_entropy(logits, labels)
+    value = losses.mean() if losses.size else np.nan
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
-        gradient = exponentials / sums
-        here = np.take_along_axis(gradient, labels[..., None], -1) - 1
-        np.put_along_axis(gradient, labels[..., None], here, -1)
-        gradient *= logits.dtype.type(dy / labels.size)
-        return gradient, None
+        def to_logits() -> Array:
+            factor = float(dy) / labels.size
+            return softmax.cross_entropy_gradient(logits, labels, scales, factor)
+
+        return to_logits, None
 
     return np.asarray(value, logits.dtype), backward

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
+from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -129,3 +130,29 @@ def test_cross_entropy_agrees_with_pytorch(scale, torch):
     loss.backward()
     assert float(loss) == pytest.approx(expected.item(), rel=1e-6)
     np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), atol=1e-6)
+
+
+def test_cross_entropy_takes_any_integers_and_layout():
+    logits = normal(4, 6, 5).astype("f4")
+    labels = np.random.default_rng(0).integers(0, 5, (4, 6))
+    expected = float(ops.cross_entropy(logits, labels))
+    for kind in ("u1", "i4", "u8"):
+        assert float(ops.cross_entropy(np.asfortranarray(logits), labels.astype(kind))) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ([0, 3], "cross_entropy: expected labels from 0 to 2, found 3"),
+        ([-1, 0], "cross_entropy: expected labels from 0 to 2, found -1"),
+        ([0.0, 1.0], r"cross_entropy: expected integer labels of shape \(2,\), found float64"),
+        ([[0, 1]], r"cross_entropy: expected integer labels of shape \(2,\), found int64 \(1, 2\)"),
+    ],
+)
+def test_cross_entropy_names_labels_that_do_not_fit(labels, sentence):
+    with pytest.raises(ShapeError, match=sentence):
+        ops.cross_entropy(np.zeros((2, 3)), np.array(labels))
+
+
+def test_cross_entropy_of_nothing_is_nan():
+    assert np.isnan(ops.cross_entropy(np.empty((0, 3)), np.empty(0, int)).data)

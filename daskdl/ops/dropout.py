@@ -1,0 +1,24 @@
+"""Dropout that draws the same numbers wherever and however often it is run."""
+
+from __future__ import annotations
+
+from daskdl.errors import SettingsError
+from daskdl.kernels import dropout as kernel
+from daskdl.ops.activations import check_float
+from daskdl.tensor import Array, op
+
+
+@op
+def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):  # type: ignore[no-untyped-def]
+    """Set about ``rate`` of ``x`` to zero and divide the others by ``1 - rate``.
+
+    N. Srivastava et al., JMLR 15 (2014). Which ones is a function of ``seed``, ``counter`` and the
+    position in ``x`` alone, whatever the threads; ``counter`` tells calls of one seed apart.
+    """
+    check_float("dropout", x)
+    if not 0 <= rate <= 1:
+        raise SettingsError(f"dropout: expected 0 <= rate <= 1, found {rate!r}")
+    if rate == 0:
+        return x, lambda dy: (dy,)
+    y = kernel.dropout(x, rate, seed, counter)
+    return y, lambda dy: (kernel.dropout(dy, rate, seed, counter),)

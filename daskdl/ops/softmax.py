@@ -1,0 +1,42 @@
+"""Softmax and its logarithm along any axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.kernels import softmax as kernels
+from daskdl.ops.activations import check_float
+from daskdl.tensor import Array, op
+
+
+@op
+def softmax(x: Array, *, axis: int = -1):  # type: ignore[no-untyped-def]
+    """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
+    return _along("softmax", axis, kernels.softmax, kernels.softmax_gradient, x)
+
+
+@op
+def log_softmax(x: Array, *, axis: int = -1):  # type: ignore[no-untyped-def]
+    """X - log(sum(exp(x))) along ``axis``, without overflow."""
+    return _along("log_softmax", axis, kernels.log_softmax, kernels.log_softmax_gradient, x)
+
+
+def _along(  # type: ignore[no-untyped-def]
+    name: str,
+    axis: int,
+    forward: Callable[[Array], Array],
+    gradient: Callable[[Array, Array], Array],
+    x: Array,
+):
+    check_float(name, x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"{name}: expected an axis of x, whose shape is {x.shape}, found {axis}")
+    y = forward(np.moveaxis(x, axis, -1))
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return (np.moveaxis(gradient(y, np.moveaxis(dy, axis, -1)), -1, axis),)
+
+    return np.moveaxis(y, -1, axis), backward
