@@ -89,11 +89,12 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
 def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "panels") -> Array:
     """Return weights (out, all taps, in) as panels of a product's B, in kept memory.
 
-    See :func:`~daskdl.kernels.microkernel.pack`; the result is (panels, taps * summed, COLUMNS).
+    See :func:`~daskdl.kernels.microkernel.pack`; the result is (panels, taps, summed, COLUMNS).
     """
     filters, _, channels = weight.shape
     width, summed = (channels, filters) if by_input else (filters, channels)
-    panels = scratch(name, (-(-width // COLUMNS), len(taps) * summed, COLUMNS), weight.dtype)
+    shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
+    panels = scratch(name, shape, weight.dtype)
     in_parallel(lambda start, stop: _pack(weight, taps, by_input, panels, start, stop), len(panels))
     return panels
 
@@ -156,7 +157,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros
     segments = offsets.shape[0] * slices
     length = -(-depth // slices)
     together = max(1, DEPTH // length)
-    wide = panels.shape[1] * COLUMNS * size
+    wide = panels.shape[1] * panels.shape[2] * COLUMNS * size
     from_x, to_y = address(x) + first_channel * size, address(y) + first_filter * size
     nothing, to_spare = address(zeros), address(spare)
     for group in range(GROUPS):

@@ -188,16 +188,16 @@ def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
         the input wants it; otherwise they are filters and (tap, in) is summed.
     first : int
         The channel of the first column.
-    panels : array (panels, taps * summed channels, COLUMNS)
+    panels : array (panels, taps, at least the summed channels, COLUMNS)
         What is written; columns behind the last channel are zeros.
     """
     filters, channels = weight.shape[0], weight.shape[2]
     if by_input:
         for t in range(taps.size):
             for o in range(filters):
-                source, row = weight[o, taps[t]], t * filters + o
+                source = weight[o, taps[t]]
                 for j in range(panels.shape[0]):
-                    begin, target = first + j * COLUMNS, panels[j, row]
+                    begin, target = first + j * COLUMNS, panels[j, t, o]
                     if begin + COLUMNS <= channels:
                         part = source[begin : begin + COLUMNS]
                         for c in range(COLUMNS):
@@ -210,7 +210,7 @@ def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
         begin = first + j * COLUMNS
         n = min(COLUMNS, filters - begin)
         for t in range(taps.size):
-            part = panels[j, t * channels : (t + 1) * channels]
+            part = panels[j, t, :channels]
             for o in range(n):
                 source = weight[begin + o, taps[t]]
                 for c in range(channels):

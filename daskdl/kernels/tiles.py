@@ -125,13 +125,17 @@ def gradients(dy, z, width, kernel, start, stop, origin, spare):  # type: ignore
 
 
 @jit
-def filters(packed, kernel, panels):  # type: ignore[no-untyped-def]
-    """Transform packed weights (n, taps * in, COLUMNS) to panels (n, points, in, COLUMNS)."""
+def filters(packed, kernel, channels, panels):  # type: ignore[no-untyped-def]
+    """Transform packed weights (n, taps, in + 1, COLUMNS) to panels (n, points, in + 1, COLUMNS).
+
+    The row more than there are channels keeps points apart: at steps of whole 4 kB, which many
+    numbers of channels would give, all of them would fall on the same few places of a cache.
+    """
     side = kernel + _M - 1
-    numbers = panels.shape[2] * COLUMNS
-    step = numbers * packed.itemsize
+    step = packed.shape[2] * COLUMNS * packed.itemsize
     for j in range(panels.shape[0]):
         source, target = address(packed[j]), address(panels[j])
+        numbers = channels * COLUMNS
         if kernel == 3:
             _filter3(packed, source, 3 * step, step, target, side * step, step, numbers)
         else:
@@ -140,7 +144,7 @@ def filters(packed, kernel, panels):  # type: ignore[no-untyped-def]
 
 @jit
 def products(v, width, panels, results, sums, count, channels, table):  # type: ignore[no-untyped-def]
-    """Multiply ``count`` tiles of v with panels (panels, points, in, COLUMNS), point by point."""
+    """Multiply ``count`` tiles of v with panels (panels, points, in + 1, COLUMNS)."""
     size = v.itemsize
     entry, targets = table[0], table[1]
     entry[ROWS] = 0

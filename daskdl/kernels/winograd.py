@@ -29,7 +29,9 @@ BLOCK = 1 << 20
 #: Bytes of transformed tiles up to which filters, not tiles, are what is handled in turn.
 FEW = 8 << 20
 #: Bytes of transformed tiles that the gradient to the weights sums up at a time.
-SUMMED = 16 << 20
+SUMMED = 2 << 20
+#: Tiles that it sums up at a time at least: their sums are read and written again for each block.
+LEAST = 128
 #: Panels of filters that are transformed together, from rows of the weights that lie together.
 TOGETHER = 4
 
@@ -53,7 +55,7 @@ class Weights(NamedTuple):
 
 
 class Transformed(NamedTuple):
-    """Weights at a scheme's points, in panels: (panels, points, in, COLUMNS)."""
+    """Weights at a scheme's points, in panels: (panels, points, in + 1, COLUMNS)."""
 
     kernel: int
     filters: int
@@ -63,17 +65,17 @@ class Transformed(NamedTuple):
 def transform(weights: Weights, name: str = "") -> Transformed:
     """Take weights to their points, into new memory or, with a name, into kept memory."""
     (channels, filters), side = weights.channels, weights.kernel + M - 1
-    shape = (-(-filters // COLUMNS), side * side, channels, COLUMNS)
+    shape = (-(-filters // COLUMNS), side * side, channels + 1, COLUMNS)
     dtype = weights.weight.dtype
     panels = scratch(name, shape, dtype) if name else np.empty(shape, dtype)
     flat, taps = _in_order(weights)
 
     def part(start: int, stop: int) -> None:
-        packed = scratch("packed", (TOGETHER, len(taps) * channels, COLUMNS), dtype)
+        packed = scratch("packed", (TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
         for first in range(start, stop, TOGETHER):
             n = min(TOGETHER, stop - first)
             pack(flat, taps, weights.adjoint, first * COLUMNS, packed[:n])
-            tiles.filters(packed, weights.kernel, panels[first : first + n])
+            tiles.filters(packed, weights.kernel, channels, panels[first : first + n])
 
     in_parallel(part, len(panels))
     return Transformed(weights.kernel, filters, panels)
@@ -187,8 +189,8 @@ def _by_filters(
         columns = TOGETHER * COLUMNS
         products = scratch("products", (points, number * columns + COLUMNS), x.dtype)
         if ordered is not None:
-            packed = scratch("packed", (TOGETHER, kernel**2 * channels, COLUMNS), x.dtype)
-            panels = scratch("some panels", (TOGETHER, points, channels, COLUMNS), x.dtype)
+            packed = scratch("packed", (TOGETHER, kernel**2, channels + 1, COLUMNS), x.dtype)
+            panels = scratch("some panels", (TOGETHER, points, channels + 1, COLUMNS), x.dtype)
         for j in range(start, stop, TOGETHER):
             n = min(TOGETHER, stop - j)
             if isinstance(weights, Transformed):
@@ -196,7 +198,7 @@ def _by_filters(
             elif ordered is not None:
                 own = panels[:n]
                 pack(*ordered, weights.adjoint, j * COLUMNS, packed[:n])
-                tiles.filters(packed, kernel, own)
+                tiles.filters(packed, kernel, channels, own)
             tiles.products(v, width, own, products, columns, number, channels, table)
             first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
             tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
@@ -217,8 +219,8 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
         dw[:] = 0
         return dw
     width, sums = _width(channels), _width(filters)
-    block = max(16 * ROWS, SUMMED // (points * (width + sums) * x.itemsize))
-    block = min(number, block)
+    block = max(LEAST, SUMMED // (points * (width + sums) * x.itemsize))
+    block = -(-number // -(-number // block))  # all blocks about as long
     v = scratch("all v", (points, block * width + COLUMNS), x.dtype)
     z = scratch("all z", (points, block * sums + COLUMNS), x.dtype)
     # In one go, a few filters' sums are folded to weights at once; else all wait for the last.

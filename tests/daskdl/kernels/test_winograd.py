@@ -42,7 +42,7 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     transformed = winograd.transform(winograd.Weights(weight, adjoint))
     channels, filters = (7, 40) if adjoint else (40, 7)
     assert transformed.filters == filters
-    assert transformed.panels.shape[1:3] == ((kernel + 3) ** 2, channels)
+    assert transformed.panels.shape[1:3] == ((kernel + 3) ** 2, channels + 1)
     columns = transformed.panels.shape[3]
     first, last = transformed.panels[0, 0, 0, 0], transformed.panels[0, -1, 0, 0]
     corner = (0, 0, 0, 0) if not adjoint else (0, -1, -1, 0)  # the point 0 sees one weight only
@@ -52,7 +52,7 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     corner = (0, -1, -1, 0) if not adjoint else (0, 0, 0, 0)
     np.testing.assert_allclose(last, weight[corner])
     used = filters % columns
-    assert not transformed.panels[-1, ..., used:].any()
+    assert not transformed.panels[-1, :, :channels, used:].any()
 
 
 @pytest.mark.parametrize("limit", ["FEW", "BLOCK", "SUMMED"])
@@ -60,6 +60,7 @@ def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
     """Few tiles are handled by filters, many in blocks; both are the plain sum."""
     x, weight, dy = draw((2, 30, 33, 40), (35, 3, 3, 40), (2, 30, 33, 35))
     monkeypatch.setattr(winograd, "FEW", 0)
+    monkeypatch.setattr(winograd, "LEAST", 16)
     monkeypatch.setattr(winograd, limit, {"FEW": 1 << 30, "BLOCK": 1, "SUMMED": 1}[limit])
     for weights in (winograd.Weights(weight, False),) * 2 + (
         winograd.transform(winograd.Weights(weight, False)),
