@@ -1,0 +1,132 @@
+"""Activations, dropout, softmax, cross entropy and sums, on large and on small arrays.
+
+The copy of the same bytes is the limit of what only moves memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ci.bench.timing import Case
+from daskdl.kernels import activations, softmax
+from daskdl.kernels.dropout import dropout
+from daskdl.kernels.passes import one_pass
+from daskdl.kernels.reduce import sum_over
+
+#: Activations of ResNet-50's first stage for 32 images, and of one image.
+SHAPES = ((32, 56, 56, 64), (1, 56, 56, 64))
+
+#: Ours, PyTorch's forward and its backward, which takes the gradient and what is kept.
+ACTIVATIONS: dict[str, tuple[str, str, tuple[Any, ...], tuple[Any, ...]]] = {
+    "relu": ("relu", "threshold_backward", (), (0,)),
+    "leaky relu": ("leaky_relu", "leaky_relu_backward", (0.2,), (0.2, False)),
+    "elu": ("elu", "elu_backward", (1.0,), (1.0, 1, 1, False)),
+    "gelu": ("gelu", "gelu_backward", (), ()),
+    "silu": ("silu", "silu_backward", (), ()),
+    "sigmoid": ("sigmoid", "sigmoid_backward", (), ()),
+    "tanh": ("tanh", "tanh_backward", (), ()),
+    "softplus": ("softplus", "softplus_backward", (), (1, 20)),
+    "hard sigmoid": ("hardsigmoid", "hardsigmoid_backward", (), ()),
+    "hard swish": ("hardswish", "hardswish_backward", (), ()),
+}
+
+
+def cases() -> Iterator[Case]:
+    """Yield all of them."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    aten = torch.ops.aten
+    for shape in SHAPES:
+        x, dy = rng.standard_normal((2, *shape), np.float32)
+        there = torch.from_numpy(x)
+        size = f"b{shape[0]}"
+        for name, (forward, back, settings, more) in ACTIVATIONS.items():
+            yield from _activation(f"{name} {size}", x, dy, forward, back, settings, more)
+        yield Case(
+            f"elementwise/dropout {size}",
+            lambda x=x: dropout(x, 0.5, 1, 2),  # type: ignore[misc]
+            {"native": lambda there=there: aten.native_dropout(there, 0.5, True)},  # type: ignore[misc]
+        )
+        yield from _sums(size, x, there)
+    for rows, classes in ((256, 1000), (4096, 64), (32, 30_000), (16_384, 10)):
+        yield from _softmax(rows, classes)
+
+
+def _activation(
+    name: str, x: Any, dy: Any, forward: str, back: str, settings: Any, more: Any
+) -> Iterator[Case]:
+    import torch
+
+    ours = name.rsplit(" ", 1)[0].replace(" ", "_")
+    vector = np.array(settings, np.float32) if settings else None
+    there, up = torch.from_numpy(x), torch.from_numpy(dy)
+    aten = torch.ops.aten
+    kernel, kernel_back = getattr(activations, ours), getattr(activations, f"{ours}_back")
+    theirs, theirs_back = getattr(aten, forward), getattr(aten, back)
+    arguments = (up, *more, there) if back == "elu_backward" else (up, there, *more)
+    yield Case(
+        f"elementwise/{name}/forward",
+        lambda: one_pass(kernel, x, settings=vector),
+        {"aten": lambda: theirs(there, *settings)},
+    )
+    yield Case(
+        f"elementwise/{name}/backward",
+        lambda: one_pass(kernel_back, x, dy, settings=vector),
+        {"aten": lambda: theirs_back(*arguments)},
+    )
+
+
+def _sums(size: str, x: Any, there: Any) -> Iterator[Case]:
+    def pair(axes: tuple[int, ...]) -> tuple[Callable[[], Any], dict[str, Callable[[], Any]]]:
+        return lambda: sum_over(x, axes), {"sum": lambda: there.sum(axes)}
+
+    for axes in ((0, 1, 2, 3), (0, 1, 2), (1, 2), (3,)):
+        yield Case(f"elementwise/sum {size} over {''.join(map(str, axes))}", *pair(axes))
+
+
+def _softmax(rows: int, classes: int) -> Iterator[Case]:
+    import torch
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((rows, classes), np.float32)
+    labels = rng.integers(0, classes, rows)
+    there, targets = torch.from_numpy(x), torch.from_numpy(labels)
+    logits = there.clone().requires_grad_()
+    y, log_y = softmax.softmax(x), torch.log_softmax(there, -1)
+    after = torch.from_numpy(y)
+
+    def train() -> None:
+        _, scales = softmax.cross_entropy(x, labels)
+        softmax.cross_entropy_gradient(x, labels, scales, 1 / rows)
+
+    def they_train() -> None:
+        logits.grad = None
+        torch.nn.functional.cross_entropy(logits, targets).backward()
+
+    size = f"{rows} x {classes}"
+    aten = torch.ops.aten
+    yield Case(
+        f"elementwise/softmax {size}/forward",
+        lambda: softmax.softmax(x),
+        {"aten": lambda: aten._softmax(there, -1, False)},
+    )
+    yield Case(
+        f"elementwise/softmax {size}/backward",
+        lambda: softmax.softmax_gradient(y, x),
+        {"aten": lambda: aten._softmax_backward_data(there, after, -1, torch.float32)},
+    )
+    yield Case(
+        f"elementwise/log softmax {size}/forward",
+        lambda: softmax.log_softmax(x),
+        {"aten": lambda: aten._log_softmax(there, -1, False)},
+    )
+    yield Case(
+        f"elementwise/log softmax {size}/backward",
+        lambda: softmax.log_softmax_gradient(log_y.numpy(), x),
+        {"aten": lambda: aten._log_softmax_backward_data(there, log_y, -1, torch.float32)},
+    )
+    yield Case(f"elementwise/cross entropy {size}/both", train, {"autograd": they_train})

@@ -1,0 +1,72 @@
+"""Embedding: 2048 rows of a table of 138 k x 64, their gradient, and steps on these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ci.bench.timing import Case
+from daskdl.kernels.embedding import dense_gradient, gather, row_gradient
+from daskdl.kernels.rowsteps import adagrad_rows, adam_rows, sgd_rows
+
+N, C, BATCH = 138_000, 64, 2048
+
+
+def cases() -> Iterator[Case]:
+    """Yield forward, backward (the rows, the whole table) and each method's step."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((N, C), np.float32)
+    ids = np.minimum(rng.zipf(1.1, BATCH), N) - 1  # as often as words and users are
+    dy = rng.standard_normal((BATCH, C), np.float32)
+    there, theirs, up = torch.from_numpy(ids), torch.from_numpy(table.copy()), torch.from_numpy(dy)
+    size = f"{BATCH} of {N // 1000}k x {C}"
+    aten = torch.ops.aten
+    yield Case(
+        f"embedding/gather {size}",
+        lambda: gather(table, ids),
+        {"embedding": lambda: aten.embedding(theirs, there)},
+    )
+    yield Case(
+        f"embedding/gradient as rows {size}",
+        lambda: row_gradient(ids, dy, N),
+        {"sparse, coalesced": lambda: torch.sparse_coo_tensor(
+            there[None], up, (N, C), check_invariants=False).coalesce()},
+    )  # fmt: skip
+    yield Case(
+        f"embedding/gradient of the table {size}",
+        lambda: dense_gradient(ids, dy, N),
+        {"dense": lambda: aten.embedding_dense_backward(up, there, N, -1, False)},
+    )
+
+    steps: dict[str, Callable[..., None]] = {
+        "SGD": lambda w, i, r, state: sgd_rows(w, i, r, rate=0.01),
+        "Adagrad": lambda w, i, r, state: adagrad_rows(w, i, r, state, rate=0.01),
+        "SparseAdam": lambda w, i, r, state: adam_rows(w, i, r, state, iteration=5),
+    }
+    for name, step in steps.items():
+        state = {key: np.full_like(table, 0.01) for key in ("mean", "square")}
+        parameter = torch.nn.Parameter(theirs.clone())
+        optimizer = getattr(torch.optim, name)([parameter], lr=0.01)
+        yield Case(
+            f"embedding/gradient and step {name} {size}",
+            _ours(step, table.copy(), ids, dy, state),
+            {"sparse": _peer(optimizer, parameter, there, up)},
+        )
+
+
+def _ours(step: Callable[..., None], table: Any, ids: Any, dy: Any, state: Any) -> Any:
+    return lambda: step(table, *row_gradient(ids, dy, N), state)
+
+
+def _peer(optimizer: Any, parameter: Any, ids: Any, dy: Any) -> Any:
+    import torch
+
+    def run() -> None:
+        parameter.grad = torch.sparse_coo_tensor(ids[None], dy, (N, C), check_invariants=False)
+        optimizer.step()
+
+    return run
