@@ -226,13 +226,14 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
 def sums(v, width, z, sums, count, du, dw, add, last, start, stop, table, spare):  # type: ignore[no-untyped-def]
     """Sum over ``count`` tiles the gradients to the weights of some groups of ``ROWS`` filters.
 
-    ``du`` (points, filters or ROWS, in) holds the sums; with ``last`` they are folded into dw.
+    ``du`` (points, filters or ROWS and one more, width) holds the sums; with ``last`` they are
+    folded into dw.
     """
     size = v.itemsize
     filters, kernel, channels = dw.shape[0], dw.shape[1], dw.shape[3]
     side = kernel + _M - 1
     entry, targets = table[0], table[1]
-    kept = du.shape[1] > ROWS or filters <= ROWS
+    kept = du.shape[1] == filters + 1
     flat = dw.reshape(-1)
     wide = du.shape[2] * size
     for group in range(start, stop):
@@ -248,7 +249,7 @@ def sums(v, width, z, sums, count, du, dw, add, last, start, stop, table, spare)
                 for i in range(ROWS):
                     row = first + min(i, number - 1)
                     entry[i] = from_z + (begin * sums + row) * size
-                for j in range(du.shape[2] // COLUMNS):
+                for j in range(-(-channels // COLUMNS)):
                     entry[ROWS] = (begin * width + j * COLUMNS) * size
                     multiply(
                         v, address(entry), 1, sums * size, from_v, width * size, address(targets),

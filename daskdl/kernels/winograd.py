@@ -29,7 +29,7 @@ BLOCK = 1 << 20
 #: Bytes of transformed tiles up to which filters, not tiles, are what is handled in turn.
 FEW = 8 << 20
 #: Bytes of transformed tiles that the gradient to the weights sums up at a time.
-SUMMED = 2 << 20
+SUMMED = 1 << 20
 #: Tiles that it sums up at a time at least: their sums are read and written again for each block.
 LEAST = 128
 #: Panels of filters that are transformed together, from rows of the weights that lie together.
@@ -226,7 +226,7 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     # In one go, a few filters' sums are folded to weights at once; else all wait for the last.
     kept = None
     if block < number:
-        kept = scratch("sums", (points, filters, -(-channels // COLUMNS) * COLUMNS), x.dtype)
+        kept = scratch("sums", (points, filters + 1, _width(channels)), x.dtype)
     for first in range(0, number, block):
         last = min(first + block, number)
         in_parallel(
@@ -256,8 +256,7 @@ def _gradient_sums(  # type: ignore[no-untyped-def]
         table, spare = _tables(dw.shape[1], v)
         du = kept
         if du is None:
-            panels = -(-dw.shape[3] // COLUMNS)
-            du = scratch("few sums", (len(v), ROWS, panels * COLUMNS), v.dtype)
+            du = scratch("few sums", (len(v), ROWS + 1, width), v.dtype)
         tiles.sums(v, width, z, sums, count, du, dw, first > 0, last, start, stop, table, spare)
 
     return part
