@@ -31,6 +31,7 @@ from daskdl.ops.reduce import mean, sum
 from daskdl.ops.rnn import rnn
 from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth, take
 from daskdl.ops.softmax import log_softmax, softmax
+from daskdl.ops.trajgru import trajgru
 
 __all__ = [
     "add",
@@ -74,4 +75,5 @@ __all__ = [
     "sum",
     "take",
     "tanh",
+    "trajgru",
 ]

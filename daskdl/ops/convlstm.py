@@ -67,7 +67,7 @@ def convlstm(  # type: ignore[no-untyped-def]
     steps, like = unrolled("convlstm", x, weight_input, steps), ("h", h)
     check("convlstm", like, h=(h, (None,) * 4))
     n, height, width, channels = h.shape
-    features = None if x is None else x.shape[-1]
+    features = 0 if x is None else x.shape[-1]
     check(
         "convlstm",
         like,

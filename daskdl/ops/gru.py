@@ -59,11 +59,12 @@ def gru(  # type: ignore[no-untyped-def]
     K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv 1406.1078; with
     the reset gate after the matrix product.
     """
-    check("gru", x.dtype, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
+    like = "x", x
+    check("gru", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
     (n, steps, features), channels = x.shape, weight_state.shape[1]
     check(
         "gru",
-        x.dtype,
+        like,
         h=(h, (n, channels)),
         weight_input=(weight_input, (3 * channels, features)),
         weight_state=(weight_state, (3 * channels, channels)),

@@ -62,11 +62,12 @@ def lstm(  # type: ignore[no-untyped-def]
     S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997); F. Gers
     and J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000 (peepholes).
     """
-    check("lstm", x.dtype, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
+    like = "x", x
+    check("lstm", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
     (n, steps, features), channels = x.shape, weight_state.shape[1]
     check(
         "lstm",
-        x.dtype,
+        like,
         h=(h, (n, channels)),
         c=(c, (n, channels)),
         weight_input=(weight_input, (4 * channels, features)),

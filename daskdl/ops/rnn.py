@@ -62,11 +62,12 @@ def rnn(  # type: ignore[no-untyped-def]
     """
     if nonlinearity not in ("tanh", "relu"):
         raise SettingsError(f"rnn: nonlinearity: expected 'tanh' or 'relu', found {nonlinearity!r}")
-    check("rnn", x.dtype, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
+    like = "x", x
+    check("rnn", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
     (n, steps, features), channels = x.shape, weight_state.shape[1]
     check(
         "rnn",
-        x.dtype,
+        like,
         h=(h, (n, channels)),
         weight_input=(weight_input, (channels, features)),
         weight_state=(weight_state, (channels, channels)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.blas import matmul
 from daskdl.tensor import Array
 
@@ -15,14 +15,18 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def check(
-    operation: str, dtype: np.dtype[Any], **arguments: tuple[Array | None, tuple[Any, ...]]
+    operation: str,
+    like: tuple[str, Array],
+    **arguments: tuple[Array | None, tuple[int | None, ...]],
 ) -> None:
-    """Raise ShapeError unless each argument, given as (array, shape), has this shape and dtype.
+    """Raise ShapeError unless each argument, given as (array, shape), has this shape.
 
-    An argument may be None; so may a number of its shape, which then may be any.
+    An argument may be None; so may a number of its shape, which then may be any. ``like`` is name
+    and array of the argument that all have to share the dtype with, float32 or float64.
     """
-    if dtype not in FLOATS:
-        raise ShapeError(f"{operation}: x: expected float32 or float64, found {dtype}")
+    leader, first = like
+    if first.dtype not in FLOATS:
+        raise ShapeError(f"{operation}: {leader}: expected float32 or float64, found {first.dtype}")
     for name, (array, shape) in arguments.items():
         if array is None:
             continue
@@ -34,8 +38,22 @@ def check(
             raise ShapeError(
                 f"{operation}: {name}: expected shape {expected}, found {tuple(array.shape)}"
             )
-        if array.dtype != dtype:
-            raise ShapeError(f"{operation}: {name}: expected {dtype} as x has, found {array.dtype}")
+        if array.dtype != first.dtype:
+            raise ShapeError(
+                f"{operation}: {name}: expected {first.dtype} as {leader} has, found {array.dtype}"
+            )
+
+
+def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int | None) -> int:
+    """Return the number of steps: those of ``x`` (N, T, ...) or, without an input, as given."""
+    if (x is None) != (weight is None):
+        given, missing = ("weight_input", "x") if x is None else ("x", "weight_input")
+        raise ShapeError(f"{operation}: {missing}: expected an array as {given} is one, found None")
+    if x is not None:
+        return x.shape[1] if x.ndim > 1 else 0
+    if steps is None or steps < 1:
+        raise SettingsError(f"{operation}: steps: expected at least 1 without x, found {steps}")
+    return int(steps)
 
 
 def plain(array: Array) -> Array:

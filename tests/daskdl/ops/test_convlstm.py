@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor, no_grad
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -120,3 +121,20 @@ def test_agrees_with_pytorch(inputs, channels, kernel, torch):
         if mine is not None:
             right = other.grad.numpy()
             np.testing.assert_allclose(mine.grad, right, atol=2e-5 * np.abs(right).max() + 1e-9)
+
+
+def test_a_wrong_argument_is_named():
+    right = list(arguments())
+    for k in range(len(right)):
+        wrong = right.copy()
+        wrong[k] = wrong[k][..., None]
+        with pytest.raises(ShapeError, match=r"convlstm: \w+: expected shape \(.*\), found \(.*\)"):
+            ops.convlstm(*wrong)
+    with pytest.raises(ShapeError, match="convlstm: c: expected float64 as h has, found float32"):
+        ops.convlstm(*right[:2], right[2].astype("f4"), *right[3:])
+    with pytest.raises(ShapeError, match="weight_input: expected an array as x is one, found None"):
+        ops.convlstm(*right[:3], None, *right[4:])
+    with pytest.raises(ShapeError, match=r"weight_state: expected an odd, square kernel"):
+        ops.convlstm(*right[:4], right[4][:, :2], right[5])
+    with pytest.raises(SettingsError, match="steps: expected at least 1 without x, found 0"):
+        ops.convlstm(None, *right[1:3], None, *right[4:], steps=0)
