@@ -91,7 +91,7 @@ def elu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
     """From ``x``."""
     alpha, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
-        below = alpha * exponential(min(x[k], zero), zero) * dy[k]
+        below = alpha * exponential(min(x[k], zero)) * dy[k]
         d = dy[k] if x[k] > zero else below
         put(dx, k, d, past)
     drain(past)
@@ -215,9 +215,11 @@ def softplus_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 @fusedjit
 def hard_sigmoid(x, y, settings, past):  # type: ignore[no-untyped-def]
     """X / 6 + 1 / 2, from 0 to 1."""
-    zero, three, six = x.dtype.type(0), x.dtype.type(3), x.dtype.type(6)
+    zero, three, six, sixth = (
+        x.dtype.type(0), x.dtype.type(3), x.dtype.type(6), x.dtype.type(1 / 6),
+    )  # fmt: skip
     for k in range(x.size):
-        put(y, k, min(max(x[k] + three, zero), six) / six, past)
+        put(y, k, min(max(x[k] + three, zero), six) * sixth, past)
     drain(past)
 
 
@@ -234,18 +236,22 @@ def hard_sigmoid_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def
 @fusedjit
 def hard_swish(x, y, settings, past):  # type: ignore[no-untyped-def]
     """X hard_sigmoid(x)."""
-    zero, three, six = x.dtype.type(0), x.dtype.type(3), x.dtype.type(6)
+    zero, three, six, sixth = (
+        x.dtype.type(0), x.dtype.type(3), x.dtype.type(6), x.dtype.type(1 / 6),
+    )  # fmt: skip
     for k in range(x.size):
-        put(y, k, x[k] * min(max(x[k] + three, zero), six) / six, past)
+        put(y, k, x[k] * (min(max(x[k] + three, zero), six) * sixth), past)
     drain(past)
 
 
 @fusedjit
 def hard_swish_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
     """From ``x``."""
-    zero, half, one, three = x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1), x.dtype.type(3)
+    zero, half, one, three, third = (
+        x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1), x.dtype.type(3), x.dtype.type(1 / 3),
+    )  # fmt: skip
     for k in range(x.size):
-        slope = x[k] / three + half
+        slope = x[k] * third + half
         slope = zero if x[k] <= -three else (one if x[k] >= three else slope)
         put(dx, k, dy[k] * slope, past)
     drain(past)

@@ -161,10 +161,10 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 @fusedjit
 def _exponentials(row, result):  # type: ignore[no-untyped-def]
-    """Write the exponentials, less the largest of them; return that one's logarithm."""
-    top, zero = _largest(row), row.dtype.type(0)
+    """Write the exponentials of what is left when the largest is subtracted; return that."""
+    top = _largest(row)
     for c in range(row.size):
-        result[c] = exponential(row[c] - top, zero)
+        result[c] = exponential(row[c] - top)
     return top
 
 
@@ -205,7 +205,7 @@ def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
         row, up, result = y[r], dy[r], dx[r]
         total = _sum(up)
         for c in range(row.size):
-            result[c] = up[c] - exponential(min(row[c], zero), zero) * total
+            result[c] = up[c] - exponential(min(row[c], zero)) * total
 
 
 @fusedjit
@@ -227,10 +227,9 @@ def _cross_entropy(logits, labels, losses, scales):  # type: ignore[no-untyped-d
 
 @fusedjit
 def _cross_entropy_back(logits, labels, scales, factor, result):  # type: ignore[no-untyped-def]
-    zero = logits.dtype.type(0)
     for r in range(logits.shape[0]):
         row, d = logits[r], result[r]
         top, scale = scales[r, 0], factor * scales[r, 1]
         for c in range(row.size):
-            d[c] = scale * exponential(row[c] - top, zero)
+            d[c] = scale * exponential(row[c] - top)
         d[labels[r]] -= factor
