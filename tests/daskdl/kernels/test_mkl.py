@@ -29,7 +29,7 @@ def test_products_are_asked_of_one_place():
     """An ``@`` or ``np.matmul`` elsewhere would be numpy's BLAS even where MKL is installed."""
     found = []
     for path in sorted((ROOT / "daskdl").rglob("*.py")):
-        if path.name in ("blas.py", "conv2d.py"):
+        if path.name == "blas.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
@@ -80,30 +80,30 @@ def test_bfloat16_sums_rounded_factors_in_float32():
 
 STEP = """
 import numpy as np
-from daskdl import nn
+from daskdl import nn, ops
 from daskdl.kernels.threads import thread_budget
+from daskdl.tensor import Tensor
 with thread_budget(2):
-    model = nn.Sequential(
-        nn.Conv2d(16, 16, 3, padding="same"), nn.Conv2d(16, 8, 1), nn.Flatten(), nn.Linear(2048, 3)
-    )
-    x = np.ones((4, 16, 16, 16), np.float32)
-    nn.MSELoss()(model(x), np.zeros((4, 3), np.float32)).backward()
+    x = Tensor(np.ones((4, 3, 8), np.float32))
+    wx, wh = (Tensor(np.ones((64, n), np.float32), True) for n in (8, 16))
+    outputs = ops.lstm(x, None, None, wx, wh, Tensor(np.zeros(64, np.float32), True), None)[0]
+    linear = nn.Linear(16, 3)
+    nn.MSELoss()(linear(outputs), np.zeros((4, 3, 3), np.float32)).backward()
 """
 
 
 @needs_mkl
-def test_a_training_step_is_all_mkls_and_its_kernels_parts_use_one_thread():
-    """As MKL itself tells of every call; Winograd's products are called from numba."""
+def test_the_products_of_a_training_step_are_mkls_and_parts_of_kernels_use_one_thread():
+    """As MKL itself tells of every call; the LSTM's products of a step are called from numba."""
     run = subprocess.run(
         [sys.executable, "-c", STEP], env=os.environ | {"MKL_VERBOSE": "1"}, check=True,
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     calls = [line for line in run.stdout.splitlines() if "GEMM(" in line]
-    of_winograd = [line for line in calls if "NThr:1" in line]
-    # 36 products a block and pass at least, two passes: the first layer has no input's gradient.
-    assert len(of_winograd) >= 2 * 36
-    # Three each of the linear layer and the 1x1 convolution, of which the input's are two.
-    assert len(calls) - len(of_winograd) >= 6
+    in_parts = [line for line in calls if "NThr:1" in line]
+    assert len(in_parts) >= 2 * 3  # steps, there and back
+    # Three of the linear layer; of the LSTM all inputs, and the gradients to both weights.
+    assert len(calls) - len(in_parts) >= 3 + 3
 
 
 @needs_mkl
