@@ -51,6 +51,18 @@ def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
     return result.reshape(kept).astype(np.float64, copy=False)
 
 
+def sum_of_squares(x: Array) -> float:
+    """Return the sum of all squares, in float64 and with the same bits whatever the threads."""
+    vector = flat(x)
+    sums = np.zeros(-(-vector.size // BLOCK))
+    in_parallel(
+        lambda i, j: _squares(vector[i * BLOCK : j * BLOCK], sums[i:j]),
+        len(sums),
+        least=max(1, LEAST // BLOCK),
+    )
+    return float(sums.sum())
+
+
 def _sum(x: Array) -> NDArray[np.float64]:
     """Sum (A, R, B) over the middle axis."""
     lead, n, trail = x.shape
@@ -91,3 +103,13 @@ def _columns(x, start, stop, blocks, rows, sums):  # type: ignore[no-untyped-def
             row = x[lead, r, tile * TILE : (tile + 1) * TILE]
             for c in range(row.size):
                 total[c] += np.float64(row[c])
+
+
+@fastjit
+def _squares(x, sums):  # type: ignore[no-untyped-def]
+    for block in range(sums.size):
+        part = x[block * BLOCK : (block + 1) * BLOCK]
+        total = 0.0
+        for k in range(part.size):
+            total += np.float64(part[k]) * np.float64(part[k])
+        sums[block] = total

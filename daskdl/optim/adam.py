@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import inf
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.kernels.moments import adam_step
+from daskdl.kernels.reduce import sum_of_squares
 from daskdl.optim.method import State, Vector, in_range
 
 
@@ -79,7 +81,7 @@ class Adam:
         """Return new weights and state."""
         t, rate, scale = iteration + 1, self.rate_at(iteration), 1.0
         if self.clip_norm is not None:
-            norm = float(np.sqrt(np.sum(np.square(gradient, dtype=np.float64))))
+            norm = math.sqrt(sum_of_squares(gradient))
             scale = min(1.0, self.clip_norm / max(norm, 1e-30))
         correction = np.sqrt(1 - self.beta2**t)
         factors = np.array(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels.reduce import sum_of_squares, sum_over
 from daskdl.kernels.threads import thread_budget
 
 
@@ -52,3 +52,14 @@ def test_nan_and_infinity_show():
     assert np.isnan(sums[0])
     assert sums[1] == np.inf
     assert sums[2] == 50
+
+
+@pytest.mark.parametrize("n", [0, 1, 32_769, 300_001])
+def test_sum_of_squares(n):
+    x = np.random.default_rng(0).standard_normal(n, np.float32)
+    results = []
+    for threads in (1, 2, 3):
+        with thread_budget(threads):
+            results.append(sum_of_squares(x))
+    assert len(set(results)) == 1
+    assert results[0] == pytest.approx(np.sum(x.astype(float) ** 2), rel=1e-13)
