@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, multiply, pack
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, copy, multiply, pack
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.threads import in_parallel
 
@@ -22,8 +22,8 @@ Array = NDArray[np.floating]
 
 #: Groups of ``ROWS`` pixels that are handled together: so often a panel's part is used from L1.
 GROUPS = 16
-#: Pixels that the gradient to the weights sums up at a time; their 16 columns fill half of L1.
-PIXELS = 256
+#: Pixels that the gradient to the weights sums up at a time; their 16 columns fill a third of L1.
+PIXELS = 192
 #: Bytes of the results' gradients at these pixels, at most.
 BLOCK = 256 << 10
 #: Below so many channels, a window's row is taken as one long pixel of a padded image.
@@ -75,11 +75,13 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
 
     def part(start: int, stop: int) -> None:
-        columns = scratch("columns", (PIXELS, COLUMNS), x.dtype)
+        columns = scratch("columns", (PIXELS + 1, COLUMNS), x.dtype)
+        # A panel more keeps pixels off the places where caches repeat.
+        rows = scratch("rows", (block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
         for group in range(geometry.groups):
-            plan = np.array([group * depth, depth, *geometry.stride, group * filters, block])
+            plan = np.array([group * depth, depth, *geometry.stride, group * filters])
             own = flat[group * filters : (group + 1) * filters]
-            _gradient(x, plan, offsets, dy, own, columns, start, stop)
+            _gradient(x, plan, offsets, dy, own, rows, columns, start, stop)
 
     if dy.size:
         in_parallel(part, panels)
@@ -157,40 +159,47 @@ def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros
     segments = offsets.shape[0] * slices
     length = -(-depth // slices)
     together = max(1, DEPTH // length)
-    wide = panels.shape[1] * panels.shape[2] * COLUMNS * size
+    panel_bytes = panels.shape[1] * panels.shape[2] * COLUMNS * size
     from_x, to_y = address(x) + first_channel * size, address(y) + first_filter * size
-    nothing, to_spare = address(zeros), address(spare)
-    for group in range(GROUPS):
-        for s in range(segments):
-            begin = s % slices * length
-            table[group, s, ROWS] = (s // slices * depth + begin) * COLUMNS * size
-            table[group, s, ROWS + 1] = min(length, depth - begin)
-        for i in range(ROWS):
-            targets[1, group, i] = to_spare + (group * ROWS + i) * COLUMNS * size
+    nothing, from_panels = address(zeros), address(panels)
+    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    at_table, at_targets = address(table), address(targets)
+    entries, places = table.reshape(-1), targets.reshape(-1)
+    one, other = segments * SEGMENT, GROUPS * ROWS  # from group to group; to the spare targets
+    for e in range(GROUPS * segments):
+        s = e % segments
+        begin = s % slices * length
+        entries[e * SEGMENT + ROWS] = (s // slices * depth + begin) * COLUMNS * size
+        entries[e * SEGMENT + ROWS + 1] = min(length, depth - begin)
+    for r in range(GROUPS * ROWS):
+        places[other + r] = address(spare) + r * COLUMNS * size
     n, rest = divmod(start, grid_rows * grid_columns)
     t, u = divmod(rest, grid_columns)
     for first in range(start, stop, GROUPS * ROWS):
         count = min(GROUPS * ROWS, stop - first)
         groups = -(-count // ROWS)
         for r in range(groups * ROWS):
-            group, i = r // ROWS, r % ROWS
+            entry = r // ROWS * one + r % ROWS
             if r >= count:  # the last one again
-                targets[0, group, i] = targets[0, group, i - 1]
-                targets[1, group, i] = targets[1, group, i - 1]
+                places[r], places[other + r] = places[r - 1], places[other + r - 1]
                 for s in range(segments):
-                    table[group, s, i] = table[group, s, i - 1]
+                    entries[entry + s * SEGMENT] = entries[entry + s * SEGMENT - 1]
                 continue
+            places[other + r] = address(spare) + r * COLUMNS * size
             place = (n * rows + first_row + t * down) * columns + first_column + u * across
-            targets[0, group, i] = to_y + place * all_filters * size
+            places[r] = to_y + place * all_filters * size
+            row, column = t * step_down, u * step_across
+            corner = from_x + ((n * height + row) * width + column) * channels * size
             for tap in range(offsets.shape[0]):
-                row, column = t * step_down + offsets[tap, 0], u * step_across + offsets[tap, 1]
-                if 0 <= row < height and 0 <= column < width:
-                    pixel = from_x + ((n * height + row) * width + column) * channels * size
-                    for s in range(slices):
-                        table[group, tap * slices + s, i] = pixel + s * length * size
-                else:
-                    for s in range(slices):
-                        table[group, tap * slices + s, i] = nothing
+                far, wide = offsets[tap, 0], offsets[tap, 1]
+                inside = (row + far >= 0) & (row + far < height)
+                inside &= (column + wide >= 0) & (column + wide < width)
+                pixel = corner + (far * width + wide) * channels * size if inside else nothing
+                step = length * size if inside else 0
+                for _ in range(slices):
+                    entries[entry] = pixel
+                    pixel += step
+                    entry += SEGMENT
             u += 1
             if u == grid_columns:
                 u, t = 0, t + 1
@@ -199,17 +208,17 @@ def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros
         for s in range(0, segments, together):
             number = min(together, segments - s)
             for j in range(panels.shape[0]):
-                panel = address(panels) + j * wide
                 whole = (j + 1) * COLUMNS <= filters
+                target = at_targets if whole else at_targets + other * 8
                 for group in range(groups):
                     multiply(
-                        x, address(table[group, s]), number, size, panel, COLUMNS * size,
-                        address(targets[0 if whole else 1, group]),
+                        x, at_table + (group * one + s * SEGMENT) * 8, number, size,
+                        from_panels + j * panel_bytes, COLUMNS * size, target + group * ROWS * 8,
                         j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
                     )  # fmt: skip
         if filters % COLUMNS:
             width_left = filters % COLUMNS
-            _move(spare, count, width_left, y, filters - width_left, targets[0], add)
+            _move(spare, count, width_left, y, filters - width_left, places, add)
     return 0
 
 
@@ -218,7 +227,7 @@ def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-unty
     """Take the last, narrow panel's results, which a whole product could not write, to ``y``."""
     flat = y.reshape(-1)
     for r in range(count):
-        start = (targets[r // ROWS, r % ROWS] - address(y)) // y.itemsize + behind
+        start = (targets[r] - address(y)) // y.itemsize + behind
         for c in range(width):
             if add:
                 flat[start + c] += spare[r, c]
@@ -227,22 +236,29 @@ def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-unty
 
 
 @jit
-def _gradient(x, plan, offsets, dy, dw, columns, start, stop):  # type: ignore[no-untyped-def]
+def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):  # type: ignore[no-untyped-def]
     """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
-    first_channel, depth, step_down, step_across, first_filter, block = plan
+    first_channel, depth, step_down, step_across, first_filter = plan
+    block, row_bytes = rows.shape[0], rows.shape[1] * x.itemsize
     filters, length = dw.shape
     size = x.itemsize
     height, width, channels = x.shape[1:]
-    flat, all_filters = x.reshape(-1), dy.shape[3]
+    flat_dy, all_filters = dy.reshape(-1), dy.shape[3]
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
-    spare, where = np.empty((ROWS, COLUMNS), x.dtype), np.zeros(COLUMNS, np.int64)
-    places = np.empty((block, 3), np.int64)
+    spare = np.empty((ROWS, COLUMNS), x.dtype)
+    places = np.empty((3, block), np.int64)
     pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
     n, t, u = 0, 0, 0
     for first in range(0, pixels, block):
         count = min(block, pixels - first)
         for p in range(count):
-            places[p, 0], places[p, 1], places[p, 2] = n * height, t * step_down, u * step_across
+            row, column = t * step_down, u * step_across
+            places[1, p], places[2, p] = row, column
+            places[0, p] = ((n * height + row) * width + column) * channels * size
+            source, target = (first + p) * all_filters + first_filter, rows[p]
+            part = flat_dy[source : source + filters]
+            for k in range(filters):
+                target[k] = part[k]
             u += 1
             if u == dy.shape[2]:
                 u, t = 0, t + 1
@@ -251,21 +267,18 @@ def _gradient(x, plan, offsets, dy, dw, columns, start, stop):  # type: ignore[n
         table[ROWS], table[ROWS + 1] = 0, count
         for j in range(start, stop):
             begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
-            _columns(
-                flat, height, width, channels, first_channel, depth, offsets, places, count, begin,
-                end, where, columns,
-            )  # fmt: skip
+            _columns(x, first_channel, depth, offsets, places, count, begin, end, columns)
             whole = end - begin == COLUMNS
             for group in range(0, filters, ROWS):
                 for i in range(ROWS):
                     row = min(group + i, filters - 1)
-                    table[i] = address(dy) + (first * all_filters + first_filter + row) * size
+                    table[i] = address(rows) + row * size
                     if whole:
                         targets[i] = address(dw) + (row * length + begin) * size
                     else:
-                        targets[i] = address(spare[row - group])
+                        targets[i] = address(spare) + (row - group) * COLUMNS * size
                 multiply(
-                    x, address(table), 1, all_filters * size, address(columns), COLUMNS * size,
+                    x, address(table), 1, row_bytes, address(columns), COLUMNS * size,
                     address(targets), 0, whole,
                 )  # fmt: skip
                 if not whole:
@@ -275,45 +288,35 @@ def _gradient(x, plan, offsets, dy, dw, columns, start, stop):  # type: ignore[n
 
 
 @jit
-def _columns(  # type: ignore[no-untyped-def]
-    flat, height, width, channels, first_channel, depth, offsets, places, count, begin, end, where,
-    columns,
-):  # fmt: skip
-    """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places."""
-    first_tap, last_tap = begin // depth, (end - 1) // depth
-    down, across = offsets[first_tap]
-    if first_tap == last_tap and end - begin == COLUMNS:
-        shift = (down * width + across) * channels + first_channel + begin - first_tap * depth
-        for p in range(count):
-            row, column = places[p, 1] + down, places[p, 2] + across
-            target = columns[p]
-            if 0 <= row < height and 0 <= column < width:
-                source = ((places[p, 0] + places[p, 1]) * width + places[p, 2]) * channels + shift
-                part = flat[source : source + COLUMNS]
-                for c in range(COLUMNS):
-                    target[c] = part[c]
-            else:
-                for c in range(COLUMNS):
-                    target[c] = 0
-        return
-    inside = True
-    for tap in range(first_tap, last_tap + 1):
-        for p in range(count):
-            row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
-            inside &= 0 <= row < height and 0 <= column < width
-    for c in range(COLUMNS):
-        place = min(begin + c, end - 1)
-        tap = place // depth
-        where[c] = (offsets[tap, 0] * width + offsets[tap, 1]) * channels + place - tap * depth
+def _columns(x, first_channel, depth, offsets, places, count, begin, end, columns):  # type: ignore[no-untyped-def]
+    """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places.
+
+    ``places`` (3, PIXELS) are bytes from the first pixel of ``x``, rows and columns. All is copied
+    by ``COLUMNS`` numbers: what that writes too many is next to be overwritten.
+    """
+    height, width, channels = x.shape[1:]
+    size = x.itemsize
+    limit = address(x) + (x.size - COLUMNS) * size
+    zeros, flat = np.zeros(COLUMNS, x.dtype), x.reshape(-1)
+    nothing, to = address(zeros), address(columns)
+    first_tap, taps = begin // depth, (end - 1) // depth - begin // depth + 1
+    runs = np.empty((4, COLUMNS), np.int64)  # of each tap: rows and columns off, source, target
+    for r in range(taps):
+        tap = first_tap + r
+        down, across = offsets[tap, 0], offsets[tap, 1]
+        behind = max(0, tap * depth - begin)  # the panel's columns of earlier taps
+        channel = first_channel + begin + behind - tap * depth
+        runs[0, r], runs[1, r], runs[3, r] = down, across, behind * size
+        runs[2, r] = address(x) + ((down * width + across) * channels + channel) * size
     for p in range(count):
-        source = ((places[p, 0] + places[p, 1]) * width + places[p, 2]) * channels + first_channel
-        target = columns[p]
-        if inside:
-            for c in range(COLUMNS):
-                target[c] = flat[source + where[c]]
-            continue
-        for c in range(COLUMNS):
-            tap = min(begin + c, end - 1) // depth
-            row, column = places[p, 1] + offsets[tap, 0], places[p, 2] + offsets[tap, 1]
-            seen = 0 <= row < height and 0 <= column < width
-            target[c] = flat[source + where[c]] if seen else 0
+        for r in range(taps):
+            row, column = places[1, p] + runs[0, r], places[2, p] + runs[1, r]
+            source, target = places[0, p] + runs[2, r], to + runs[3, r]
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            if inside and source > limit:
+                position, behind = (source - address(x)) // size, runs[3, r] // size
+                for c in range(min(COLUMNS - behind, x.size - position)):
+                    columns[p, behind + c] = flat[position + c]
+            else:
+                copy(x, source if inside else nothing, target)
+        to += COLUMNS * size

@@ -168,6 +168,23 @@ def multiply(context, like, table, segments, a_step, b, b_step, target, offset, 
     return signature, generate
 
 
+@intrinsic
+def copy(context, like, source, target):  # type: ignore[no-untyped-def]
+    """Copy ``COLUMNS`` numbers of an array's dtype from one address to another."""
+    signature = types.void(like, types.intp, types.intp)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        size = 4 if signature.args[0].dtype == types.float32 else 8
+        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
+        halves = [load(builder, source, half * LANES * size, vector, size) for half in range(2)]
+        for half, value in enumerate(halves):
+            store(builder, value, target, half * LANES * size, size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @jit
 def address(array):  # type: ignore[no-untyped-def]
     """Return where an array begins, as a signed number: with unsigned ones sums become floats."""
@@ -180,7 +197,7 @@ def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    weight : array (out, all taps, in)
+    weight : array (out, all taps, in), C-contiguous
     taps : array of int
         Which taps, in which order.
     by_input : bool
@@ -191,20 +208,18 @@ def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
     panels : array (panels, taps, at least the summed channels, COLUMNS)
         What is written; columns behind the last channel are zeros.
     """
-    filters, channels = weight.shape[0], weight.shape[2]
+    filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
     if by_input:
         for t in range(taps.size):
             for o in range(filters):
-                source = weight[o, taps[t]]
+                row = (o * weight.shape[1] + taps[t]) * channels
                 for j in range(panels.shape[0]):
                     begin, target = first + j * COLUMNS, panels[j, t, o]
                     if begin + COLUMNS <= channels:
-                        part = source[begin : begin + COLUMNS]
-                        for c in range(COLUMNS):
-                            target[c] = part[c]
+                        copy(weight, address(weight) + (row + begin) * size, address(target))
                     else:
                         for c in range(COLUMNS):
-                            target[c] = source[begin + c] if begin + c < channels else 0
+                            target[c] = weight[o, taps[t], begin + c] if begin + c < channels else 0
         return
     for j in range(panels.shape[0]):
         begin = first + j * COLUMNS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -11,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 _kept = threading.local()
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[np.floating]:
+def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return an array of this shape with anything in it, the same memory for the same name.
 
     It is good until the same thread asks for that name again: for what a kernel needs while it
@@ -23,5 +24,5 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[np.f
     if buffer is None or buffer.size < n_bytes:
         buffers[name] = None  # let go of the old one first
         buffer = buffers[name] = np.empty(n_bytes, np.uint8)
-    array: NDArray[np.floating] = buffer[:n_bytes].view(dtype).reshape(shape)
+    array: NDArray[Any] = buffer[:n_bytes].view(dtype).reshape(shape)
     return array

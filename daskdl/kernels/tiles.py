@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, LANES, ROWS, address, multiply
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, LANES, ROWS, SEGMENT, address, multiply
 from daskdl.kernels.transforms import scheme, tile_transform
 
 #: Channels of a tile that go through memory kept aside at a time, where it meets an edge.
@@ -144,26 +144,31 @@ def filters(packed, kernel, channels, panels):  # type: ignore[no-untyped-def]
 
 @jit
 def products(v, width, panels, results, sums, count, channels, table):  # type: ignore[no-untyped-def]
-    """Multiply ``count`` tiles of v with panels (panels, points, in + 1, COLUMNS)."""
-    size = v.itemsize
-    entry, targets = table[0], table[1]
-    entry[ROWS] = 0
-    row = COLUMNS * size
+    """Multiply ``count`` tiles of v with panels (panels, points, in + 1, COLUMNS).
+
+    ``table`` (at least count / ROWS, SEGMENT + ROWS) takes the microkernel's addresses.
+    """
+    size, row = v.itemsize, COLUMNS * v.itemsize
+    entries, at_table = table.reshape(-1), address(table)
+    one = SEGMENT + ROWS
+    groups = -(-count // ROWS)
+    point_bytes = panels.shape[2] * row
     for point in range(v.shape[0]):
-        from_v, to = address(v[point]), address(results[point])
+        from_v = address(v) + point * v.shape[1] * size
+        to = address(results) + point * results.shape[1] * size
         for begin in range(0, channels, DEPTH):
-            entry[ROWS + 1] = min(DEPTH, channels - begin)
+            for group in range(groups):
+                for i in range(ROWS):
+                    tile = min(group * ROWS + i, count - 1)
+                    entries[group * one + i] = from_v + (tile * width + begin) * size
+                    entries[group * one + SEGMENT + i] = to + tile * sums * size
+                entries[group * one + ROWS] = 0
+                entries[group * one + ROWS + 1] = min(DEPTH, channels - begin)
             for j in range(panels.shape[0]):
-                panel = address(panels[j, point, begin])
-                for first in range(0, count, ROWS):
-                    for i in range(ROWS):
-                        tile = min(first + i, count - 1)
-                        entry[i] = from_v + (tile * width + begin) * size
-                        targets[i] = to + tile * sums * size
-                    multiply(
-                        v, address(entry), 1, size, panel, row, address(targets), j * row,
-                        begin > 0,
-                    )  # fmt: skip
+                panel = address(panels) + (j * v.shape[0] + point) * point_bytes + begin * row
+                for group in range(groups):
+                    entry = at_table + group * one * 8
+                    multiply(v, entry, 1, size, panel, row, entry + SEGMENT * 8, j * row, begin > 0)
 
 
 @jit
@@ -226,55 +231,57 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
 def sums(v, width, z, sums, count, du, dw, add, last, start, stop, table, spare):  # type: ignore[no-untyped-def]
     """Sum over ``count`` tiles the gradients to the weights of some groups of ``ROWS`` filters.
 
-    ``du`` (points, filters or ROWS and one more, width) holds the sums; with ``last`` they are
-    folded into dw.
+    ``du`` (points, filters and one more, width) holds the sums of all filters, or of as many groups
+    as fit into it; with ``last`` they are folded into dw.
     """
     size = v.itemsize
     filters, kernel, channels = dw.shape[0], dw.shape[1], dw.shape[3]
     side = kernel + _M - 1
-    entry, targets = table[0], table[1]
+    entries, entry, targets = table.reshape(-1), address(table), address(table) + SEGMENT * 8
     kept = du.shape[1] == filters + 1
+    together = stop - start if kept else (du.shape[1] - 1) // ROWS
     flat = dw.reshape(-1)
     wide = du.shape[2] * size
-    for group in range(start, stop):
-        first = group * ROWS
-        number = min(ROWS, filters - first)
-        origin = first if kept else 0
+    plane = du.shape[1] * wide
+    for block in range(start, stop, together):
+        end = min(block + together, stop)
+        origin = 0 if kept else block * ROWS
         for point in range(v.shape[0]):
-            from_v, from_z, to = address(v[point]), address(z[point]), address(du[point, origin])
-            for i in range(ROWS):
-                targets[i] = to + min(i, number - 1) * wide
+            from_v = address(v) + point * v.shape[1] * size
+            from_z = address(z) + point * z.shape[1] * size
+            to = address(du) + point * plane
             for begin in range(0, count, DEPTH):
-                entry[ROWS + 1] = min(DEPTH, count - begin)
-                for i in range(ROWS):
-                    row = first + min(i, number - 1)
-                    entry[i] = from_z + (begin * sums + row) * size
-                for j in range(-(-channels // COLUMNS)):
-                    entry[ROWS] = (begin * width + j * COLUMNS) * size
-                    multiply(
-                        v, address(entry), 1, sums * size, from_v, width * size, address(targets),
-                        j * COLUMNS * size, add or begin > 0,
-                    )  # fmt: skip
+                entries[ROWS + 1] = min(DEPTH, count - begin)
+                for group in range(block, end):
+                    for i in range(ROWS):
+                        row = min(group * ROWS + i, filters - 1)
+                        entries[i] = from_z + (begin * sums + row) * size
+                        entries[SEGMENT + i] = to + (row - origin) * wide
+                    for j in range(-(-channels // COLUMNS)):
+                        entries[ROWS] = (begin * width + j * COLUMNS) * size
+                        multiply(
+                            v, entry, 1, sums * size, from_v, width * size, targets,
+                            j * COLUMNS * size, add or begin > 0,
+                        )  # fmt: skip
         if not last:
             continue
-        plane = du.shape[1] * wide
-        for i in range(number):
-            source = address(du[0, origin + i])
+        for row in range(block * ROWS, min(end * ROWS, filters)):
+            source = address(du) + (row - origin) * wide
             for c in range(0, channels, CHUNK):
                 many = min(CHUNK, channels - c)
                 begin, padded = source + c * size, -(-many // LANES) * LANES
+                direct = many % LANES == 0
+                target = address(dw) + (row * kernel * kernel * channels + c) * size
+                step = channels * size
+                if not direct:
+                    target, step = address(spare), CHUNK * size
                 if kernel == 3:
-                    _fold3(
-                        v, begin, side * plane, plane, address(spare), kernel * CHUNK * size,
-                        CHUNK * size, padded,
-                    )  # fmt: skip
+                    _fold3(v, begin, side * plane, plane, target, kernel * step, step, padded)
                 else:
-                    _fold5(
-                        v, begin, side * plane, plane, address(spare), kernel * CHUNK * size,
-                        CHUNK * size, padded,
-                    )  # fmt: skip
+                    _fold5(v, begin, side * plane, plane, target, kernel * step, step, padded)
+                if direct:
+                    continue
                 for tap in range(kernel * kernel):
-                    place = ((first + i) * kernel * kernel + tap) * channels + c
-                    room = spare[tap]
+                    place = (row * kernel * kernel + tap) * channels + c
                     for b in range(many):
-                        flat[place + b] = room[b]
+                        flat[place + b] = spare[tap, b]

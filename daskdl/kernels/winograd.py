@@ -32,6 +32,8 @@ FEW = 8 << 20
 SUMMED = 1 << 20
 #: Tiles that it sums up at a time at least: their sums are read and written again for each block.
 LEAST = 128
+#: Groups of ``ROWS`` filters whose gradients are folded together.
+FOLDED = 4
 #: Panels of filters that are transformed together, from rows of the weights that lie together.
 TOGETHER = 4
 
@@ -138,7 +140,7 @@ def convolve(
         here = min(block, stop - start)
         v = scratch("v", (points, here * width + COLUMNS), x.dtype)
         products = scratch("products", (points, here * sums + COLUMNS), x.dtype)
-        table, spare = _tables(kernel, x)
+        table, spare = _tables(kernel, here, x)
         for first in range(start, stop, here):
             last = min(first + here, stop)
             tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], first, last, first, spare)
@@ -154,9 +156,9 @@ def _block(n_bytes: int) -> int:
     return min(16, max(2, BLOCK // (n_bytes * ROWS))) * ROWS
 
 
-def _tables(kernel: int, like: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the microkernel's tables, and room for a tile that reaches over an edge."""
-    table = np.empty((2, SEGMENT), np.int64)
+def _tables(kernel: int, number: int, like: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return room for the microkernel's table, and for a tile that reaches over an edge."""
+    table = scratch("tile table", (-(-number // ROWS), SEGMENT + ROWS), np.int64)
     return table, scratch("spare tile", ((kernel + M - 1) ** 2, tiles.CHUNK), like.dtype)
 
 
@@ -178,14 +180,14 @@ def _by_filters(
     v = scratch("all v", (points, number * width + COLUMNS), x.dtype)
 
     def transform_tiles(start: int, stop: int) -> None:
-        _, spare = _tables(kernel, x)
+        _, spare = _tables(kernel, 1, x)
         tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], start, stop, 0, spare)
 
     in_parallel(transform_tiles, number, least=4)
     ordered = _in_order(weights) if isinstance(weights, Weights) else None
 
     def multiply_panels(start: int, stop: int) -> None:
-        table, spare = _tables(kernel, x)
+        table, spare = _tables(kernel, number, x)
         columns = TOGETHER * COLUMNS
         products = scratch("products", (points, number * columns + COLUMNS), x.dtype)
         if ordered is not None:
@@ -241,7 +243,7 @@ def _gradient_tiles(  # type: ignore[no-untyped-def]
     x, dy, v, z, width, sums, kernel, pad, first
 ) -> Callable[[int, int], None]:
     def part(start: int, stop: int) -> None:
-        _, spare = _tables(kernel, x)
+        _, spare = _tables(kernel, 1, x)
         rows, columns, begin, end = dy.shape[1], dy.shape[2], first + start, first + stop
         tiles.inputs(x, v, width, kernel, *pad, rows, columns, begin, end, first, spare)
         tiles.gradients(dy, z, sums, kernel, begin, end, first, spare)
@@ -253,10 +255,10 @@ def _gradient_sums(  # type: ignore[no-untyped-def]
     v, z, width, sums, count, kept, dw, first, last
 ) -> Callable[[int, int], None]:
     def part(start: int, stop: int) -> None:
-        table, spare = _tables(dw.shape[1], v)
+        table, spare = _tables(dw.shape[1], 1, v)
         du = kept
         if du is None:
-            du = scratch("few sums", (len(v), ROWS + 1, width), v.dtype)
+            du = scratch("few sums", (len(v), FOLDED * ROWS + 1, width), v.dtype)
         tiles.sums(v, width, z, sums, count, du, dw, first > 0, last, start, stop, table, spare)
 
     return part
