@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.blas import gemm, gemm_scratch
 from daskdl.kernels.gates import LEAST_ROWS, tanh
 from daskdl.kernels.jit import fastjit
+from daskdl.kernels.packed import add_product, packed, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -86,8 +86,9 @@ def forward(
     reverse : bool
         Whether to begin with the last step.
     """
+    panels = packed(weight)
     in_parallel(
-        lambda start, stop: _forward(gates, weight, bias, states, lengths, reverse, start, stop),
+        lambda start, stop: _forward(gates, panels, bias, states, lengths, reverse, start, stop),
         gates.shape[1],
     )
 
@@ -114,9 +115,10 @@ def backward(
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
+    panels = packed(weight)
     parts = in_parallel(
         lambda start, stop: _backward(
-            gates, weight, states, d_outputs, lengths, reverse, dh, start, stop
+            gates, panels, states, d_outputs, lengths, reverse, dh, start, stop
         ),
         gates.shape[1],
     )
@@ -170,14 +172,14 @@ def _cell_gradient(gates, slope, h, dh):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _forward(gates, weight, bias, states, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
-    steps, n, scratch = gates.shape[0], states.shape[2], gemm_scratch(gates)
+def _forward(gates, panels, bias, states, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
         before, after = (t + 1, t) if reverse else (t, t + 1)
         sums, h, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         sums[:, 3 * n :] = 0
-        gemm(h, weight, sums[:, n:], 1.0, scratch)
+        add_product(h, panels, sums[:, n:], room)
         _cell(sums, bias, TANH, h, new)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -185,8 +187,8 @@ def _forward(gates, weight, bias, states, lengths, reverse, start, stop):  # typ
 
 
 @fastjit
-def _backward(gates, weight, states, d_outputs, lengths, reverse, dh, start, stop):  # type: ignore[no-untyped-def]
-    steps, n, scratch = gates.shape[0], states.shape[2], gemm_scratch(gates)
+def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     d_bias = np.zeros(gates.shape[2], gates.dtype)
     for s in range(steps):
         t = s if reverse else steps - 1 - s
@@ -200,5 +202,5 @@ def _backward(gates, weight, states, d_outputs, lengths, reverse, dh, start, sto
                 d_bias += d
             else:
                 d[:] = 0
-        gemm(gates[t, start:stop][:, n:], weight, dh[start:stop], 1.0, scratch)
+        add_product(gates[t, start:stop][:, n:], panels, dh[start:stop], room)
     return d_bias

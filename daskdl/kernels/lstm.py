@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.blas import gemm, gemm_scratch
 from daskdl.kernels.gates import lstm_backward, lstm_forward
 from daskdl.kernels.jit import fastjit
+from daskdl.kernels.packed import add_product, packed, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -44,9 +44,10 @@ def forward(
     reverse : bool
         Whether to begin with the last step.
     """
+    panels = packed(weight)
     in_parallel(
         lambda start, stop: _forward(
-            gates, weight, bias, peepholes, states, outputs, lengths, reverse, start, stop
+            gates, panels, bias, peepholes, states, outputs, lengths, reverse, start, stop
         ),
         gates.shape[1],
     )
@@ -76,9 +77,10 @@ def backward(
     dh, dc : arrays (N, C)
         Gradients to output and state after the last step; replaced by those before the first.
     """
+    panels = packed(weight)
     parts = in_parallel(
         lambda start, stop: _backward(
-            gates, weight, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
+            gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
         ),
         gates.shape[1],
     )
@@ -87,14 +89,14 @@ def backward(
 
 
 @fastjit
-def _forward(gates, weight, bias, peepholes, states, outputs, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
-    steps, scratch = gates.shape[0], gemm_scratch(gates)
+def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+    steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
         before, after = (t + 1, t) if reverse else (t, t + 1)
         z, c, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         last, h = outputs[before, start:stop], outputs[after, start:stop]
-        gemm(last, weight, z, 1.0, scratch)
+        add_product(last, panels, z, room)
         lstm_forward(z, bias, peepholes, c, new, h)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -103,9 +105,9 @@ def _forward(gates, weight, bias, peepholes, states, outputs, lengths, reverse, 
 
 @fastjit
 def _backward(  # type: ignore[no-untyped-def]
-    gates, weight, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
+    gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
 ):
-    steps, scratch = gates.shape[0], gemm_scratch(gates)
+    steps, room = gates.shape[0], room_for(stop - start, gates)
     d_bias = np.zeros(gates.shape[2], gates.dtype)
     for s in range(steps):
         t = s if reverse else steps - 1 - s
@@ -123,5 +125,5 @@ def _backward(  # type: ignore[no-untyped-def]
                 dh[r] = 0
             else:
                 d[:] = 0
-        gemm(gates[t, start:stop], weight, dh[start:stop], 1.0, scratch)
+        add_product(gates[t, start:stop], panels, dh[start:stop], room)
     return d_bias

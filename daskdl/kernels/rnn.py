@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.blas import gemm, gemm_scratch
 from daskdl.kernels.gates import tanh
 from daskdl.kernels.jit import fastjit
+from daskdl.kernels.packed import add_product, packed, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -44,9 +44,10 @@ def forward(
     relu : bool
         Whether states are max(0, sum), not tanh(sum).
     """
+    panels = packed(weight)
     in_parallel(
         lambda start, stop: _forward(
-            sums, weight, bias, states, lengths, reverse, relu, start, stop
+            sums, panels, bias, states, lengths, reverse, relu, start, stop
         ),
         sums.shape[1],
     )
@@ -76,9 +77,10 @@ def backward(
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
+    panels = packed(weight)
     parts = in_parallel(
         lambda start, stop: _backward(
-            d_sums, weight, states, d_outputs, lengths, reverse, relu, dh, start, stop
+            d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, start, stop
         ),
         d_sums.shape[1],
     )
@@ -87,13 +89,13 @@ def backward(
 
 
 @fastjit
-def _forward(sums, weight, bias, states, lengths, reverse, relu, start, stop):  # type: ignore[no-untyped-def]
-    steps, n, scratch = sums.shape[0], sums.shape[2], gemm_scratch(sums)
+def _forward(sums, panels, bias, states, lengths, reverse, relu, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
         before, after = (t + 1, t) if reverse else (t, t + 1)
-        gemm(states[before, start:stop], weight, sums[t, start:stop], 1.0, scratch)
+        add_product(states[before, start:stop], panels, sums[t, start:stop], room)
         for r in range(start, stop):
             z, new = sums[t, r], states[after, r]
             if t >= lengths[r]:
@@ -108,8 +110,8 @@ def _forward(sums, weight, bias, states, lengths, reverse, relu, start, stop):  
 
 
 @fastjit
-def _backward(d_sums, weight, states, d_outputs, lengths, reverse, relu, dh, start, stop):  # type: ignore[no-untyped-def]
-    steps, n, scratch = d_sums.shape[0], d_sums.shape[2], gemm_scratch(d_sums)
+def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)
     zero, one = d_sums.dtype.type(0), d_sums.dtype.type(1)
     d_bias = np.zeros(n, d_sums.dtype)
     for s in range(steps):
@@ -130,5 +132,5 @@ def _backward(d_sums, weight, states, d_outputs, lengths, reverse, relu, dh, sta
                     d[k] = up[k] * (one - h[k] * h[k])
             d_bias += d
             up[:] = 0
-        gemm(d_sums[t, start:stop], weight, dh[start:stop], 1.0, scratch)
+        add_product(d_sums[t, start:stop], panels, dh[start:stop], room)
     return d_bias

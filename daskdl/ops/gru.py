@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from daskdl.kernels import gru as kernel
 from daskdl.kernels.blas import matmul
-from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs, turned
+from daskdl.ops.sequence import Steps, check, flat, start_of, to_inputs
 from daskdl.tensor import Array, op
 
 
@@ -83,12 +83,12 @@ def gru(  # type: ignore[no-untyped-def]
     gates = np.empty((steps, n, 4 * channels), x.dtype)
     matmul(flat(inputs), new_first.T, out=flat(gates)[:, : 3 * channels])
     states = time.around(h, (n, channels), x.dtype)
-    kernel.forward(gates, turned(weight_state), bias, states, time.lengths, time.reverse)
+    kernel.forward(gates, weight_state.T, bias, states, time.lengths, time.reverse)
 
     def backward(d_outputs: Array | None, dh: Array | None):  # type: ignore[no-untyped-def]
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
-            gates, plain(weight_state), states, time.gradient(d_outputs, dh), time.lengths,
+            gates, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
             time.reverse, dh,
         )  # fmt: skip
         # The gates' values have become the gradients to their sums.

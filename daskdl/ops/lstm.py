@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from daskdl.kernels import lstm as kernel
 from daskdl.kernels.blas import matmul
-from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs, turned
+from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 
 
@@ -82,14 +82,12 @@ def lstm(  # type: ignore[no-untyped-def]
     states = time.around(c, (n, channels), x.dtype)
     shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
-    kernel.forward(
-        gates, turned(weight_state), shift, peeps, states, outputs, time.lengths, time.reverse
-    )
+    kernel.forward(gates, weight_state.T, shift, peeps, states, outputs, time.lengths, time.reverse)
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
         dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
         d_bias = kernel.backward(
-            gates, plain(weight_state), peeps, states, time.gradient(d_outputs, dh), time.lengths,
+            gates, weight_state, peeps, states, time.gradient(d_outputs, dh), time.lengths,
             time.reverse, dh, dc,
         )  # fmt: skip
         d = flat(gates)  # the gates' values have become the gradients to their sums

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from daskdl.errors import SettingsError
 from daskdl.kernels import rnn as kernel
 from daskdl.kernels.blas import matmul
-from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs, turned
+from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 
 
@@ -78,12 +78,12 @@ def rnn(  # type: ignore[no-untyped-def]
     sums = matmul(flat(inputs), weight_input.T).reshape(steps, n, channels)
     states = time.around(h, (n, channels), x.dtype)
     shift = np.zeros(channels, x.dtype) if bias is None else plain(bias)
-    kernel.forward(sums, turned(weight_state), shift, states, time.lengths, time.reverse, relu)
+    kernel.forward(sums, weight_state.T, shift, states, time.lengths, time.reverse, relu)
 
     def backward(d_outputs: Array | None, dh: Array | None):  # type: ignore[no-untyped-def]
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
-            sums, plain(weight_state), states, time.gradient(d_outputs, dh), time.lengths,
+            sums, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
             time.reverse, relu, dh,
         )  # fmt: skip
         d = flat(sums)

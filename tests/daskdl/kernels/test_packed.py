@@ -1,0 +1,48 @@
+"""Products with packed weights are numpy's, of any size and into ranges of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.kernels.jit import jit
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS
+from daskdl.kernels.packed import add_product, packed, room_for
+
+
+@jit
+def product(a, panels, c):
+    add_product(a, panels, c, room_for(a.shape[0], a))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(
+    rows=st.integers(0, 2 * ROWS + 1),
+    depth=st.sampled_from([1, 3, DEPTH, DEPTH + 5]),
+    width=st.sampled_from([1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 3]),
+)
+def test_product_is_numpys(dtype, rows, depth, width):
+    rng = np.random.default_rng([rows, depth, width])
+    a, b, c = (
+        rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, width), (rows, width))
+    )
+    expected = c.astype(float) + a.astype(float) @ b
+    product(a, packed(b), c)
+    np.testing.assert_allclose(c, expected, atol=300 * np.finfo(dtype).eps)
+
+
+def test_other_columns_are_left_alone():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.normal(size=(7, 9)), rng.normal(size=(4, 20)), rng.normal(size=(7, 25))
+    expected = c.copy()
+    expected[:, 2:22] += a[:, 3:7] @ b
+    product(a[:, 3:7], packed(b), c[:, 2:22])
+    np.testing.assert_allclose(c, expected, atol=1e-12)
+
+
+def test_weights_of_any_layout_are_packed():
+    weight = np.arange(6 * 20.0).reshape(20, 6)
+    weight.flags.writeable = False
+    np.testing.assert_array_equal(packed(weight.T), packed(np.ascontiguousarray(weight.T)))
