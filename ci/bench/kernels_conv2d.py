@@ -22,6 +22,7 @@ class Shape(NamedTuple):
     kernel: int
     stride: int = 1
     images: int = 4
+    groups: int = 1
 
 
 SHAPES = (
@@ -49,6 +50,8 @@ SHAPES = (
     Shape("resnet", 56, 256, 512, 1, 2),
     Shape("inception", 28, 192, 64, 1),
     Shape("inception", 14, 480, 192, 1),
+    Shape("mobilenet", 56, 128, 128, 3, groups=128),
+    Shape("mobilenet", 56, 128, 128, 3, 2, groups=128),
 )
 
 
@@ -63,9 +66,11 @@ def _passes(shape: Shape) -> Iterator[Case]:
 
     rng = np.random.default_rng(0)
     k, half = shape.kernel, shape.kernel // 2
-    geometry = Geometry((k, k), (shape.stride, shape.stride), (half, half, half, half))
+    geometry = Geometry(
+        (k, k), (shape.stride, shape.stride), (half, half, half, half), groups=shape.groups
+    )
     x = rng.standard_normal((shape.images, shape.side, shape.side, shape.channels), np.float32)
-    w = rng.standard_normal((shape.filters, k, k, shape.channels), np.float32)
+    w = rng.standard_normal((shape.filters, k, k, shape.channels // shape.groups), np.float32)
     size = geometry.size(shape.side, shape.side)
     dy = rng.standard_normal((shape.images, *size, shape.filters), np.float32)
     tensors = [torch.from_numpy(a).permute(0, 3, 1, 2) for a in (x, w, dy)]
@@ -81,16 +86,18 @@ def _passes(shape: Shape) -> Iterator[Case]:
         return {layout: of(layout) for layout in formats}
 
     def torch_forward(x: Any, w: Any, dy: Any) -> Any:
-        return torch.conv2d(x, w, None, shape.stride, half)
+        return torch.conv2d(x, w, None, shape.stride, half, 1, shape.groups)
 
     def torch_backward(mask: list[bool]) -> Callable[..., Any]:
-        arguments = [shape.stride] * 2, [half] * 2, [1, 1], False, [0, 0], 1, mask
+        arguments = [shape.stride] * 2, [half] * 2, [1, 1], False, [0, 0], shape.groups, mask
         return lambda x, w, dy: torch.ops.aten.convolution_backward(dy, x, w, None, *arguments)
 
-    family = "conv 3x3 5x5" if k in (3, 5) and shape.stride == 1 and shape.channels > 3 else "conv"
+    dense = shape.groups == 1 and shape.channels > 3
+    family = "conv 3x3 5x5" if k in (3, 5) and shape.stride == 1 and dense else "conv"
     stride = f"/{shape.stride}" if shape.stride > 1 else ""
     name = (
-        f"{family}/{shape.net} {k}x{k}{stride} {shape.channels}->{shape.filters} "
+        f"{family}/{shape.net}{' depthwise' if shape.groups > 1 else ''} "
+        f"{k}x{k}{stride} {shape.channels}->{shape.filters} "
         f"@{shape.side} b{shape.images}"
     )
     yield Case(f"{name}/forward", lambda: kernel.forward(x, w, geometry), peers(torch_forward))

@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 
 #: Vectors of channels whose sums stay in registers together.
 VECTORS = 4
-#: Pixels over which the gradient to the weights sums at a time; their channels stay in L1.
+#: Pixels, or one row if it has more, that the gradient to the weights sums up for tap after tap.
 PIXELS = 128
 
 _I64 = ir.IntType(64)
@@ -43,12 +43,10 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     """Return the gradient to the weights (C, kh, kw, 1)."""
     offsets = geometry.offsets()
     dw = np.zeros((len(offsets), x.shape[3]), x.dtype)
-    steps, wide = np.array(geometry.stride), LANES * VECTORS
-    units = -(-x.shape[3] // wide)
+    steps = np.array(geometry.stride)
     if dy.size:
         in_parallel(
-            lambda start, stop: _gradient(x, offsets, steps, dy, dw, start, stop),
-            len(offsets) * units,
+            lambda start, stop: _gradient(x, offsets, steps, dy, dw, start, stop), len(offsets)
         )
     return np.ascontiguousarray(dw.T).reshape(-1, *geometry.kernel, 1)
 
@@ -161,6 +159,7 @@ def _sums(x, offsets, weight, y, plan, zeros, add, start, stop):  # type: ignore
     size = x.itemsize
     pixel = channels * size
     table = np.empty((max(1, offsets.shape[0]), 2), np.int64)
+    entries, at_table = table.reshape(-1), address(table)
     for index in range(start, stop):
         n, t = divmod(index, grid_rows)
         target = ((n * rows + first_row + t * down) * columns + first_column) * pixel
@@ -169,46 +168,40 @@ def _sums(x, offsets, weight, y, plan, zeros, add, start, stop):  # type: ignore
             for tap in range(offsets.shape[0]):
                 row, column = t * step_down + offsets[tap, 0], u * step_across + offsets[tap, 1]
                 if 0 <= row < height and 0 <= column < width:
-                    table[count, 0] = address(x) + ((n * height + row) * width + column) * pixel
-                    table[count, 1] = address(weight) + tap * pixel
+                    entries[2 * count] = address(x) + ((n * height + row) * width + column) * pixel
+                    entries[2 * count + 1] = address(weight) + tap * pixel
                     count += 1
             if count == 0:  # no tap sees the image
-                table[0, 0] = table[0, 1] = address(zeros)
+                entries[0] = entries[1] = address(zeros)
                 count = 1
-            _products(
-                x, address(table), count, channels, address(y) + target + u * across * pixel, add
-            )
+            _products(x, at_table, count, channels, address(y) + target + u * across * pixel, add)
 
 
 @jit
 def _gradient(x, offsets, steps, dy, dw, start, stop):  # type: ignore[no-untyped-def]
-    """Compute some units of ``dw`` (taps, C): one tap and one block of channels each."""
+    """Compute the taps ``start`` to ``stop`` of ``dw`` (taps, C), some rows at a time."""
     height, width, channels = x.shape[1:]
     images, rows, columns = dy.shape[:3]
-    size = x.itemsize
-    wide = LANES * VECTORS
-    units = -(-channels // wide)
-    table = np.empty((PIXELS, 2), np.int64)
-    for unit in range(start, stop):
-        tap, first = unit // units, unit % units * wide
-        many = min(wide, channels - first)
-        target = address(dw) + (tap * channels + first) * size
-        from_x, from_y = address(x) + first * size, address(dy) + first * size
-        count = 0
-        for index in range(images * rows):
-            n, t = divmod(index, rows)
-            row = t * steps[0] + offsets[tap, 0]
-            if row < 0 or row >= height:
-                continue
-            for u in range(columns):
-                column = u * steps[1] + offsets[tap, 1]
-                if 0 <= column < width:
-                    place = (n * height + row) * width + column
-                    table[count, 0] = from_x + place * channels * size
-                    table[count, 1] = from_y + (index * columns + u) * channels * size
-                    count += 1
-                    if count == PIXELS:
-                        _products(x, address(table), count, many, target, True)
-                        count = 0
-        if count:
-            _products(x, address(table), count, many, target, True)
+    pixel = channels * x.itemsize
+    together = max(1, PIXELS // columns)
+    table = np.empty((together * columns, 2), np.int64)
+    entries, at_table = table.reshape(-1), address(table)
+    for first in range(0, images * rows, together):
+        for tap in range(start, stop):
+            count = 0
+            for index in range(first, min(first + together, images * rows)):
+                n, t = divmod(index, rows)
+                row, column = t * steps[0] + offsets[tap, 0], offsets[tap, 1]
+                if row < 0 or row >= height:
+                    continue
+                from_x = address(x) + ((n * height + row) * width + column) * pixel
+                from_y = address(dy) + index * columns * pixel
+                for _ in range(columns):
+                    if 0 <= column < width:
+                        entries[2 * count], entries[2 * count + 1] = from_x, from_y
+                        count += 1
+                    column += steps[1]
+                    from_x += steps[1] * pixel
+                    from_y += pixel
+            if count:
+                _products(x, at_table, count, channels, address(dw) + tap * pixel, True)
