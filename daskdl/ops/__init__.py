@@ -16,6 +16,7 @@ from daskdl.ops.activations import (
     tanh,
 )
 from daskdl.ops.arithmetic import add, divide, matmul, multiply, subtract
+from daskdl.ops.batchnorm import Statistics, batch_norm, batch_norm_inference
 from daskdl.ops.bidirectional import bidirectional
 from daskdl.ops.conv1d import conv1d
 from daskdl.ops.conv2d import conv2d
@@ -24,8 +25,11 @@ from daskdl.ops.convlstm import convlstm
 from daskdl.ops.dropout import dropout
 from daskdl.ops.embedding import embedding
 from daskdl.ops.gru import gru
+from daskdl.ops.l2norm import normalize
+from daskdl.ops.layernorm import layer_norm
 from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
+from daskdl.ops.lrn import local_response_norm
 from daskdl.ops.lstm import lstm
 from daskdl.ops.reduce import mean, sum
 from daskdl.ops.rnn import rnn
@@ -34,7 +38,10 @@ from daskdl.ops.softmax import log_softmax, softmax
 from daskdl.ops.trajgru import trajgru
 
 __all__ = [
+    "Statistics",
     "add",
+    "batch_norm",
+    "batch_norm_inference",
     "bidirectional",
     "concatenate",
     "conv1d",
@@ -52,13 +59,16 @@ __all__ = [
     "hard_sigmoid",
     "hard_swish",
     "hard_tanh",
+    "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "lstm",
     "matmul",
     "mean",
     "multiply",
+    "normalize",
     "precipitation",
     "prelu",
     "relu",

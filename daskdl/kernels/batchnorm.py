@@ -1,0 +1,251 @@
+"""Batch normalisation: statistics of each channel in one pass over memory, the result in another.
+
+S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167. What limits it is memory: forward
+reads the input twice and writes the result, backward reads input and gradient twice and writes one
+array. A ReLU that follows is part of both passes, its sign computed again and not read.
+
+Rows of few channels are read as fewer and longer rows of *lanes*, of which each belongs to one
+channel, so that the loops inside are long and their vectors aligned whatever the channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.memory import empty
+from daskdl.kernels.passes import flat
+from daskdl.kernels.stores import drain, put, streams
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[Any]
+
+#: Numbers in a row of lanes, about; more with more channels. The loops of sums pay more for their
+#: beginning and hold fewer rows of lanes in the first cache, hence their longer ones.
+LANES, SUMMED_LANES = 256, 1024
+
+#: Numbers below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+#: Rows that are added up in the input's dtype before they are added to sums in float64.
+BLOCK = 64
+
+#: Rows from which the shift of the sums is taken.
+SAMPLE = 64
+
+
+def moments(x: Array) -> tuple[Array, Array]:
+    """Return mean and variance (that of the population) of each channel, in float64.
+
+    Parameters
+    ----------
+    x : array (..., C)
+
+    Notes
+    -----
+    Sums of ``x - shift`` and of its squares, where the shift is the mean of a few rows from all
+    over the batch: what is lost where the mean is large against the deviation is lost there.
+    """
+    channels = x.shape[-1]
+    rows = x.reshape(-1, channels)
+    shift = rows[:: max(1, len(rows) // SAMPLE)].mean(0)
+    source, lanes = flat(x), _tiled(shift, x.dtype, SUMMED_LANES)
+    sums = _sums(lambda part, total: _moments(source[part], lanes, total), x)
+    n = len(rows)
+    offset = sums[0] / n
+    return shift + offset, np.maximum(sums[1] / n - offset * offset, 0)
+
+
+def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
+    """Return ``(x - mean) * scale + bias``, and of that what is positive with ``relu``.
+
+    Parameters
+    ----------
+    x : array (..., C)
+    mean, scale, bias : float64 arrays (C,)
+    """
+    source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, mean, scale, bias, LANES)
+    floor = x.dtype.type(0 if relu else nan)
+    _rows(lambda part: _normalise(source[part], *lanes, floor, new[part], past), x)
+    return new.reshape(x.shape)
+
+
+def gradient_sums(
+    dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool
+) -> tuple[Array, Array]:
+    """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``, in float64.
+
+    With ``relu`` only of what :func:`normalise` let through.
+    """
+    gradients, source = flat(dy, x.dtype), flat(x)
+    lanes = _affine(x.dtype, mean, scale, bias, SUMMED_LANES)
+    floor = x.dtype.type(0 if relu else nan)
+    sums = _sums(
+        lambda part, total: _gradient_sums(gradients[part], source[part], *lanes, floor, total), x
+    )
+    lost = mean - mean.astype(x.dtype)  # the lanes' mean is rounded
+    return sums[0], sums[1] - lost * sums[0]
+
+
+def input_gradient(
+    dy: Array,
+    x: Array,
+    mean: Array,
+    scale: Array,
+    bias: Array,
+    relu: bool,
+    *,
+    offset: Array,
+    slope: Array,
+) -> Array:
+    """Return ``dy * scale - offset - slope * (x - mean)``, ``dy`` as :func:`normalise` let through.
+
+    ``offset`` and ``slope``: float64 arrays (C,).
+    """
+    gradients, source, (new, past) = flat(dy, x.dtype), flat(x), _result(x)
+    lost = mean - mean.astype(x.dtype)
+    lanes = _affine(x.dtype, mean, scale, bias, LANES)
+    more = _tiled(offset - slope * lost, x.dtype, LANES), _tiled(slope, x.dtype, LANES)
+    floor = x.dtype.type(0 if relu else nan)
+    _rows(
+        lambda part: _input_gradient(
+            gradients[part], source[part], *lanes, *more, floor, new[part], past
+        ),
+        x,
+    )
+    return new.reshape(x.shape)
+
+
+def _repeats(channels: int, lanes: int) -> int:
+    """Return how many rows of channels make a row of about so many lanes."""
+    if not channels:
+        return 1
+    unit = 16 // gcd(channels, 16)  # makes all rows aligned
+    return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
+
+
+def _tiled(vector: Array, dtype: Any, lanes: int) -> Array:
+    return np.tile(vector.astype(dtype), _repeats(vector.size, lanes))
+
+
+def _affine(
+    dtype: Any, mean: Array, scale: Array, bias: Array, lanes: int
+) -> tuple[Array, Array, Array]:
+    """Tile the three; what rounding takes from a mean goes to the bias."""
+    lost = mean - mean.astype(dtype)
+    shift = bias - lost * scale
+    return _tiled(mean, dtype, lanes), _tiled(scale, dtype, lanes), _tiled(shift, dtype, lanes)
+
+
+def _result(x: Array) -> tuple[Array, bool | None]:
+    """Return a new vector for x's numbers, and whether to write it past the caches."""
+    new = empty(x.size, x.dtype)
+    aligned = x.shape[-1] * _repeats(x.shape[-1], LANES) % 16 == 0
+    return new, True if aligned and streams(new) else None
+
+
+def _rows(work: Callable[[slice], Any], x: Array, lanes: int = LANES) -> None:
+    """Call ``work`` on parts of the flat x that start with a row of lanes."""
+    if not x.size:
+        return
+    width = x.shape[-1] * _repeats(x.shape[-1], lanes)
+    in_parallel(
+        lambda i, j: work(slice(i * width, j * width)), -(-x.size // width), least=LEAST // width
+    )
+
+
+def _sums(work: Callable[[slice, Array], None], x: Array) -> Array:
+    """Return the two sums (2, C) over all rows that ``work`` adds to lanes (2, ...)."""
+    channels, repeats = x.shape[-1], _repeats(x.shape[-1], SUMMED_LANES)
+    parts: dict[int, Array] = {}
+
+    def part(where: slice) -> None:
+        total = parts[where.start] = np.zeros((2, channels * repeats))
+        work(where, total)
+
+    _rows(part, x, SUMMED_LANES)
+    whole = np.zeros((2, channels * repeats))
+    for start in sorted(parts):  # in one order, whoever ended first
+        whole += parts[start]
+    return whole.reshape(2, repeats, channels).sum(1)
+
+
+# Below, offsets and not slices: a slice inside a loop counts references, which takes longer than a
+# row. Gradients are loaded whatever the sign: a load that depends on it would not vectorise.
+
+
+@fastjit
+def _moments(x, shift, totals):  # type: ignore[no-untyped-def]
+    width = shift.size
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    for first in range(0, x.size, BLOCK * width):
+        stop = min(first + BLOCK * width, x.size)
+        fours = first + (stop - first) // (4 * width) * 4 * width
+        for start in range(first, fours, 4 * width):
+            for c in range(width):
+                p, h = np.uintp(start + c), shift[c]
+                d0, d1 = x[p] - h, x[p + np.uintp(width)] - h
+                d2, d3 = x[p + np.uintp(2 * width)] - h, x[p + np.uintp(3 * width)] - h
+                s[c] += (d0 + d1) + (d2 + d3)
+                q[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        for start in range(fours, stop, width):
+            for c in range(min(width, stop - start)):
+                d = x[np.uintp(start + c)] - shift[c]
+                s[c] += d
+                q[c] += d * d
+        totals += sums
+        sums[:] = 0
+
+
+@fastjit
+def _normalise(x, mean, scale, bias, floor, new, past):  # type: ignore[no-untyped-def]
+    width = mean.size
+    for first in range(0, x.size, width):
+        for c in range(min(width, x.size - first)):
+            v = (x[np.uintp(first + c)] - mean[c]) * scale[c] + bias[c]
+            put(new, first + c, floor if v < floor else v, past)  # NaN is below nothing
+    drain(past)
+
+
+@fastjit
+def _gradient_sums(dy, x, mean, scale, bias, floor, totals):  # type: ignore[no-untyped-def]
+    width, zero = mean.size, x.dtype.type(0)
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    for first in range(0, x.size, BLOCK * width):
+        stop = min(first + BLOCK * width, x.size)
+        twos = first + (stop - first) // (2 * width) * 2 * width
+        for start in range(first, twos, 2 * width):
+            for c in range(width):
+                p = np.uintp(start + c)
+                d0, d1 = x[p] - mean[c], x[p + np.uintp(width)] - mean[c]
+                g0, g1 = dy[p], dy[p + np.uintp(width)]
+                g0 = zero if d0 * scale[c] + bias[c] <= floor else g0
+                g1 = zero if d1 * scale[c] + bias[c] <= floor else g1
+                s[c] += g0 + g1
+                q[c] += g0 * d0 + g1 * d1
+        for start in range(twos, stop, width):
+            for c in range(min(width, stop - start)):
+                d, g = x[np.uintp(start + c)] - mean[c], dy[np.uintp(start + c)]
+                g = zero if d * scale[c] + bias[c] <= floor else g
+                s[c] += g
+                q[c] += g * d
+        totals += sums
+        sums[:] = 0
+
+
+@fastjit
+def _input_gradient(dy, x, mean, scale, bias, offset, slope, floor, new, past):  # type: ignore[no-untyped-def]
+    width, zero = mean.size, x.dtype.type(0)
+    for first in range(0, x.size, width):
+        for c in range(min(width, x.size - first)):
+            d, g = x[np.uintp(first + c)] - mean[c], dy[np.uintp(first + c)]
+            g = zero if d * scale[c] + bias[c] <= floor else g
+            put(new, first + c, g * scale[c] - offset[c] - slope[c] * d, past)
+    drain(past)

@@ -1,0 +1,116 @@
+"""Layer normalisation of rows: statistics and result while a row is in the first cache.
+
+J. Ba et al., Layer Normalization, arXiv 1607.06450.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.memory import empty
+from daskdl.kernels.passes import flat
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[Any]
+
+#: Numbers below which a second thread costs more than it brings.
+LEAST = 1 << 14
+
+#: Numbers, and rows, that are added up in the rows' dtype before they go to float64.
+RUN, BLOCK = 1024, 64
+
+
+def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
+    """Return normalised rows and, for the way back, (rows, 2) of mean and 1 / deviation.
+
+    Parameters
+    ----------
+    x : array (rows, C)
+    weight, bias : arrays (C,)
+    eps : float
+        Is added to the variance.
+    """
+    rows, channels = x.shape
+    source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)
+    weight, bias = flat(weight, x.dtype), flat(bias, x.dtype)
+    scales = np.empty((rows, 2), x.dtype)
+    in_parallel(
+        lambda i, j: _forward(source[i:j], weight, bias, eps, new[i:j], scales[i:j]),
+        rows,
+        least=1 + LEAST // max(1, channels),
+    )
+    return new, scales
+
+
+def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, Array]:
+    """Return the gradient to ``x`` and, as (2, C) in float64, those to weight and bias."""
+    rows, channels = x.shape
+    source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
+    weight, new = flat(weight, x.dtype), empty(x.shape, x.dtype)
+
+    def part(i: int, j: int) -> Array:
+        totals = np.zeros((2, channels))
+        _backward(gradient[i:j], source[i:j], weight, scales[i:j], new[i:j], totals)
+        return totals
+
+    totals = in_parallel(part, rows, least=1 + LEAST // max(1, channels))
+    return new, np.sum(totals, 0)
+
+
+@fastjit
+def _forward(x, weight, bias, eps, new, scales):  # type: ignore[no-untyped-def]
+    n, zero = x.shape[1], x.dtype.type(0)
+    for r in range(x.shape[0]):
+        row, to = x[r], new[r]
+        total = 0.0
+        for start in range(0, n, RUN):
+            part = zero
+            for c in range(start, min(start + RUN, n)):
+                part += row[np.uintp(c)]
+            total += part
+        mean = x.dtype.type(total / n)
+        total = 0.0
+        for start in range(0, n, RUN):
+            part = zero
+            for c in range(start, min(start + RUN, n)):
+                d = row[np.uintp(c)] - mean
+                part += d * d
+            total += part
+        inverse = x.dtype.type(1 / np.sqrt(total / n + eps))
+        scales[r, 0], scales[r, 1] = mean, inverse
+        for c in range(n):
+            to[c] = (row[c] - mean) * inverse * weight[c] + bias[c]
+
+
+@fastjit
+def _backward(dy, x, weight, scales, new, totals):  # type: ignore[no-untyped-def]
+    n, zero = x.shape[1], x.dtype.type(0)
+    sums = np.zeros((2, n), x.dtype)
+    to_weight, to_bias = sums[0], sums[1]
+    for r in range(x.shape[0]):
+        row, gradient, to = x[r], dy[r], new[r]
+        mean, inverse = scales[r, 0], scales[r, 1]
+        total, slope = 0.0, 0.0
+        for start in range(0, n, RUN):
+            part, along = zero, zero
+            for c in range(start, min(start + RUN, n)):
+                p = np.uintp(c)
+                g, d = gradient[p], (row[p] - mean) * inverse
+                to_weight[p] += g * d
+                to_bias[p] += g
+                part += g * weight[p]
+                along += g * weight[p] * d
+            total += part
+            slope += along
+        offset, tilt = x.dtype.type(total / n), x.dtype.type(slope / n)
+        for c in range(n):
+            d = (row[c] - mean) * inverse
+            to[c] = inverse * (gradient[c] * weight[c] - offset - tilt * d)
+        if r % BLOCK == BLOCK - 1:
+            totals += sums
+            sums[:] = 0
+    totals += sums

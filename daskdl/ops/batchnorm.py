@@ -1,0 +1,175 @@
+"""Batch normalisation over all axes but the last, fused with a ReLU that follows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl.kernels import batchnorm as kernel
+from daskdl.ops.arguments import check_floats, check_like
+from daskdl.tensor import Array, Tensor, op
+
+
+class Statistics(NamedTuple):
+    """Mean and variance of each channel of a batch, for running averages.
+
+    Attributes
+    ----------
+    mean, variance : float64 arrays (C,)
+        The variance is that of the population, which is what the batch was divided by.
+    count : int
+        Numbers of each channel.
+    """
+
+    mean: Array
+    variance: Array
+    count: int
+
+    @property
+    def unbiased(self) -> Array:
+        """The variance's estimate of which PyTorch keeps the running average."""
+        return self.variance * (self.count / max(1, self.count - 1))
+
+    def merged(self, other: Statistics) -> Statistics:
+        """Return the statistics of both batches together, such as those of two shards."""
+        count = self.count + other.count
+        if not count:
+            return self
+        part, between = other.count / count, other.mean - self.mean
+        variance = self.variance * (1 - part) + other.variance * part
+        return Statistics(
+            self.mean + between * part, variance + between * between * part * (1 - part), count
+        )
+
+
+def batch_norm(
+    x: Any, weight: Any, bias: Any, *, eps: float = 1e-5, relu: bool = False
+) -> tuple[Tensor, Statistics]:
+    """Make each channel of a batch have mean 0 and variance 1, then scale and shift it.
+
+    Parameters
+    ----------
+    x : array (..., C), float32 or float64
+    weight, bias : arrays (C,), optional
+        Scale and shift.
+    eps : float
+        Is added to the variance.
+    relu : bool
+        Whether a ReLU follows: it then costs no pass over memory, neither forward nor backward.
+
+    Returns
+    -------
+    y : Tensor (..., C)
+    statistics : Statistics
+        What a layer averages for inference.
+
+    Raises
+    ------
+    ShapeError
+        When arguments do not fit each other.
+
+    References
+    ----------
+    S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.
+    """
+    found: list[Statistics] = []
+    y = _batch_norm(x, weight, bias, eps=eps, relu=relu, found=found)
+    return y, found[0]
+
+
+@op
+def _batch_norm(  # type: ignore[no-untyped-def]
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    *,
+    eps: float,
+    relu: bool,
+    found: list[Statistics],
+):
+    check_floats("batch_norm", x)
+    check_like("batch_norm", x, x.shape[-1:], weight=weight, bias=bias)
+    count = x.size // max(1, x.shape[-1])
+    mean, variance = kernel.moments(x) if x.size else _nothing(x)
+    found.append(Statistics(mean, variance, count))
+    inverse = 1 / np.sqrt(variance + eps)
+    scale, shift = _affine(inverse, weight, bias)
+    y = kernel.normalise(x, mean, scale, shift, relu)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
+
+        def to_input() -> Array:
+            n = max(1, count)
+            return kernel.input_gradient(
+                dy, x, mean, scale, shift, relu,
+                offset=scale * total / n, slope=scale * inverse**2 * slope / n,
+            )  # fmt: skip
+
+        return to_input, (slope * inverse).astype(x.dtype), total.astype(x.dtype)
+
+    return y, backward
+
+
+@op
+def batch_norm_inference(  # type: ignore[no-untyped-def]
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    bias: Array | None,
+    *,
+    eps: float = 1e-5,
+    relu: bool = False,
+):
+    """Normalise with given statistics, as after training; there is no gradient to these.
+
+    Parameters
+    ----------
+    x : array (..., C), float32 or float64
+    mean, variance : arrays (C,)
+    weight, bias : arrays (C,), optional
+    eps, relu
+        As of :func:`batch_norm`.
+
+    Returns
+    -------
+    array (..., C)
+    """
+    check_floats("batch_norm_inference", x)
+    arguments = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
+    check_like("batch_norm_inference", x, x.shape[-1:], **arguments)
+    centre = mean.astype(np.float64)
+    inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)
+    scale, shift = _affine(inverse, weight, bias)
+    y = kernel.normalise(x, centre, scale, shift, relu)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        none = np.zeros_like(centre)
+
+        def to_input() -> Array:
+            return kernel.input_gradient(dy, x, centre, scale, shift, relu, offset=none, slope=none)
+
+        def sums() -> tuple[Array, Array]:
+            return kernel.gradient_sums(dy, x, centre, scale, shift, relu)
+
+        return (
+            to_input,
+            None,
+            None,
+            lambda: (sums()[1] * inverse).astype(x.dtype),
+            lambda: sums()[0].astype(x.dtype),
+        )
+
+    return y, backward
+
+
+def _affine(inverse: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
+    """Return scale and shift in float64."""
+    scale = inverse if weight is None else inverse * weight
+    return scale, np.zeros_like(inverse) if bias is None else bias.astype(np.float64)
+
+
+def _nothing(x: Array) -> tuple[Array, Array]:
+    return np.zeros(x.shape[-1]), np.zeros(x.shape[-1])

@@ -1,0 +1,36 @@
+"""Vectors along the last axis, divided by their Euclidean length."""
+
+from __future__ import annotations
+
+from daskdl.kernels import l2norm as kernel
+from daskdl.ops.arguments import check_floats
+from daskdl.tensor import Array, op
+
+
+@op
+def normalize(x: Array, *, eps: float = 1e-12):  # type: ignore[no-untyped-def]
+    """Divide each vector along the last axis by its Euclidean length, as PyTorch's ``normalize``.
+
+    Parameters
+    ----------
+    x : array (..., C), float32 or float64
+    eps : float
+        The least that is divided by.
+
+    Returns
+    -------
+    array (..., C)
+
+    Raises
+    ------
+    ShapeError
+        When x is a scalar or holds no float32 or float64.
+    """
+    check_floats("normalize", x)
+    rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, x.shape[-1])
+    y, lengths = kernel.forward(rows, eps)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return (kernel.backward(dy.reshape(y.shape), y, lengths, eps).reshape(x.shape),)
+
+    return y.reshape(x.shape), backward
