@@ -31,6 +31,7 @@ from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
 from daskdl.ops.lrn import local_response_norm
 from daskdl.ops.lstm import lstm
+from daskdl.ops.pooling import avg_pool2d, global_avg_pool2d, global_max_pool2d, max_pool2d
 from daskdl.ops.reduce import mean, sum
 from daskdl.ops.rnn import rnn
 from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth, take
@@ -40,6 +41,7 @@ from daskdl.ops.trajgru import trajgru
 __all__ = [
     "Statistics",
     "add",
+    "avg_pool2d",
     "batch_norm",
     "batch_norm_inference",
     "bidirectional",
@@ -55,6 +57,8 @@ __all__ = [
     "elu",
     "embedding",
     "gelu",
+    "global_avg_pool2d",
+    "global_max_pool2d",
     "gru",
     "hard_sigmoid",
     "hard_swish",
@@ -66,6 +70,7 @@ __all__ = [
     "log_softmax",
     "lstm",
     "matmul",
+    "max_pool2d",
     "mean",
     "multiply",
     "normalize",

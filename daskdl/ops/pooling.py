@@ -1,0 +1,150 @@
+"""Pooling of channels-last images: maxima and means, over windows and over whole images."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels import pooling as kernel
+from daskdl.kernels.pooling import Windows
+from daskdl.ops.arguments import check_floats
+from daskdl.tensor import Array, op
+
+
+@op
+def max_pool2d(  # type: ignore[no-untyped-def]
+    x: Array,
+    *,
+    kernel_size: tuple[int, int],
+    stride: tuple[int, int] | None = None,
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ceil_mode: bool = False,
+):
+    """Take the largest number of each window; its gradient goes to the first of equals.
+
+    Parameters
+    ----------
+    x : array (N, H, W, C), float32 or float64
+    kernel_size : (rows, columns)
+    stride : (down, across), optional
+        The kernel's size without.
+    pad : (above, below, left, right)
+        Cells that are in no maximum.
+    ceil_mode : bool
+        Whether a last window may reach beyond image and padding, as PyTorch's.
+
+    Returns
+    -------
+    array (N, rows, columns, C)
+        NaN where a window holds one.
+
+    Raises
+    ------
+    ShapeError
+        When x is no image in float32 or float64, or smaller than a window.
+    SettingsError
+        When a window or a stride is below 1, or a window could lie in the padding alone.
+    """
+    windows = _windows("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    y, places = kernel.maxima(x, windows)
+    height, width = x.shape[1:3]
+    return y, lambda dy: (kernel.maxima_gradient(dy, places, windows, height, width),)
+
+
+@op
+def avg_pool2d(  # type: ignore[no-untyped-def]
+    x: Array,
+    *,
+    kernel_size: tuple[int, int],
+    stride: tuple[int, int] | None = None,
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+):
+    """Take the mean of each window.
+
+    Parameters
+    ----------
+    x, kernel_size, stride, ceil_mode
+        As of :func:`max_pool2d`.
+    pad : (above, below, left, right)
+        Cells of zeros.
+    count_include_pad : bool
+        Whether cells of the padding count as cells of a window; those beyond it never do.
+
+    Returns
+    -------
+    array (N, rows, columns, C)
+
+    Raises
+    ------
+    ShapeError, SettingsError
+        As :func:`max_pool2d`.
+    """
+    windows = _windows("avg_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    y = kernel.means(x, windows, count_include_pad)
+    return y, lambda dy: (kernel.means_gradient(dy, windows, count_include_pad, x),)
+
+
+@op
+def global_max_pool2d(x: Array):  # type: ignore[no-untyped-def]
+    """Take the largest number of each image and channel: (N, H, W, C) -> (N, C)."""
+    n, height, width, channels = _image("global_max_pool2d", x)
+    windows = Windows((height, width), (1, 1))
+    y, places = kernel.maxima(x, windows)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return (kernel.maxima_gradient(dy.reshape(y.shape), places, windows, height, width),)
+
+    return y.reshape(n, channels), backward
+
+
+@op
+def global_avg_pool2d(x: Array):  # type: ignore[no-untyped-def]
+    """Take the mean of each image and channel: (N, H, W, C) -> (N, C)."""
+    n, height, width, channels = _image("global_avg_pool2d", x)
+    # First of each row and then of these: sums of sums lose less than one long sum.
+    lines = kernel.means(x, Windows((1, width), (1, 1)), True)
+    y = kernel.means(lines, Windows((height, 1), (1, 1)), True).reshape(n, channels)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        dx = np.empty(x.shape, x.dtype)
+        dx[:] = (dy / x.dtype.type(height * width))[:, None, None]
+        return (dx,)
+
+    return y, backward
+
+
+def _image(operation: str, x: Array) -> tuple[int, int, int, int]:
+    check_floats(operation, x, axes=4)
+    n, height, width, channels = x.shape
+    if not height or not width:
+        raise ShapeError(f"{operation}: x: expected images of 1x1 or more, found shape {x.shape}")
+    return n, height, width, channels
+
+
+def _windows(
+    operation: str,
+    x: Array,
+    size: tuple[int, int],
+    stride: tuple[int, int] | None,
+    pad: tuple[int, int, int, int],
+    ceil_mode: bool,
+) -> Windows:
+    n, height, width, _ = _image(operation, x)
+    stride = size if stride is None else stride
+    for name, values in (("kernel_size", size), ("stride", stride)):
+        if min(values) < 1:
+            raise SettingsError(f"{operation}: {name}: expected at least 1, found {values}")
+    (top, bottom, left, right), (kh, kw) = pad, size
+    if min(pad) < 0 or max(top, bottom) >= kh or max(left, right) >= kw:
+        raise SettingsError(
+            f"{operation}: pad: expected 0 or more and less than kernel_size {size}, found {pad}"
+        )
+    windows = Windows(tuple(size), tuple(stride), tuple(pad), ceil_mode)
+    if min(windows.size(height, width)) < 1:
+        raise ShapeError(
+            f"{operation}: x: expected images that hold a window {size} with padding {pad}, found "
+            f"shape {x.shape}"
+        )
+    return windows
