@@ -11,7 +11,7 @@ from ci.bench.timing import race
 from daskdl.kernels.threads import available_cores, thread_budget
 
 #: Each is a module ``ci.bench.kernels_<family>`` with a function ``cases() -> iterator of Case``.
-FAMILIES = ("conv2d", "optim", "recurrent", "elementwise", "embedding")
+FAMILIES = ("conv2d", "optim", "recurrent", "elementwise", "embedding", "pooling", "norm")
 
 
 def main() -> None:

@@ -18,25 +18,25 @@ class Statistics(NamedTuple):
     ----------
     mean, variance : float64 arrays (C,)
         The variance is that of the population, which is what the batch was divided by.
-    count : int
+    rows : int
         Numbers of each channel.
     """
 
     mean: Array
     variance: Array
-    count: int
+    rows: int
 
     @property
     def unbiased(self) -> Array:
         """The variance's estimate of which PyTorch keeps the running average."""
-        return self.variance * (self.count / max(1, self.count - 1))
+        return self.variance * (self.rows / max(1, self.rows - 1))
 
     def merged(self, other: Statistics) -> Statistics:
         """Return the statistics of both batches together, such as those of two shards."""
-        count = self.count + other.count
+        count = self.rows + other.rows
         if not count:
             return self
-        part, between = other.count / count, other.mean - self.mean
+        part, between = other.rows / count, other.mean - self.mean
         variance = self.variance * (1 - part) + other.variance * part
         return Statistics(
             self.mean + between * part, variance + between * between * part * (1 - part), count

@@ -131,7 +131,7 @@ def _windows(
     pad: tuple[int, int, int, int],
     ceil_mode: bool,
 ) -> Windows:
-    n, height, width, _ = _image(operation, x)
+    _, height, width, _ = _image(operation, x)
     stride = size if stride is None else stride
     for name, values in (("kernel_size", size), ("stride", stride)):
         if min(values) < 1:
@@ -141,7 +141,7 @@ def _windows(
         raise SettingsError(
             f"{operation}: pad: expected 0 or more and less than kernel_size {size}, found {pad}"
         )
-    windows = Windows(tuple(size), tuple(stride), tuple(pad), ceil_mode)
+    windows = Windows(size, stride, pad, ceil_mode)
     if min(windows.size(height, width)) < 1:
         raise ShapeError(
             f"{operation}: x: expected images that hold a window {size} with padding {pad}, found "

@@ -61,7 +61,7 @@ def test_running_statistics_are_pytorchs(torch):
         torch.tensor(x).permute(0, 3, 1, 2), mean, variance, training=True, momentum=1.0
     )
     _, found = ops.batch_norm(x, None, None)
-    assert found.count == 60
+    assert found.rows == 60
     np.testing.assert_allclose(found.mean, mean.numpy(), atol=1e-6)
     np.testing.assert_allclose(found.unbiased, variance.numpy(), rtol=1e-5)
     ours = ops.batch_norm_inference(
@@ -78,7 +78,7 @@ def test_statistics_of_shards_merge_to_those_of_the_batch(sizes):
     for shard in shards:
         merged = merged.merged(ops.batch_norm(shard, None, None)[1])
     whole = ops.batch_norm(np.concatenate(shards), None, None)[1]
-    assert merged.count == whole.count == sum(sizes)
+    assert merged.rows == whole.rows == sum(sizes)
     np.testing.assert_allclose(merged.mean, whole.mean, atol=1e-12)
     np.testing.assert_allclose(merged.variance, whole.variance, atol=1e-12)
 

@@ -1,0 +1,119 @@
+"""Normalisation of ResNet-50, Inception-v1 and a text model: forward, backward and both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ci.bench.timing import Case
+from daskdl import ops
+from daskdl.tensor import Tensor, no_grad
+
+IMAGES = ((8, 112, 112, 64), (8, 56, 56, 64), (8, 14, 14, 1024), (8, 28, 28, 192))
+
+
+def cases() -> Iterator[Case]:
+    """Yield batch norm (with ReLU, and in inference), LRN, layer norm and L2 normalisation."""
+    from torch.nn import functional as peer
+
+    for shape in IMAGES:
+        c = shape[-1]
+        yield from passes(
+            f"batch norm relu/{image(shape)}",
+            lambda x, w, b: ops.batch_norm(x, w, b, relu=True)[0],
+            lambda x, w, b: peer.relu(peer.batch_norm(x, None, None, w, b, True), True),
+            [shape, (c,), (c,)],
+        )
+    for shape in ((8, 56, 56, 64), (8, 28, 28, 192)):
+        yield from passes(
+            f"lrn/{image(shape)} 5",
+            lambda x: ops.local_response_norm(x, size=5, alpha=1e-4, beta=0.75, k=1.0),
+            lambda x: peer.local_response_norm(x, 5, 1e-4, 0.75, 1.0),
+            [shape],
+        )
+    yield from passes(
+        "layer norm/4096x512",
+        ops.layer_norm,
+        lambda x, w, b: peer.layer_norm(x, (512,), w, b),
+        [(4096, 512), (512,), (512,)],
+    )
+    yield from passes("l2 normalise/4096x512", ops.normalize, peer.normalize, [(4096, 512)])
+
+
+def image(shape: tuple[int, ...]) -> str:
+    """Return the name of a batch of images."""
+    return "x".join(map(str, shape[1:])) + f" b{shape[0]}"
+
+
+def passes(
+    name: str, ours: Callable[..., Any], theirs: Callable[..., Any], shapes: list[tuple[int, ...]]
+) -> Iterator[Case]:
+    """Yield the races of a function of arrays: forward, backward, both together.
+
+    Images are given to PyTorch both ways, channels last and contiguous.
+    """
+    import torch
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+    tensors = [Tensor(a, requires_grad=True) for a in arrays]
+    peers = {"": [torch.from_numpy(a) for a in arrays]}
+    if arrays[0].ndim == 4:
+        last = peers[""][0].permute(0, 3, 1, 2)
+        rest = peers[""][1:]
+        peers = {"channels last": [last, *rest], "contiguous": [last.contiguous(), *rest]}
+
+    def forward() -> None:
+        with no_grad():
+            ours(*arrays)
+
+    dy = rng.standard_normal(ours(*arrays).shape, np.float32)
+
+    # The functions of nodes and not Tensor.backward, which would copy to the leaves' grad: inside
+    # a network these are no leaves, and PyTorch's autograd.grad does not copy either.
+    def back(node: Any) -> None:
+        for gradient in node.backward(dy):
+            if callable(gradient):
+                gradient()
+
+    def both() -> None:
+        back(ours(*tensors)._node)
+
+    node = ours(*tensors)._node
+
+    def backward() -> None:
+        back(node)
+
+    torch_forward, torch_backward, torch_both = {}, {}, {}
+    for layout, inputs in peers.items():
+        graph = [t.detach().requires_grad_() for t in inputs]
+        y = theirs(*graph)
+        gradient = torch.from_numpy(dy)
+        if y.ndim == 4:
+            gradient = gradient.permute(0, 3, 1, 2)
+            if layout == "contiguous":
+                gradient = gradient.contiguous()
+        torch_forward[layout] = _torch_forward(theirs, inputs)
+        torch_backward[layout] = _torch_backward(y, graph, gradient)
+        torch_both[layout] = _torch_both(theirs, graph, gradient)
+    yield Case(f"{name}/forward", forward, torch_forward)
+    yield Case(f"{name}/backward", backward, torch_backward)
+    yield Case(f"{name}/both", both, torch_both)
+
+
+def _torch_forward(function: Callable[..., Any], inputs: list[Any]) -> Callable[[], Any]:
+    return lambda: function(*inputs)
+
+
+def _torch_backward(y: Any, graph: list[Any], gradient: Any) -> Callable[[], Any]:
+    import torch
+
+    return lambda: torch.autograd.grad(y, graph, gradient, retain_graph=True)
+
+
+def _torch_both(function: Callable[..., Any], graph: list[Any], gradient: Any) -> Callable[[], Any]:
+    import torch
+
+    return lambda: torch.autograd.grad(function(*graph), graph, gradient)
