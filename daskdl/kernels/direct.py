@@ -144,8 +144,9 @@ def _correlate(  # type: ignore[no-untyped-def]
 
 @jit
 def _pack(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
+    summed = weight.shape[0] if by_input else weight.shape[2]
     for j in range(start, stop, 4):  # of rows of weights that lie together
-        pack(weight, taps, by_input, j * COLUMNS, panels[j : min(j + 4, stop)])
+        pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])
 
 
 @jit

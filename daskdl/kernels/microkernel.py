@@ -14,6 +14,7 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from daskdl.kernels.jit import jit
@@ -191,8 +192,61 @@ def address(array):  # type: ignore[no-untyped-def]
     return np.intp(array.ctypes.data)
 
 
+@intrinsic
+def fetch(context, place):  # type: ignore[no-untyped-def]
+    """Have the ``COLUMNS`` float32 at an address brought to the caches; it may lie anywhere."""
+    signature = types.void(types.intp)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [ir.IntType(32)] * 3)
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [builder.inttoptr(args[0], _BYTE), *hint])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def turn(context, like, source, source_step, target, target_step):  # type: ignore[no-untyped-def]
+    """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
+
+    The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
+    """
+    signature = types.void(like, *[types.intp] * 4)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        size = 4 if signature.args[0].dtype == types.float32 else 8
+        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        _, source, source_step, target, target_step = args
+        rows = []
+        for i in range(LANES):
+            place = builder.add(source, builder.mul(source_step, _whole(i)))
+            rows.append(load(builder, builder.inttoptr(place, _BYTE), 0, vector, size))
+        side = LANES // 2
+        while side:
+            for i in range(LANES):
+                if i & side:
+                    continue
+                upper, lower = rows[i], rows[i + side]
+                for to, shift in ((i, 0), (i + side, side)):
+                    lanes = [
+                        lane + shift if not lane & side else LANES + lane - side + shift
+                        for lane in range(LANES)
+                    ]
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes)
+                    rows[to] = builder.shuffle_vector(upper, lower, mask)
+            side //= 2
+        for i, row in enumerate(rows):
+            place = builder.add(target, builder.mul(target_step, _whole(i)))
+            store(builder, row, builder.inttoptr(place, _BYTE), 0, size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 @jit
-def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
+def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no-untyped-def]
     """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
 
     Parameters
@@ -205,29 +259,45 @@ def pack(weight, taps, by_input, first, panels):  # type: ignore[no-untyped-def]
         the input wants it; otherwise they are filters and (tap, in) is summed.
     first : int
         The channel of the first column.
+    start, stop : int
+        The summed channels.
     panels : array (panels, taps, at least the summed channels, COLUMNS)
         What is written; columns behind the last channel are zeros.
     """
     filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
-    if by_input:
-        for t in range(taps.size):
-            for o in range(filters):
-                row = (o * weight.shape[1] + taps[t]) * channels
+    step, line = weight.shape[1] * channels * size, COLUMNS * size
+    depth = panels.shape[2]
+    for t in range(taps.size):
+        tap = address(weight) + taps[t] * channels * size
+        if by_input:
+            # Short runs that lie far apart: the processor does not foresee the next tap's.
+            ahead = taps[t + 1] - taps[t] if t + 1 < taps.size else taps[0] - taps[t]
+            ahead = ahead * channels * size + (0 if t + 1 < taps.size else (stop - start) * step)
+            for o in range(start, stop):
                 for j in range(panels.shape[0]):
-                    begin, target = first + j * COLUMNS, panels[j, t, o]
+                    begin = first + j * COLUMNS
+                    fetch(tap + o * step + begin * size + ahead)
                     if begin + COLUMNS <= channels:
-                        copy(weight, address(weight) + (row + begin) * size, address(target))
+                        to = address(panels) + ((j * taps.size + t) * depth + o - start) * line
+                        copy(weight, tap + o * step + begin * size, to)
                     else:
+                        target = panels[j, t, o - start]
                         for c in range(COLUMNS):
                             target[c] = weight[o, taps[t], begin + c] if begin + c < channels else 0
-        return
-    for j in range(panels.shape[0]):
-        begin = first + j * COLUMNS
-        n = min(COLUMNS, filters - begin)
-        for t in range(taps.size):
-            part = panels[j, t, :channels]
+            continue
+        for j in range(panels.shape[0]):
+            begin = first + j * COLUMNS
+            n = min(COLUMNS, filters - begin)
+            turned = (stop - start) // LANES * LANES if n == COLUMNS else 0
+            to = address(panels) + (j * taps.size + t) * depth * line
+            for c in range(0, turned, LANES):
+                for half in range(0, COLUMNS, LANES):
+                    turn(
+                        weight, tap + (begin + half) * step + (start + c) * size, step,
+                        to + c * line + half * size, line,
+                    )  # fmt: skip
+            part = panels[j, t, turned : stop - start]
             for o in range(n):
-                source = weight[begin + o, taps[t]]
-                for c in range(channels):
-                    part[c, o] = source[c]
+                for c in range(part.shape[0]):
+                    part[c, o] = weight[begin + o, taps[t], start + turned + c]
             part[:, n:] = 0

@@ -143,10 +143,12 @@ def filters(packed, kernel, channels, panels):  # type: ignore[no-untyped-def]
 
 
 @jit
-def products(v, width, panels, results, sums, count, channels, table):  # type: ignore[no-untyped-def]
-    """Multiply ``count`` tiles of v with panels (panels, points, in + 1, COLUMNS).
+def products(v, width, panels, results, sums, count, first, channels, table):  # type: ignore[no-untyped-def]
+    """Multiply ``count`` tiles of v with panels (panels, points, at least channels, COLUMNS).
 
-    ``table`` (at least count / ROWS, SEGMENT + ROWS) takes the microkernel's addresses.
+    The panels are those of so many channels from ``first`` on; unless these are the first ones, the
+    products are added to the results. ``table`` (at least count / ROWS, SEGMENT + ROWS) takes the
+    microkernel's addresses.
     """
     size, row = v.itemsize, COLUMNS * v.itemsize
     entries, at_table = table.reshape(-1), address(table)
@@ -160,7 +162,7 @@ def products(v, width, panels, results, sums, count, channels, table):  # type: 
             for group in range(groups):
                 for i in range(ROWS):
                     tile = min(group * ROWS + i, count - 1)
-                    entries[group * one + i] = from_v + (tile * width + begin) * size
+                    entries[group * one + i] = from_v + (tile * width + first + begin) * size
                     entries[group * one + SEGMENT + i] = to + tile * sums * size
                 entries[group * one + ROWS] = 0
                 entries[group * one + ROWS + 1] = min(DEPTH, channels - begin)
@@ -168,7 +170,10 @@ def products(v, width, panels, results, sums, count, channels, table):  # type: 
                 panel = address(panels) + (j * v.shape[0] + point) * point_bytes + begin * row
                 for group in range(groups):
                     entry = at_table + group * one * 8
-                    multiply(v, entry, 1, size, panel, row, entry + SEGMENT * 8, j * row, begin > 0)
+                    multiply(
+                        v, entry, 1, size, panel, row, entry + SEGMENT * 8, j * row,
+                        first + begin > 0,
+                    )  # fmt: skip
 
 
 @jit

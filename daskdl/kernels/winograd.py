@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels import tiles
-from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, pack
+from daskdl.kernels.microkernel import COLUMNS, LANES, ROWS, SEGMENT, pack
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.threads import in_parallel
 
@@ -36,6 +36,8 @@ LEAST = 128
 FOLDED = 4
 #: Panels of filters that are transformed together, from rows of the weights that lie together.
 TOGETHER = 4
+#: Bytes of transformed filters that are used up at a time: about L2.
+PANELS = 600 << 10
 
 
 class Weights(NamedTuple):
@@ -76,7 +78,7 @@ def transform(weights: Weights, name: str = "") -> Transformed:
         packed = scratch("packed", (TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
         for first in range(start, stop, TOGETHER):
             n = min(TOGETHER, stop - first)
-            pack(flat, taps, weights.adjoint, first * COLUMNS, packed[:n])
+            pack(flat, taps, weights.adjoint, first * COLUMNS, 0, channels, packed[:n])
             tiles.filters(packed, weights.kernel, channels, panels[first : first + n])
 
     in_parallel(part, len(panels))
@@ -144,7 +146,7 @@ def convolve(
         for first in range(start, stop, here):
             last = min(first + here, stop)
             tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], first, last, first, spare)
-            tiles.products(v, width, u.panels, products, sums, last - first, x.shape[3], table)
+            tiles.products(v, width, u.panels, products, sums, last - first, 0, x.shape[3], table)
             tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
 
     in_parallel(part, number, least=2 * ROWS)
@@ -185,23 +187,27 @@ def _by_filters(
 
     in_parallel(transform_tiles, number, least=4)
     ordered = _in_order(weights) if isinstance(weights, Weights) else None
+    deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
+    if ordered is None:
+        deep = channels
 
     def multiply_panels(start: int, stop: int) -> None:
         table, spare = _tables(kernel, number, x)
         columns = TOGETHER * COLUMNS
         products = scratch("products", (points, number * columns + COLUMNS), x.dtype)
-        if ordered is not None:
-            packed = scratch("packed", (TOGETHER, kernel**2, channels + 1, COLUMNS), x.dtype)
-            panels = scratch("some panels", (TOGETHER, points, channels + 1, COLUMNS), x.dtype)
+        packed = scratch("packed", (TOGETHER, kernel**2, deep + 1, COLUMNS), x.dtype)
+        panels = scratch("some panels", (TOGETHER, points, deep + 1, COLUMNS), x.dtype)
         for j in range(start, stop, TOGETHER):
             n = min(TOGETHER, stop - j)
-            if isinstance(weights, Transformed):
-                own = weights.panels[j : j + n]
-            elif ordered is not None:
-                own = panels[:n]
-                pack(*ordered, weights.adjoint, j * COLUMNS, packed[:n])
-                tiles.filters(packed, kernel, channels, own)
-            tiles.products(v, width, own, products, columns, number, channels, table)
+            for first in range(0, channels, deep):
+                last = min(first + deep, channels)
+                if isinstance(weights, Transformed):
+                    own = weights.panels[j : j + n]
+                elif ordered is not None:
+                    own = panels[:n]
+                    pack(*ordered, weights.adjoint, j * COLUMNS, first, last, packed[:n])
+                    tiles.filters(packed[:n], kernel, last - first, own)
+                tiles.products(v, width, own, products, columns, number, first, last - first, table)
             first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
             tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
 

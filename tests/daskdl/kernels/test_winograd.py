@@ -55,13 +55,14 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     assert not transformed.panels[-1, :, :channels, used:].any()
 
 
-@pytest.mark.parametrize("limit", ["FEW", "BLOCK", "SUMMED"])
+@pytest.mark.parametrize("limit", ["FEW", "BLOCK", "PANELS", "SUMMED"])
 def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
     """Few tiles are handled by filters, many in blocks; both are the plain sum."""
     x, weight, dy = draw((2, 30, 33, 40), (35, 3, 3, 40), (2, 30, 33, 35))
-    monkeypatch.setattr(winograd, "FEW", 0)
+    monkeypatch.setattr(winograd, "FEW", 1 << 30 if limit in ("FEW", "PANELS") else 0)
     monkeypatch.setattr(winograd, "LEAST", 16)
-    monkeypatch.setattr(winograd, limit, {"FEW": 1 << 30, "BLOCK": 1, "SUMMED": 1}[limit])
+    if limit != "FEW":
+        monkeypatch.setattr(winograd, limit, 1)
     for weights in (winograd.Weights(weight, False),) * 2 + (
         winograd.transform(winograd.Weights(weight, False)),
     ):
