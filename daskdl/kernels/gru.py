@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.gates import LEAST_ROWS, tanh
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.packed import add_product, packed, room_for
+from daskdl.kernels.packed import add_product, following, packed, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -179,7 +179,8 @@ def _forward(gates, panels, bias, states, lengths, reverse, start, stop):  # typ
         before, after = (t + 1, t) if reverse else (t, t + 1)
         sums, h, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         sums[:, 3 * n :] = 0
-        add_product(h, panels, sums[:, n:], room)
+        soon = following(gates, t, reverse, start, stop)
+        add_product(h, panels, sums[:, n:], room, soon)
         _cell(sums, bias, TANH, h, new)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -202,5 +203,6 @@ def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, start, sto
                 d_bias += d
             else:
                 d[:] = 0
-        add_product(gates[t, start:stop][:, n:], panels, dh[start:stop], room)
+        soon = following(gates, t, not reverse, start, stop)
+        add_product(gates[t, start:stop][:, n:], panels, dh[start:stop], room, soon)
     return d_bias

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.gates import lstm_backward, lstm_forward
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.packed import add_product, packed, room_for
+from daskdl.kernels.packed import add_product, following, packed, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -96,7 +96,7 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
         before, after = (t + 1, t) if reverse else (t, t + 1)
         z, c, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         last, h = outputs[before, start:stop], outputs[after, start:stop]
-        add_product(last, panels, z, room)
+        add_product(last, panels, z, room, following(gates, t, reverse, start, stop))
         lstm_forward(z, bias, peepholes, c, new, h)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -112,18 +112,26 @@ def _backward(  # type: ignore[no-untyped-def]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         before, after = (t + 1, t) if reverse else (t, t + 1)
-        for r in range(start, stop):
-            d, one = gates[t, r], slice(r, r + 1)
-            if t < lengths[r]:
-                if d_outputs.shape[0]:
-                    dh[r] += d_outputs[t, r]
-                lstm_backward(
-                    gates[t, one], peepholes, states[before, one], states[after, one],
-                    dh[one], dc[one],
-                )  # fmt: skip
-                d_bias += d
-                dh[r] = 0
-            else:
-                d[:] = 0
-        add_product(gates[t, start:stop], panels, dh[start:stop], room)
+        r = start
+        while r < stop:
+            if t >= lengths[r]:
+                gates[t, r] = 0
+                r += 1
+                continue
+            end = r + 1
+            while end < stop and t < lengths[end]:
+                end += 1
+            going = slice(r, end)  # samples side by side that have not ended
+            if d_outputs.shape[0]:
+                dh[going] += d_outputs[t, going]
+            lstm_backward(
+                gates[t, going], peepholes, states[before, going], states[after, going],
+                dh[going], dc[going],
+            )  # fmt: skip
+            dh[going] = 0
+            for row in range(r, end):
+                d_bias += gates[t, row]
+            r = end
+        soon = following(gates, t, not reverse, start, stop)
+        add_product(gates[t, start:stop], panels, dh[start:stop], room, soon)
     return d_bias

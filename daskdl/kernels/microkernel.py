@@ -29,6 +29,8 @@ def _lanes() -> int:
 LANES = _lanes()
 #: Rows of one product. 6 x 2 sums, two vectors of B and one number of A fill 16 registers.
 ROWS = 6
+#: Rows of the small one, so that 4 and 16 rows leave none idle.
+FEW_ROWS = 4
 #: Columns of one product, and of a panel of packed weights.
 COLUMNS = 2 * LANES
 #: Table entries of a segment: an address for each row of A, a place in B, and a depth.
@@ -58,115 +60,124 @@ def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int)
     builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
 
 
-@intrinsic
-def multiply(context, like, table, segments, a_step, b, b_step, target, offset, add):  # type: ignore[no-untyped-def]
-    """Compute one block of ``ROWS`` x ``COLUMNS``, inside a numba function.
+def _product(rows: int) -> Any:
+    """Return a function of numba that computes one block of ``rows`` x ``COLUMNS``.
 
-    Parameters
-    ----------
+    Its arguments:
+
     like : array
         Of the dtype of all numbers.
     table : address
-        Of ``segments`` times ``SEGMENT`` int64: for each row the address of its first number of A,
-        the bytes from ``b`` to the first row of B, and the depth, at least 1.
+        Of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its first
+        number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1.
     segments : int
         At least 1; the products of all are summed.
     a_step, b_step : int
         Bytes from one summand to the next.
     b : address
     target, offset : address, int
-        Of ``ROWS`` addresses, and bytes behind each of them, where a row of the result goes. Rows
+        Of ``rows`` addresses, and bytes behind each of them, where a row of the result goes. Rows
         that are not wanted repeat the last one, in A and here.
     add : bool
         Whether the result is added to what is there.
     """
-    whole = types.intp
-    signature = types.void(
-        like, whole, whole, whole, whole, whole, whole, whole, types.boolean
-    )  # fmt: skip
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        _, table, segments, a_step, b, b_step, target, offset, add = args
-        number = context.get_data_type(signature.args[0].dtype)
-        size = 4 if signature.args[0].dtype == types.float32 else 8
-        vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
-        undefined, nothing = ir.Constant(vector, ir.Undefined), ir.Constant(vector, [0.0] * LANES)
-        first_lane = ir.Constant(mask, [0] * LANES)
-        width, free = LANES * size, ("contract",)
-        function, before = builder.function, builder.block
-        outer = function.append_basic_block("segment")
-        inner = function.append_basic_block("summand")
-        between = function.append_basic_block("next_segment")
-        after = function.append_basic_block("result")
-        start, panel = builder.inttoptr(table, _BYTE), builder.inttoptr(b, _BYTE)
-        builder.branch(outer)
+    @intrinsic
+    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):  # type: ignore[no-untyped-def]
+        signature = types.void(like, *[types.intp] * 7, types.boolean)
 
-        builder.position_at_end(outer)
-        count, entry = builder.phi(_I64), builder.phi(_BYTE)
-        outer_sums = [builder.phi(vector) for _ in range(2 * ROWS)]
-        rows = [builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), _BYTE) for i in range(ROWS)]
-        from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
-        depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
-        builder.branch(inner)
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            _, table, segments, a_step, b, b_step, target, offset, add = args
+            number = context.get_data_type(signature.args[0].dtype)
+            size = 4 if signature.args[0].dtype == types.float32 else 8
+            vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
+            undefined = ir.Constant(vector, ir.Undefined)
+            nothing = ir.Constant(vector, [0.0] * LANES)
+            first_lane = ir.Constant(mask, [0] * LANES)
+            width, free = LANES * size, ("contract",)
+            function, before = builder.function, builder.block
+            outer = function.append_basic_block("segment")
+            inner = function.append_basic_block("summand")
+            between = function.append_basic_block("next_segment")
+            after = function.append_basic_block("result")
+            start, panel = builder.inttoptr(table, _BYTE), builder.inttoptr(b, _BYTE)
+            builder.branch(outer)
 
-        builder.position_at_end(inner)
-        left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(_BYTE)
-        inner_sums = [builder.phi(vector) for _ in range(2 * ROWS)]
-        columns = [load(builder, at_b, half * width, vector, size) for half in range(2)]
-        sums = []
-        for i, row in enumerate(rows):
-            factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
-            lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
-            all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
-            for half in range(2):
-                product = builder.fmul(all_lanes, columns[half], flags=free)
-                sums.append(builder.fadd(inner_sums[2 * i + half], product, flags=free))
-        rest = builder.sub(left, _whole(1))
-        next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
-        builder.cbranch(builder.icmp_signed(">", rest, _whole(0)), inner, between)
+            builder.position_at_end(outer)
+            count, entry = builder.phi(_I64), builder.phi(_BYTE)
+            outer_sums = [builder.phi(vector) for _ in range(2 * rows)]
+            lines = [
+                builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), _BYTE) for i in range(rows)
+            ]
+            from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
+            depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
+            builder.branch(inner)
 
-        builder.position_at_end(between)
-        segments_left = builder.sub(count, _whole(1))
-        next_entry = builder.gep(entry, [_whole(8 * SEGMENT)])
-        builder.cbranch(builder.icmp_signed(">", segments_left, _whole(0)), outer, after)
+            builder.position_at_end(inner)
+            left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(_BYTE)
+            inner_sums = [builder.phi(vector) for _ in range(2 * rows)]
+            columns = [load(builder, at_b, half * width, vector, size) for half in range(2)]
+            sums = []
+            for i, row in enumerate(lines):
+                factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
+                lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
+                all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
+                for half in range(2):
+                    product = builder.fmul(all_lanes, columns[half], flags=free)
+                    sums.append(builder.fadd(inner_sums[2 * i + half], product, flags=free))
+            rest = builder.sub(left, _whole(1))
+            next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
+            builder.cbranch(builder.icmp_signed(">", rest, _whole(0)), inner, between)
 
-        for phi, first, following in [
-            (count, segments, segments_left),
-            (entry, start, next_entry),
-            *((phi, nothing, new) for phi, new in zip(outer_sums, sums, strict=True)),
-        ]:
-            phi.add_incoming(first, before)
-            phi.add_incoming(following, between)
-        for phi, first, following in [
-            (left, depth, rest),
-            (at_a, _whole(0), next_a),
-            (at_b, from_b, next_b),
-            *zip(inner_sums, outer_sums, sums, strict=True),
-        ]:
-            phi.add_incoming(first, outer)
-            phi.add_incoming(following, inner)
+            builder.position_at_end(between)
+            segments_left = builder.sub(count, _whole(1))
+            next_entry = builder.gep(entry, [_whole(8 * SEGMENT)])
+            builder.cbranch(builder.icmp_signed(">", segments_left, _whole(0)), outer, after)
 
-        builder.position_at_end(after)
-        addresses = builder.inttoptr(target, _BYTE)
-        places = []
-        for i in range(ROWS):
-            row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), _BYTE)
-            row = builder.gep(row, [offset])
-            places += [(row, half * width) for half in range(2)]
-        with builder.if_else(add) as (then, otherwise):
-            with then:  # all are read before one is written: a row may stand there twice
-                totals = [
-                    builder.fadd(load(builder, *place, vector, size), total)
-                    for place, total in zip(places, sums, strict=True)
-                ]
-                for place, total in zip(places, totals, strict=True):
-                    store(builder, total, *place, size)
-            with otherwise:
-                for place, total in zip(places, sums, strict=True):
-                    store(builder, total, *place, size)
-        return context.get_dummy_value()
+            for phi, first, following in [
+                (count, segments, segments_left),
+                (entry, start, next_entry),
+                *((phi, nothing, new) for phi, new in zip(outer_sums, sums, strict=True)),
+            ]:
+                phi.add_incoming(first, before)
+                phi.add_incoming(following, between)
+            for phi, first, following in [
+                (left, depth, rest),
+                (at_a, _whole(0), next_a),
+                (at_b, from_b, next_b),
+                *zip(inner_sums, outer_sums, sums, strict=True),
+            ]:
+                phi.add_incoming(first, outer)
+                phi.add_incoming(following, inner)
 
-    return signature, generate
+            builder.position_at_end(after)
+            addresses = builder.inttoptr(target, _BYTE)
+            places = []
+            for i in range(rows):
+                row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), _BYTE)
+                row = builder.gep(row, [offset])
+                places += [(row, half * width) for half in range(2)]
+            with builder.if_else(add) as (then, otherwise):
+                with then:  # all are read before one is written: a row may stand there twice
+                    totals = [
+                        builder.fadd(load(builder, *place, vector, size), total)
+                        for place, total in zip(places, sums, strict=True)
+                    ]
+                    for place, total in zip(places, totals, strict=True):
+                        store(builder, total, *place, size)
+                with otherwise:
+                    for place, total in zip(places, sums, strict=True):
+                        store(builder, total, *place, size)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return product
+
+
+multiply = _product(ROWS)
+#: The same for a last block of at most ``FEW_ROWS`` rows.
+multiply_few = _product(FEW_ROWS)
 
 
 @intrinsic

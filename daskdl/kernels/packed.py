@@ -10,19 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, multiply
+from daskdl.kernels.microkernel import (
+    COLUMNS,
+    DEPTH,
+    FEW_ROWS,
+    ROWS,
+    SEGMENT,
+    address,
+    fetch,
+    multiply,
+    multiply_few,
+    pack,
+)
 
 Array = NDArray[np.floating]
+
+#: Bytes that come from memory together.
+LINE = 64
 
 
 def packed(weight: Array) -> Array:
     """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros."""
     depth, width = weight.shape
-    panels = np.zeros((-(-width // COLUMNS), depth, COLUMNS), weight.dtype)
-    for j, panel in enumerate(panels):
-        part = weight[:, j * COLUMNS : (j + 1) * COLUMNS]
-        panel[:, : part.shape[1]] = part
-    return panels
+    panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
+    turned = weight.T.flags.c_contiguous
+    plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
+    _pack(plain[:, None], not turned, panels)
+    return panels[:, 0]
+
+
+@jit
+def _pack(weight, by_input, panels):  # type: ignore[no-untyped-def]
+    summed = panels.shape[2]
+    for j in range(0, panels.shape[0], 4):  # of rows of weights that lie together
+        pack(weight, np.zeros(1, np.int64), by_input, j * COLUMNS, 0, summed, panels[j : j + 4])
 
 
 @jit
@@ -37,7 +58,13 @@ def room_for(rows, like):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add_product(a, panels, c, room):  # type: ignore[no-untyped-def]
+def following(sequence, t, backwards, start, stop):  # type: ignore[no-untyped-def]
+    """Return some rows (T, rows, M) of the step after ``t``, or of ``t`` if it is the last."""
+    return sequence[max(t - 1, 0) if backwards else min(t + 1, sequence.shape[0] - 1), start:stop]
+
+
+@jit
+def add_product(a, panels, c, room, soon):  # type: ignore[no-untyped-def]
     """Compute ``c += a @ weights`` inside a numba function.
 
     Parameters
@@ -48,28 +75,44 @@ def add_product(a, panels, c, room):  # type: ignore[no-untyped-def]
     c : array (rows, M)
         Changed in place. The numbers of a row lie side by side; rows may lie apart, as in ``a``.
     room : from :func:`room_for` of at least so many rows
+    soon : array
+        What is read next, contiguous: it is fetched from memory while the products are computed.
     """
     table, targets, spare = room
     rows, depth, width, size = a.shape[0], a.shape[1], c.shape[1], a.itemsize
-    groups, from_a, to_c = -(-rows // ROWS), address(a), address(c)
+    groups, from_a, to_c, aside = -(-rows // ROWS), address(a), address(c), address(spare)
+    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    entries, places = table.reshape(-1), targets.reshape(-1)
+    at_table, at_places, other = address(table), address(targets), targets.shape[1] * ROWS
+    line = COLUMNS * size
+    calls = max(1, -(-depth // DEPTH) * panels.shape[0] * groups)
+    ahead, end = address(soon), address(soon) + soon.size * size
+    share = -(-soon.size * size // (calls * LINE)) * LINE
     for r in range(groups * ROWS):  # behind the last row it comes again
-        row, group, i = min(r, rows - 1), r // ROWS, r % ROWS
-        targets[0, group, i] = to_c + row * c.strides[0]
-        targets[1, group, i] = address(spare) + row * COLUMNS * size
+        row = min(r, rows - 1)
+        places[r] = to_c + row * c.strides[0]
+        places[other + r] = aside + row * line
     for begin in range(0, depth, DEPTH):
         for r in range(groups * ROWS):
-            table[r // ROWS, r % ROWS] = from_a + min(r, rows - 1) * a.strides[0] + begin * size
+            entry = r // ROWS * SEGMENT + r % ROWS
+            entries[entry] = from_a + min(r, rows - 1) * a.strides[0] + begin * size
         for group in range(groups):
-            table[group, ROWS], table[group, ROWS + 1] = 0, min(DEPTH, depth - begin)
+            entries[group * SEGMENT + ROWS] = 0
+            entries[group * SEGMENT + ROWS + 1] = min(DEPTH, depth - begin)
         for j in range(panels.shape[0]):
             left = width - j * COLUMNS
             whole = left >= COLUMNS
+            panel = address(panels) + (j * depth + begin) * line
+            target, offset = (at_places, j * line) if whole else (at_places + other * 8, 0)
             for group in range(groups):
-                multiply(
-                    a, address(table[group]), 1, size, address(panels[j, begin]), COLUMNS * size,
-                    address(targets[0 if whole else 1, group]),
-                    j * COLUMNS * size if whole else 0, whole,
-                )  # fmt: skip
+                for place in range(ahead, min(ahead + share, end), LINE):
+                    fetch(place)
+                ahead += share
+                entry, to = at_table + group * SEGMENT * 8, target + group * ROWS * 8
+                if rows - group * ROWS <= FEW_ROWS:
+                    multiply_few(a, entry, 1, size, panel, line, to, offset, whole)
+                else:
+                    multiply(a, entry, 1, size, panel, line, to, offset, whole)
             if not whole:
                 for r in range(rows):
                     for k in range(left):

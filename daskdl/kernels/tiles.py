@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, LANES, ROWS, SEGMENT, address, multiply
+from daskdl.kernels.microkernel import (
+    COLUMNS,
+    DEPTH,
+    FEW_ROWS,
+    LANES,
+    ROWS,
+    SEGMENT,
+    address,
+    multiply,
+    multiply_few,
+)
 from daskdl.kernels.transforms import scheme, tile_transform
 
 #: Channels of a tile that go through memory kept aside at a time, where it meets an edge.
@@ -157,23 +167,24 @@ def products(v, width, panels, results, sums, count, first, channels, table):  #
     point_bytes = panels.shape[2] * row
     for point in range(v.shape[0]):
         from_v = address(v) + point * v.shape[1] * size
-        to = address(results) + point * results.shape[1] * size
+        there = address(results) + point * results.shape[1] * size
         for begin in range(0, channels, DEPTH):
             for group in range(groups):
                 for i in range(ROWS):
                     tile = min(group * ROWS + i, count - 1)
                     entries[group * one + i] = from_v + (tile * width + first + begin) * size
-                    entries[group * one + SEGMENT + i] = to + tile * sums * size
+                    entries[group * one + SEGMENT + i] = there + tile * sums * size
                 entries[group * one + ROWS] = 0
                 entries[group * one + ROWS + 1] = min(DEPTH, channels - begin)
             for j in range(panels.shape[0]):
                 panel = address(panels) + (j * v.shape[0] + point) * point_bytes + begin * row
                 for group in range(groups):
                     entry = at_table + group * one * 8
-                    multiply(
-                        v, entry, 1, size, panel, row, entry + SEGMENT * 8, j * row,
-                        first + begin > 0,
-                    )  # fmt: skip
+                    to, add = entry + SEGMENT * 8, first + begin > 0
+                    if count - group * ROWS <= FEW_ROWS:
+                        multiply_few(v, entry, 1, size, panel, row, to, j * row, add)
+                    else:
+                        multiply(v, entry, 1, size, panel, row, to, j * row, add)
 
 
 @jit

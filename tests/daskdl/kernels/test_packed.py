@@ -14,7 +14,7 @@ from daskdl.kernels.packed import add_product, packed, room_for
 
 @jit
 def product(a, panels, c):
-    add_product(a, panels, c, room_for(a.shape[0], a))
+    add_product(a, panels, c, room_for(a.shape[0], a), a[:0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
