@@ -1,26 +1,32 @@
 """Pooling over windows of channels-last images: maxima with their places, and means.
 
-All loops inside run over channels. Forward takes three cells of a window at a time, so that what
-is found so far is read and written a third as often; backward collects, for each input pixel, from
-the windows over it, so that each number is written once and threads never meet.
+Forward, each result is reduced from the cells of its window; backward, each pixel's gradient from
+those of the windows over it: every number is written once, and threads never meet. The tables of
+cells that this takes (:mod:`daskdl.kernels.cells`) are the same for most neighbours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.cells import largest, sum_where
 from daskdl.kernels.jit import jit
-from daskdl.kernels.memory import empty
+from daskdl.kernels.memory import ALIGNMENT, empty
 from daskdl.kernels.passes import flat
+from daskdl.kernels.stores import drain, streams
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
 LEAST = 1 << 14
+
+#: Pixels of an image that are added up at once.
+TOGETHER = 1 << 8
 
 
 class Windows(NamedTuple):
@@ -67,198 +73,158 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
         Row times the kernel's columns plus column, of the first of equals; the last NaN wins over
         all. In the smallest type that serves, uint8 for windows of up to 256 cells.
     """
-    n, height, width, channels = x.shape
-    rows, columns = windows.size(height, width)
-    cells = windows.kernel[0] * windows.kernel[1]
-    y = empty((n, rows, columns, channels), x.dtype)
-    places = empty(y.shape, np.min_scalar_type(cells - 1))
-    source = flat(x).reshape(x.shape)
-    in_parallel(
-        lambda i, j: _maxima(source, y, places, *windows.bounds, i, j),
-        n * rows,
-        least=1 + LEAST // max(1, columns * channels),
-    )
+    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
+    places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))
+    source, bounds = flat(x).reshape(x.shape), windows.bounds
+    _rows(y, lambda i, j: _maxima(source, y, places, bounds, i, j))
     return y, places
 
 
 def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, width: int) -> Array:
     """Return the gradient to x (N, height, width, C) from that to the maxima."""
-    n, _, _, channels = dy.shape
-    dx = empty((n, height, width, channels), dy.dtype)
-    gradient, where = flat(dy).reshape(dy.shape), flat(places).reshape(dy.shape)
-    in_parallel(
-        lambda i, j: _maxima_gradient(gradient, where, dx, *windows.bounds, i, j),
-        n * height,
-        least=1 + LEAST // max(1, width * channels),
-    )
-    return dx
+    where = flat(places).reshape(dy.shape)
+    return _spread(dy, where, 1, windows, (height, width))
 
 
 def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
     """Return the mean of each window of x (N, H, W, C)."""
-    n, height, width, channels = x.shape
-    rows, columns = windows.size(height, width)
-    y = empty((n, rows, columns, channels), x.dtype)
+    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     source, shares = flat(x).reshape(x.shape), _shares(x, windows, count_include_pad)
-    in_parallel(
-        lambda i, j: _means(source, y, *shares, *windows.bounds, i, j),
-        n * rows,
-        least=1 + LEAST // max(1, columns * channels),
-    )
+    bounds = windows.bounds
+    _rows(y, lambda i, j: _means(source, y, shares, bounds, i, j))
     return y
 
 
 def means_gradient(dy: Array, windows: Windows, count_include_pad: bool, x: Array) -> Array:
     """Return the gradient to x (N, H, W, C) from that to the means."""
-    n, height, width, channels = x.shape
-    dx, gradient = empty(x.shape, x.dtype), flat(dy, x.dtype).reshape(dy.shape)
     shares = _shares(x, windows, count_include_pad)
-    in_parallel(
-        lambda i, j: _means_gradient(gradient, dx, *shares, *windows.bounds, i, j),
-        n * height,
-        least=1 + LEAST // max(1, width * channels),
-    )
-    return dx
+    share = shares.flat[0]
+    if (shares != share).any():
+        dy, share = dy * shares[..., None], 1
+    return _spread(flat(dy, x.dtype).reshape(dy.shape), None, share, windows, x.shape[1:3])
 
 
-def _shares(x: Array, windows: Windows, count_include_pad: bool) -> tuple[Array, Array]:
-    """Return 1 / rows of each row of windows, and 1 / columns of each column of them."""
-    shares = []
+def global_means(x: Array) -> Array:
+    """Return the means (N, C) of whole images x (N, H, W, C)."""
+    n, height, width, channels = x.shape
+    whole = Windows((height, width), (1, 1))
+    if height * width > TOGETHER:  # sums of rows' sums lose less than one long sum
+        x, whole = means(x, Windows((1, width), (1, 1)), True), Windows((height, 1), (1, 1))
+    return means(x, whole, True).reshape(n, channels)
+
+
+def _shares(x: Array, windows: Windows, count_include_pad: bool) -> Array:
+    """Return 1 / cells of each window, (rows, columns)."""
+    cells = []
     for axis, count in enumerate(windows.size(*x.shape[1:3])):
         n, before, after = x.shape[1 + axis], *windows.pad[2 * axis : 2 * axis + 2]
         start = np.arange(count) * windows.stride[axis] - before
         stop = start + windows.kernel[axis]
         if count_include_pad:
-            cells = np.minimum(stop, n + after) - start
+            cells.append(np.minimum(stop, n + after) - start)
         else:
-            cells = np.minimum(stop, n) - np.maximum(start, 0)
-        shares.append((1 / cells).astype(x.dtype))
-    return shares[0], shares[1]
+            cells.append(np.minimum(stop, n) - np.maximum(start, 0))
+    return np.asarray(1 / np.multiply.outer(*cells), x.dtype)
+
+
+def _rows(y: Array, work: Callable[[int, int], None]) -> None:
+    """Call ``work`` on parts of all rows of all images y."""
+    n, rows, columns, channels = y.shape
+    in_parallel(work, n * rows, least=1 + LEAST // max(1, columns * channels))
+
+
+def _spread(
+    dy: Array, places: Array | None, share: float, windows: Windows, size: tuple[int, ...]
+) -> Array:
+    n, channels = len(dy), dy.shape[3]
+    dx, bounds = empty((n, *size, channels), dy.dtype), windows.bounds
+    gradient, share = flat(dy).reshape(dy.shape), dy.dtype.type(share)
+    past = streams(dx) and channels * dx.itemsize % ALIGNMENT == 0
+    _rows(dx, lambda i, j: _gradient(gradient, dx, places, share, bounds, past, i, j))
+    return dx
 
 
 @jit
-def _three(x, a, b, c, ia, ib, ic, best, place):  # type: ignore[no-untyped-def]
-    """Let the channels from places a, b and c of the vector x compete with the best so far."""
-    for k in range(best.size):
-        p = np.uintp(k)
-        high, at = best[p], place[p]
-        v = x[np.uintp(a + k)]
-        more = (v > high) | (v != v)
-        high, at = v if more else high, ia if more else at
-        v = x[np.uintp(b + k)]
-        more = (v > high) | (v != v)
-        high, at = v if more else high, ib if more else at
-        v = x[np.uintp(c + k)]
-        more = (v > high) | (v != v)
-        high, at = v if more else high, ic if more else at
-        best[p], place[p] = high, at
+def _cells(table, part, kw, width, channels):  # type: ignore[no-untyped-def]
+    """Fill the table with a part (first row, last, first column, last) of a window's cells."""
+    count = 0
+    for p in range(part[0], part[1]):
+        for q in range(part[2], part[3]):
+            table[count, 0] = (p * width + q) * channels
+            table[count, 1] = p * kw + q
+            count += 1
+    return count
 
 
 @jit
-def _maxima(x, y, places, kh, kw, down, across, top, left, start, stop):  # type: ignore[no-untyped-def]
+def _maxima(x, y, places, bounds, start, stop):  # type: ignore[no-untyped-def]
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
     _, rows, columns, _ = y.shape
-    best, place = np.empty(channels, x.dtype), np.empty(channels, np.int32)
-    numbers, results, wheres = x.reshape(x.size), y.reshape(y.size), places.reshape(places.size)
+    table = np.empty((kh * kw, 2), np.int64)
+    before, count = (0, 0, 0, 0), 0
     for row in range(start, stop):
         n, i = row // rows, row % rows
+        h = i * down - top
         for j in range(columns):
-            h, w = i * down - top, j * across - left
-            p0, p1, q0, q1 = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
-            best[:] = -np.inf
-            place[:] = p0 * kw + q0
-            for p in range(p0, p1):
-                line = ((n * height + h + p) * width + w) * channels
-                for q in range(q0, q1, 3):  # at the end, the last cell takes part again
-                    a, b, c = q, min(q + 1, q1 - 1), min(q + 2, q1 - 1)
-                    _three(
-                        numbers, line + a * channels, line + b * channels, line + c * channels,
-                        np.int32(p * kw + a), np.int32(p * kw + b), np.int32(p * kw + c),
-                        best, place,
-                    )  # fmt: skip
-            to = (row * columns + j) * channels
-            for k in range(channels):
-                results[np.uintp(to + k)] = best[k]
-            for k in range(channels):
-                wheres[np.uintp(to + k)] = place[k]
+            w = j * across - left
+            part = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
+            if part != before:
+                before, count = part, _cells(table, part, kw, width, channels)
+            source = ((n * height + h) * width + w) * channels
+            target = (row * columns + j) * channels
+            largest(x, y, places, table, count, channels, source, target)
 
 
 @jit
-def _collect(dy, places, at, place, total):  # type: ignore[no-untyped-def]
-    """Add the gradients from ``at`` on of those windows whose maximum lies at ``place``."""
-    zero = total.dtype.type(0)
-    for k in range(total.size):
-        g = dy[np.uintp(at + k)]
-        total[k] += g if places[np.uintp(at + k)] == place else zero
-
-
-@jit
-def _maxima_gradient(dy, places, dx, kh, kw, down, across, top, left, start, stop):  # type: ignore[no-untyped-def]
-    """Do the rows ``start`` to ``stop`` of all rows of all images of dx."""
-    _, height, width, channels = dx.shape
-    _, rows, columns, _ = dy.shape
-    gradients, wheres, results = dy.reshape(dy.size), places.reshape(dy.size), dx.reshape(dx.size)
-    total = np.empty(channels, dx.dtype)
-    for row in range(start, stop):
-        n, h = row // height, row % height + top
-        for w in range(left, width + left):
-            total[:] = 0
-            # Windows that begin at most a kernel's size before the pixel.
-            for i in range(max(0, (h - kh) // down + 1), min(rows, h // down + 1)):
-                for j in range(max(0, (w - kw) // across + 1), min(columns, w // across + 1)):
-                    at = ((n * rows + i) * columns + j) * channels
-                    place = (h - i * down) * kw + w - j * across
-                    _collect(gradients, wheres, at, places.dtype.type(place), total)
-            to = (row * width + w - left) * channels
-            for k in range(channels):
-                results[np.uintp(to + k)] = total[k]
-
-
-@jit
-def _add(x, at, factor, total):  # type: ignore[no-untyped-def]
-    for k in range(total.size):
-        total[k] += factor * x[np.uintp(at + k)]
-
-
-@jit
-def _means(x, y, down_shares, across_shares, kh, kw, down, across, top, left, start, stop):  # type: ignore[no-untyped-def]
+def _means(x, y, shares, bounds, start, stop):  # type: ignore[no-untyped-def]
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
     _, rows, columns, _ = y.shape
-    numbers, results = x.reshape(x.size), y.reshape(y.size)
-    total, one = np.empty(channels, x.dtype), x.dtype.type(1)
+    table = np.empty((kh * kw, 2), np.int64)
+    before, count = (0, 0, 0, 0), 0
     for row in range(start, stop):
         n, i = row // rows, row % rows
+        h = i * down - top
         for j in range(columns):
-            h, w = i * down - top, j * across - left
-            total[:] = 0
-            for p in range(max(0, -h), min(kh, height - h)):
-                for q in range(max(0, -w), min(kw, width - w)):
-                    at = ((n * height + h + p) * width + w + q) * channels
-                    _add(numbers, at, one, total)
-            to, share = (row * columns + j) * channels, down_shares[i] * across_shares[j]
-            for k in range(channels):
-                results[np.uintp(to + k)] = total[k] * share
+            w = j * across - left
+            part = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
+            if part != before:
+                before, count = part, _cells(table, part, kw, width, channels)
+            source = ((n * height + h) * width + w) * channels
+            target = (row * columns + j) * channels
+            share = shares[i, j]
+            sum_where(x, y, None, table, count, channels, source, target, share, False)
 
 
 @jit
-def _means_gradient(  # type: ignore[no-untyped-def]
-    dy, dx, down_shares, across_shares, kh, kw, down, across, top, left, start, stop
-):
-    """Do the rows ``start`` to ``stop`` of all rows of all images of dx."""
+def _gradient(dy, dx, places, share, bounds, past, start, stop):  # type: ignore[no-untyped-def]
+    """Do the rows ``start`` to ``stop`` of all rows of all images of dx; places None for means."""
+    kh, kw, down, across, top, left = bounds
     _, height, width, channels = dx.shape
     _, rows, columns, _ = dy.shape
-    gradients, results = dy.reshape(dy.size), dx.reshape(dx.size)
-    total = np.empty(channels, dx.dtype)
+    table = np.empty((kh * kw, 2), np.int64)
     for row in range(start, stop):
         n, h = row // height, row % height + top
-        for w in range(left, width + left):
-            total[:] = 0
-            for i in range(max(0, (h - kh) // down + 1), min(rows, h // down + 1)):
-                for j in range(max(0, (w - kw) // across + 1), min(columns, w // across + 1)):
-                    at = ((n * rows + i) * columns + j) * channels
-                    _add(gradients, at, down_shares[i] * across_shares[j], total)
-            to = (row * width + w - left) * channels
-            for k in range(channels):
-                results[np.uintp(to + k)] = total[k]
+        # Windows over a pixel begin at most a kernel's size before it.
+        i0, i1 = max(0, (h - kh) // down + 1), min(rows, h // down + 1)
+        # Pixels a stride apart lie alike in their windows.
+        for first in range(left, left + min(across, width)):
+            begin, end, lag, many, count = (first - kw) // across + 1, first // across + 1, 0, -1, 0
+            for w in range(first, left + width, across):
+                j0, j1 = max(0, begin), min(columns, end)
+                begin += 1
+                end += 1
+                if w - j0 * across != lag or j1 - j0 != many:
+                    lag, many, count = w - j0 * across, j1 - j0, 0
+                    for i in range(i0, i1):
+                        for j in range(many):
+                            table[count, 0] = ((i - i0) * columns + j) * channels
+                            table[count, 1] = (h - i * down) * kw + lag - j * across
+                            count += 1
+                source = ((n * rows + i0) * columns + j0) * channels
+                target = (row * width + w - left) * channels
+                sum_where(dy, dx, places, table, count, channels, source, target, share, past)
+    drain(True)

@@ -62,3 +62,11 @@ def test_first_of_equals_and_last_nan():
     y, places = kernel.maxima(x, Windows((2, 3), (1, 1)))
     np.testing.assert_array_equal(places[0, 0, 0], [0, 0, 3])
     np.testing.assert_array_equal(y[0, 0, 0], [0, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("size", [(16, 16), (17, 16), (3, 300)])
+def test_global_means_of_small_and_large_images(size):
+    x = np.random.default_rng(0).normal(5, 1, (2, *size, 11)).astype("f4")
+    y = kernel.global_means(x)
+    assert y.shape == (2, 11)
+    np.testing.assert_allclose(y, x.mean((1, 2), np.float64), rtol=1e-6)
