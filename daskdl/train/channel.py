@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +48,10 @@ class Cluster:
         self._client = client
         self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
 
-    def workers(self, what: str) -> dict[str, int]:
+    def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
+
+        Those ``without`` are not counted.
 
         Raises
         ------
@@ -58,7 +60,8 @@ class Cluster:
         """
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         while True:
-            found = self._running(what)
+            running = self._running(what)
+            found = {w: n for w, n in running.items() if w not in without}
             if found:
                 return found
             waited = time.monotonic() - began
@@ -93,23 +96,18 @@ class Cluster:
         """Hand a graph to the scheduler, wait for it, and return the results of ``keys``."""
         futures = self.submit(graph, keys, place)
         try:
-            self._wait(futures, what)
-            return self._fetch(futures)
+            self.wait(futures, what)
+            return self.fetch(futures)
         finally:
             for future in futures:  # an exception's traceback would keep them, and their tasks
                 future.release()
 
-    def _wait(self, futures: Sequence[Future], what: str) -> None:
+    def wait(self, futures: Sequence[Future], what: str) -> None:
         """Wait until all are done, and raise what the first failed one raised."""
         limit, began = seconds("stall-timeout"), time.monotonic()
         while True:
-            try:
-                # Not wait(), which asks the default client; and within client.as_current() two fits
-                # in two threads would leave Dask's default scheduler changed.
-                self._client.sync(_wait, futures, timeout=1.0)
+            if self.done(futures, 1.0):
                 break
-            except TimeoutError:
-                pass
             # Asking now and then also tells, on the log, that everybody waits for workers.
             self.workers(what)
             if time.monotonic() - began > limit:
@@ -121,7 +119,17 @@ class Cluster:
             if future.status == "error":
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
-    def _fetch(self, futures: Sequence[Future]) -> list[Any]:
+    def done(self, futures: Sequence[Future], timeout: float) -> bool:
+        """Wait for so many seconds, and return whether all are done, well or not."""
+        try:
+            # Not wait(), which asks the default client; and within client.as_current() two fits
+            # in two threads would leave Dask's default scheduler changed.
+            self._client.sync(_wait, futures, timeout=timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    def fetch(self, futures: Sequence[Future]) -> list[Any]:
         """Return results, from the workers themselves."""
 
         async def gather() -> Any:
@@ -164,11 +172,35 @@ class Cluster:
         except ClusterError as gone:
             raise gone from error
 
-    def _running(self, what: str) -> dict[str, int]:
+    def alive(self, what: str) -> set[str]:
+        """Return the workers that the scheduler knows, also those that take no tasks now."""
+        return set(self._asked(what, "ncores"))
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Have all workers handle a message; who does not answer is left out."""
         try:
-            found: dict[str, int] = self._client.sync(
-                self._client.scheduler.ncores_running, callback_timeout=10
+            self._client.sync(
+                self._client.scheduler.broadcast,
+                msg=dict(message),
+                on_error="ignore",
+                callback_timeout=10,
             )
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            logger.debug("%s was not told: %s", message, error)
+
+    def lock(self, name: str) -> Any:
+        """Return a lock that the scheduler keeps, and gives back when its holder is lost."""
+        from distributed import Lock
+
+        return Lock(name, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
+
+    def _running(self, what: str) -> dict[str, int]:
+        return self._asked(what, "ncores_running")
+
+    def _asked(self, what: str, operation: str) -> dict[str, int]:
+        try:
+            ask = getattr(self._client.scheduler, operation)
+            found: dict[str, int] = self._client.sync(ask, callback_timeout=10)
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise ClusterError(
                 f"{what}: the scheduler at {self._address} does not answer any more; start the "

@@ -60,6 +60,8 @@ class Record:
     backward: float
     update: float
     finished: float  # Unix time, by the clock of the worker that updates
+    reduce: float = 0.0
+    broadcast: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import History
-from daskdl.train.inprocess import InProcessEngine
 from daskdl.train.job import Metric, Tools, pack
-from daskdl.train.loop import Engine, Loop, restored_run, saved_run
+from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
 from daskdl.train.settings import setting
 from daskdl.train.step import State, check_sample
@@ -70,6 +70,7 @@ class Trainer:
         checkpoint_every: int | None = None,
         resume: bool = True,
         client: Client | None = None,
+        engine: str = "auto",
         threads: int | None = None,
         progress: bool = True,
     ) -> History:
@@ -105,6 +106,10 @@ class Trainer:
             Go on from the newest checkpoint in the folder.
         client : distributed.Client, optional
             By default the current one; without any, the fit runs in this process.
+        engine : "auto", "graph" or "gang"
+            How the workers of a cluster work together, which does not show in the result: by tasks
+            for every gradient and sum, or by one task a worker that speaks to the others. "auto"
+            takes "graph" for one worker, and for up to 8 if the model is below 1 MB.
         threads : int, optional
             Arithmetic threads of a task; see ``daskdl.threads`` in ``dask.config``.
         progress : bool
@@ -126,6 +131,7 @@ class Trainer:
             When the checkpoint is another run's, or cannot be written or read.
         """
         client = _client(client)
+        check_engine(engine)
         if shards is not None and shards != samples.partitions:
             samples = samples.repartition(shards)
         batch_size = _whole("batch_size", batch_size)
@@ -165,17 +171,12 @@ class Trainer:
             assert folder is not None
             folder.write(saved_run(state, identity, self.history, callbacks, job.threads, stopped))
 
-        engine: Engine
-        if client is None:
-            engine = InProcessEngine(job, samples, validation)
-        else:
-            from daskdl.train.graph import GraphEngine
-
-            engine = GraphEngine(client, job, samples, validation)
+        size = self.model.flat.nbytes
+        runner = make_engine(engine, client, job, samples, validation, size)
         try:
             loop = Loop(
                 self,
-                engine,
+                runner,
                 batches,
                 state,
                 total,
@@ -189,7 +190,7 @@ class Trainer:
                 folder.clear()
             loop.go()
         finally:
-            engine.close()
+            runner.close()
         return self.history
 
     def _identity(self, samples: SampleSet, batch_size: int) -> dict[str, Any]:

@@ -1,0 +1,221 @@
+"""The gang engine: a group of iterations is one task on each worker, which speak to each other.
+
+The scheduler's work is a task per worker and group, however many iterations that has. In each of
+them members add up slices of the gradient, each updates its slice of the weights with its slice of
+the optimizer's state, and all get the new weights (:mod:`daskdl.train.member`); the additions are
+those of the canonical tree, whoever makes them (:mod:`daskdl.train.plan`).
+
+The state of a group's beginning is with the driver, which got every member's slice at the end of
+the group before, straight from the workers: it has to have the weights there for callbacks and
+checkpoints anyway. So whichever workers are lost, one, several or all, the driver forms a gang of
+those that are there, gives each its slice and runs the group again; nothing but that group is lost.
+While the members stay the same each goes on with what it has, and nothing is sent out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.data import SampleSet
+from daskdl.data.batches import Share
+from daskdl.errors import ClusterError
+from daskdl.train.channel import LOST
+from daskdl.train.job import Job
+from daskdl.train.meeting import BrokenGangError, Meeting
+from daskdl.train.member import Draw, Gang, Part, run_group
+from daskdl.train.on_cluster import OnCluster
+from daskdl.train.placement import Place
+from daskdl.train.settings import seconds
+from daskdl.train.slices import cut, put_together
+from daskdl.train.step import Record, State
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+
+class GangEngine(OnCluster):
+    """Run groups of iterations by gangs.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    job : Job
+    samples : SampleSet
+    validation : SampleSet, optional
+    exchange : str
+        "halving" or "mesh", see :mod:`daskdl.train.plan`.
+    """
+
+    group_limit = 1000
+
+    def __init__(
+        self,
+        client: Client,
+        job: Job,
+        samples: SampleSet,
+        validation: SampleSet | None,
+        exchange: str = "halving",
+    ) -> None:
+        super().__init__(client, job, samples, validation)
+        self._exchange, self._patience = exchange, seconds("peer-timeout")
+        self._formed: tuple[Gang, Future] | None = None
+        self._at = -1  # the iteration whose state the members keep
+        self._sent_slices: list[Future] = []
+        self._late: dict[str, Future] = {}
+        client.register_plugin(Meeting())
+
+    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
+        self._late = {w: f for w, f in self._late.items() if f.status == "pending"}
+        place = self._training.placed(self._cluster.workers(what, without=self._late))
+        self._training.wait(what)
+        gang, gang_key = self._gang(place.addresses)
+        job = self._sent_job(gang.addresses[0])
+        name = f"gang-{self._job.id}"
+        graph: dict[Key, Any] = {}
+        given = [TaskRef(f.key) for f in self._given(state, gang)] or [None] * len(gang.addresses)
+        for rank in range(len(gang.addresses)):
+            shards = gang.shards(rank)
+            key = (name, self._attempt, state.iteration, rank)
+            graph[key] = Task(
+                key,
+                run_group,
+                TaskRef(job),
+                TaskRef(gang_key),
+                self._attempt,
+                rank,
+                state.iteration,
+                [draw_of(share, shards) for share in shares],
+                given[rank],
+                *(TaskRef(self._training.keys[s]) for s in shards),
+            )
+        self._at = -1
+        with self._turn(what):
+            parts = self._results(graph, gang, what)
+        self._sent_slices.clear()
+        self._at = state.iteration + len(shares)
+        slices = gang.slices(state.weights.size)
+        weights, slots = put_together([part.slice for part in parts], slices, state.weights.size)
+        records = tuple(map(slowest, zip(*(part.records for part in parts), strict=True)))
+        return State(weights, slots, self._at, records)
+
+    # --- who takes part, and with what
+
+    def _gang(self, addresses: Sequence[str]) -> tuple[Gang, Key]:
+        """Return the gang for the shards at these workers, and its key."""
+        members = tuple(dict.fromkeys(addresses))
+        owners = tuple(members.index(a) for a in addresses)
+        if self._formed is None or not self._formed[0].is_of(members, owners):
+            name = f"gang-{self._job.id}-{self._attempt}"
+            gang = Gang(name, members, owners, self._exchange, self._patience)
+            self._formed = gang, self._cluster.send(f"members-{name}", gang, members[0])
+            self._at = -1
+        gang, future = self._formed
+        return gang, future.key
+
+    def _given(self, state: State, gang: Gang) -> list[Future]:
+        """Send every member its slice of the state, unless they have it."""
+        if self._at == state.iteration:
+            return []
+        name = f"slice-{self._job.id}-{self._attempt}"
+        self._sent_slices = [
+            self._cluster.send(f"{name}-{rank}", cut(state.weights, state.slots, own), address)
+            for rank, (address, own) in enumerate(
+                zip(gang.addresses, gang.slices(state.weights.size), strict=True)
+            )
+        ]
+        return self._sent_slices
+
+    def _after_loss(self) -> None:
+        """Form a new gang; the shards that are still there stay."""
+        self._formed = self._job_future = self._state = None
+        self._sent_slices.clear()
+
+    def close(self) -> None:
+        """Let the workers forget the run."""
+        super().close()
+        self._after_loss()
+        self._cluster.tell({"op": "daskdl_gang_forget", "run": self._job.id})
+
+    # --- one attempt
+
+    @contextmanager
+    def _turn(self, what: str) -> Iterator[None]:
+        """Hold the cluster's lock: members of two gangs that wait for a worker would for ever."""
+        lock = self._cluster.lock("daskdl-gang")
+        limit = time.monotonic() + seconds("stall-timeout")
+        while not lock.acquire(timeout=5):
+            self._cluster.workers(what)
+            if time.monotonic() > limit:
+                raise ClusterError(
+                    f"{what}: expected a turn within daskdl.stall-timeout, found another fit at "
+                    "work on the same cluster"
+                )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _results(self, graph: dict[Key, Any], gang: Gang, what: str) -> list[Part]:
+        """Run the tasks and return what the members return."""
+        futures = self._cluster.submit(graph, list(graph), Place(gang.addresses))
+        try:
+            self._wait(futures, gang, what)
+            errors = [
+                f.exception(timeout=self._patience) for f in futures if f.status != "finished"
+            ]
+            errors.sort(key=lambda error: isinstance(error, LOST))
+            if errors:
+                raise errors[0]
+            return self._cluster.fetch(futures)
+        finally:
+            for future, address in zip(futures, gang.addresses, strict=True):
+                if future.status == "pending":
+                    self._late[address] = future
+                else:
+                    future.release()
+
+    def _wait(self, futures: Sequence[Future], gang: Gang, what: str) -> None:
+        """Wait until all are done; when one is lost, tell the others, and wait a while for them."""
+        limit, ended = time.monotonic() + seconds("stall-timeout"), False
+        while not self._cluster.done(futures, 1.0):
+            alive = self._cluster.alive(what)
+            lost = [a for a in gang.addresses if a not in alive]
+            failed = any(f.status not in ("pending", "finished") for f in futures)
+            if not ended and (lost or failed):
+                why = f"{gang.name(gang.addresses.index(lost[0]))} is lost" if lost else "it failed"
+                self._end(why)
+                ended, limit = True, time.monotonic() + min(self._patience, 30)
+            if time.monotonic() > limit:
+                self._end("it took too long")
+                late = [gang.name(rank) for rank, f in enumerate(futures) if f.status == "pending"]
+                raise BrokenGangError(f"{what}: {late[0]} does not come to an end")
+
+    def _end(self, why: str) -> None:
+        where = {"run": self._job.id, "attempt": self._attempt}
+        self._cluster.tell({"op": "daskdl_gang_end", "why": why, **where})
+
+
+def draw_of(share: Share, shards: Sequence[int]) -> Draw:
+    """Return what a member's shards give to an iteration."""
+    each = tuple((int(share.starts[s]), int(share.counts[s])) for s in shards)
+    return Draw(share.epoch, share.iteration, each)
+
+
+def slowest(records: Sequence[Record]) -> Record:
+    """Return one record of all members' of an iteration.
+
+    Members that are ready early wait for the last in their reduction, so the shortest is that.
+    """
+    return replace(
+        records[0],
+        update=max(r.update for r in records),
+        reduce=min(r.reduce for r in records),
+        broadcast=min(r.broadcast for r in records),
+    )

@@ -1,0 +1,163 @@
+"""Meeting: on every worker, where members of a gang find each other and keep their state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from distributed import WorkerPlugin
+from distributed.comm import connect
+from distributed.core import Status
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from distributed import Worker
+    from distributed.comm import Comm
+
+Vector = NDArray[np.float32]
+
+
+class BrokenGangError(ConnectionError):
+    """An attempt of a gang that cannot go on; the sentence says where and why."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a member has at a group's end and begins the next one with."""
+
+    gang: str
+    iteration: int
+    weights: Vector = field(repr=False)
+    slots: dict[str, Vector] = field(repr=False)
+
+
+class Meeting(WorkerPlugin):
+    """Hands connections between workers to the members of gangs that run there.
+
+    Members meet at the address that the worker has anyway, so that no port is opened and whatever
+    the cluster uses (TCP, TLS, UCX) is used. A connection belongs to one attempt of one run, and
+    one that comes after the attempt has ended is closed: no message of an old attempt is read.
+    """
+
+    name = "daskdl-gang"
+    #: Runs whose state is kept at most.
+    runs = 2
+
+    def setup(self, worker: Worker) -> None:
+        """Begin on a worker."""
+        self.worker = worker
+        self.kept: OrderedDict[str, Kept] = OrderedDict()
+        self._came: dict[tuple[str, int, int], asyncio.Future[Comm]] = {}
+        self._open: dict[tuple[str, int], set[Comm]] = {}
+        self._ended: dict[str, tuple[int, str]] = {}
+        worker.handlers["daskdl_gang_join"] = self.join
+        worker.handlers["daskdl_gang_end"] = self.end
+        worker.handlers["daskdl_gang_forget"] = self.forget
+
+    async def join(self, comm: Comm, run: str, attempt: int, rank: int) -> Any:
+        """Take a connection from the member ``rank``."""
+        if self._over(run, attempt):
+            comm.abort()
+            return Status.dont_reply
+        self._opened(run, attempt, comm)
+        came = self._coming(run, attempt, rank)
+        if came.done():
+            comm.abort()
+        else:
+            came.set_result(comm)
+        # While this waits the worker does not read from the connection itself.
+        while not comm.closed() and not self._over(run, attempt):
+            await asyncio.sleep(0.5)
+        return Status.dont_reply
+
+    async def meet(
+        self, run: str, attempt: int, rank: int, addresses: Mapping[int, str], patience: float
+    ) -> dict[int, Comm]:
+        """Return a connection to each peer: the higher rank connects.
+
+        Raises
+        ------
+        BrokenGangError
+            When a peer cannot be reached, does not come in time, or the attempt has ended.
+        """
+        if why := self._over(run, attempt):
+            raise BrokenGangError(why)
+
+        async def one(peer: int) -> Comm:
+            if peer > rank:
+                return await self._coming(run, attempt, peer)
+            options = self.worker.security.get_connection_args("worker")
+            comm = await connect(addresses[peer], timeout=patience, **options)
+            self._opened(run, attempt, comm)
+            where = {"run": run, "attempt": attempt, "rank": rank}
+            await comm.write({"op": "daskdl_gang_join", "reply": False, **where})
+            return comm
+
+        tasks = {peer: asyncio.ensure_future(one(peer)) for peer in addresses}
+        try:
+            await asyncio.wait(
+                tasks.values(), timeout=patience, return_when=asyncio.FIRST_EXCEPTION
+            )
+            for peer, task in tasks.items():
+                if not task.done():
+                    continue
+                if error := task.exception():
+                    raise BrokenGangError(
+                        f"worker {addresses[peer]} cannot be reached ({error})"
+                    ) from error
+            late = [addresses[peer] for peer, task in tasks.items() if not task.done()]
+            if late:
+                raise BrokenGangError(f"worker {late[0]} did not come within {patience:g} s")
+            return {peer: task.result() for peer, task in tasks.items()}
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def end(self, run: str, attempt: int, why: str) -> None:
+        """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``."""
+        if self._over(run, attempt):
+            return
+        self._ended[run] = attempt, why
+        for key in [key for key in self._came if key[0] == run and key[1] <= attempt]:
+            came = self._came.pop(key)
+            if not came.done():
+                came.set_exception(BrokenGangError(why))
+                came.exception()  # maybe nobody waits
+        for number, comms in list(self._open.items()):
+            if number[0] == run and number[1] <= attempt:
+                del self._open[number]
+                for comm in comms:
+                    comm.abort()
+
+    async def forget(self, run: str) -> None:
+        """End all of a run and let go of what it keeps here."""
+        await self.end(run, 1 << 62, "the run has ended")
+        self.kept.pop(run, None)
+
+    def why(self, run: str, attempt: int) -> str | None:
+        """Return why an attempt was ended, None if it was not."""
+        return self._over(run, attempt)
+
+    def keep(self, run: str, kept: Kept) -> None:
+        """Keep a member's state for the next group."""
+        self.kept[run] = kept
+        self.kept.move_to_end(run)
+        while len(self.kept) > self.runs:
+            self.kept.popitem(last=False)
+
+    def _over(self, run: str, attempt: int) -> str | None:
+        last, why = self._ended.get(run, (-1, ""))
+        return why if attempt <= last else None
+
+    def _coming(self, run: str, attempt: int, rank: int) -> asyncio.Future[Comm]:
+        key = run, attempt, rank
+        if key not in self._came:
+            self._came[key] = asyncio.get_running_loop().create_future()
+        return self._came[key]
+
+    def _opened(self, run: str, attempt: int, comm: Comm) -> None:
+        self._open.setdefault((run, attempt), set()).add(comm)

@@ -1,0 +1,255 @@
+"""Member: the task of one worker in a gang, which runs a group of iterations with its peers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from distributed import get_worker
+from numpy.typing import NDArray
+
+from daskdl.data.partition import Partition
+from daskdl.kernels.memory import empty
+from daskdl.optim import SGD, Adagrad, Adam, Method
+from daskdl.train import step
+from daskdl.train.exchange import Exchange
+from daskdl.train.job import Job
+from daskdl.train.meeting import BrokenGangError, Kept, Meeting
+from daskdl.train.plan import EXCHANGES, Plan
+from daskdl.train.slices import Slice, packed, slice_of, unpack
+from daskdl.train.step import Record, State
+from daskdl.train.sums import Sums, views
+
+Vector = NDArray[np.float32]
+Slots = dict[str, Vector]
+
+
+@dataclass(frozen=True)
+class Gang:
+    """Who takes part, for as long as they are the same.
+
+    Parameters
+    ----------
+    id : str
+        Unique.
+    addresses : tuple of str
+        Of the members' workers, by rank.
+    owners : tuple of int
+        The rank of the member that holds each shard.
+    exchange : str
+        Name of a plan in :data:`daskdl.train.plan.EXCHANGES`.
+    patience : float
+        Seconds that a member waits for another.
+    """
+
+    id: str
+    addresses: tuple[str, ...]
+    owners: tuple[int, ...]
+    exchange: str
+    patience: float
+
+    def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
+        """Return whether these are the members and their shards."""
+        return (self.addresses, self.owners) == (addresses, owners)
+
+    def name(self, rank: int) -> str:
+        """Return how errors call a member."""
+        shards = self.shards(rank)
+        some = ", ".join(map(str, shards[:8])) + (", ..." if len(shards) > 8 else "")
+        return f"worker {self.addresses[rank]} (shard{'s' * (len(shards) > 1)} {some})"
+
+    def plan(self, rank: int) -> Plan:
+        """Return what a member does."""
+        return _plans(self.exchange, self.owners)[rank]
+
+    def slices(self, size: int) -> list[list[slice]]:
+        """Return which numbers of the vector each member has."""
+        plans = _plans(self.exchange, self.owners)
+        return [[slice_of(span, size) for span in plan.owned] for plan in plans]
+
+    def shards(self, rank: int) -> list[int]:
+        """Return a member's shards."""
+        return [s for s, owner in enumerate(self.owners) if owner == rank]
+
+
+class Draw(NamedTuple):
+    """What a member's shards give to one iteration: (start, count) of each."""
+
+    epoch: int
+    iteration: int  # within the epoch
+    shards: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=4)
+def _plans(exchange: str, owners: tuple[int, ...]) -> list[Plan]:
+    return EXCHANGES[exchange](owners)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a member returns: its numbers at the group's end, and its own times."""
+
+    slice: Slice = field(repr=False)
+    records: tuple[Record, ...]
+
+    def __sizeof__(self) -> int:
+        return self.slice.__sizeof__()
+
+
+def by_element(method: Method) -> bool:
+    """Return whether a method's step of each number depends on that number's gradient alone.
+
+    It may then step each member's part of the vector by itself; otherwise, as when it clips the
+    gradient's norm, every member makes the whole step. A method of one's own says so by an
+    attribute ``by_element = True``.
+    """
+    known = isinstance(method, SGD | Adagrad) or (
+        isinstance(method, Adam) and method.clip_norm is None
+    )
+    return bool(getattr(method, "by_element", known))
+
+
+def run_group(
+    job: Job,
+    gang: Gang,
+    attempt: int,
+    rank: int,
+    first: int,
+    draws: Sequence[Draw],
+    given: Slice | None,
+    *partitions: Partition,
+) -> Part:
+    """Run a group of iterations with the other members.
+
+    Parameters
+    ----------
+    job, gang, attempt, rank :
+        Of what this is a part.
+    first : int
+        Iteration at which the group begins.
+    draws : sequence of Draw
+        One for each iteration.
+    given : Slice, optional
+        This member's numbers at the group's beginning; None if it kept them from the last group.
+    *partitions : Partition
+        Its shards.
+
+    Raises
+    ------
+    BrokenGangError
+        When the attempt cannot go on.
+    TaskError, TrainingError
+        As the steps do.
+    """
+    worker = get_worker()
+    if worker.address != gang.addresses[rank]:
+        raise BrokenGangError(f"{gang.name(rank)} is lost")
+    return Member(worker.plugins[Meeting.name], job, gang, attempt, rank).run(
+        first, draws, given, partitions
+    )
+
+
+class Member:
+    """One member in one attempt at a group."""
+
+    def __init__(self, meeting: Meeting, job: Job, gang: Gang, attempt: int, rank: int) -> None:
+        self.job, self.gang, self.rank = job, gang, rank
+        self.meeting = meeting
+        self.plan, self.shards = gang.plan(rank), gang.shards(rank)
+        peers = {peer: gang.addresses[peer] for peer in self.plan.peers}
+        names = {peer: gang.name(peer) for peer in peers}
+        self.exchange = Exchange(meeting, job.id, attempt, rank, peers, names, gang.patience)
+        tools = job.tools()
+        self.by_element = by_element(tools.optimizer)
+        self.size = tools.model.flat.size
+        self.sums = Sums(self.plan, self.size)
+        self.owned = self.sums.owned
+
+    def run(
+        self,
+        first: int,
+        draws: Sequence[Draw],
+        given: Slice | None,
+        partitions: Sequence[Partition],
+    ) -> Part:
+        """Run the group."""
+        records = []
+        try:
+            self.exchange.open()
+            weights, slots = self._begin(first, given)
+            for t, draw in enumerate(draws, first):
+                self._add_up(t, draw, partitions, weights)
+                weights, slots, record = self._step(t, weights, slots)
+                records.append(record)
+        except BaseException as error:
+            self.exchange.close(f"{type(error).__name__}: {error}")
+            raise
+        self.exchange.close()
+        kept = Kept(self.gang.id, first + len(records), weights, slots)
+        self.meeting.keep(self.job.id, kept)
+        own = {n: s if self.by_element else packed(s, self.owned) for n, s in slots.items()}
+        # A copy: the weights are written to in the next group.
+        return Part(Slice(packed(weights, self.owned).copy(), own), tuple(records))
+
+    def _begin(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
+        """Return the weights, and the optimizer's state of the own numbers or of all."""
+        kept = self.meeting.kept.pop(self.job.id, None)  # it is going to change
+        if given is not None:
+            return self._whole(first, "weights", given.weights), {
+                name: slot if self.by_element else self._whole(first, name, slot)
+                for name, slot in given.slots.items()
+            }
+        if kept is None or (kept.gang, kept.iteration) != (self.gang.id, first):
+            name = self.gang.name(self.rank)
+            raise BrokenGangError(f"iteration {first}: {name} has not kept its state")
+        return kept.weights, kept.slots
+
+    def _whole(self, t: int, kind: str, own: Vector) -> Vector:
+        vector: Vector = empty(self.size, np.float32)
+        unpack(own, vector, self.owned)
+        self._gather(t, kind, vector)
+        return vector
+
+    def _add_up(self, t: int, draw: Draw, partitions: Sequence[Partition], weights: Vector) -> None:
+        """Compute the gradients of the own shards, and with the peers their sum."""
+        self.sums.begin()
+        at = t, draw.epoch, draw.iteration
+        for shard, partition, (start, count) in zip(
+            self.shards, partitions, draw.shards, strict=True
+        ):
+            put = (self.job, weights, partition, at, shard, start, count)
+            self.sums.put(shard, step.gradient(*put) if count else None)
+        self._clock = time.perf_counter()
+        for i, phase in enumerate(self.plan.reduce):
+            sends, room = self.sums.outgoing(phase), self.sums.room(i)
+            self.sums.take(i, self.exchange.swap(t, f"reduce {i}", sends, room))
+
+    def _step(self, t: int, weights: Vector, slots: Slots) -> tuple[Vector, Slots, Record]:
+        """Update the own numbers and gather all; or gather the gradient and update all."""
+        total, clock = self.sums.total(), [self._clock, time.perf_counter()]
+        if self.by_element:
+            own = State(packed(weights, self.owned), slots, t)
+            after = step.update(self.job, own, total)
+            unpack(after.weights, weights, self.owned)
+            clock.append(time.perf_counter())
+            self._gather(t, "weights", weights)
+            clock.append(time.perf_counter())
+        else:
+            whole = replace(total, vector=self._whole(t, "gradient", total.vector))
+            clock += [time.perf_counter()] * 2
+            after = step.update(self.job, State(weights, slots, t), whole)
+            weights = after.weights
+        reduce, broadcast = clock[1] - clock[0], clock[3] - clock[2]
+        record = replace(after.records[0], reduce=reduce, broadcast=broadcast)
+        return weights, after.slots, record
+
+    def _gather(self, t: int, kind: str, vector: Vector) -> None:
+        """Fill a vector of which every member has its own numbers."""
+        for i, phase in enumerate(self.plan.gather):
+            sends = {peer: (0, views(vector, spans)) for peer, spans in phase.sends.items()}
+            room = {peer: views(vector, spans) for peer, spans in phase.receives.items()}
+            self.exchange.swap(t, f"{kind} {i}", sends, room)

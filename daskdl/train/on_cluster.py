@@ -1,0 +1,149 @@
+"""OnCluster: what engines on a Dask cluster have in common: attempts, validation, what is sent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.data import SampleSet
+from daskdl.data.batches import Share
+from daskdl.errors import ClusterError
+from daskdl.train import step
+from daskdl.train.channel import LOST, Cluster
+from daskdl.train.job import Job
+from daskdl.train.settings import setting
+from daskdl.train.shards import Shards
+from daskdl.train.step import State, TaskError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class OnCluster:
+    """The samples of a run on its workers, and attempts at whatever is computed from them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    job : Job
+    samples : SampleSet
+    validation : SampleSet, optional
+    """
+
+    def __init__(
+        self, client: Client, job: Job, samples: SampleSet, validation: SampleSet | None
+    ) -> None:
+        self._cluster, self._job = Cluster(client), job
+        self._training = Shards(self._cluster, f"{job.id}", samples)
+        self._validation = (
+            Shards(self._cluster, f"validation-{job.id}", validation) if validation else None
+        )
+        self._attempt = 0
+        self._job_future: Future | None = None
+        self._state: tuple[State, Future] | None = None
+
+    def run(self, state: State, shares: Sequence[Share]) -> State:
+        """Return the state after the iterations that ``shares`` describe.
+
+        Raises
+        ------
+        TrainingError
+            For an exception in a task, with the iteration and the shard.
+        ClusterError
+            When the workers or the scheduler are lost and do not come back in time.
+        """
+        what = f"iterations {state.iteration} to {state.iteration + len(shares) - 1}"
+        clean = State(state.weights, state.slots, state.iteration)
+        return self._until_done(what, lambda: self._run(clean, shares, what))
+
+    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
+        """Make one attempt at :meth:`run`."""
+        raise NotImplementedError
+
+    def evaluate(self, state: State, batch_size: int) -> list[float]:
+        """Return the mean over all validation samples of the loss and of each metric."""
+        what = f"validation after iteration {state.iteration - 1}"
+        clean = State(state.weights, state.slots, state.iteration)
+        return step.mean_over_shards(
+            self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
+        )
+
+    def close(self) -> None:
+        """Let the workers forget the samples and the state."""
+        self._forget()
+
+    def _evaluate(self, state: State, batch_size: int, what: str) -> list[Any]:
+        assert self._validation is not None
+        place = self._validation.placed(self._cluster.workers(what))
+        job, state_key = self._sent(state, place.addresses[0])
+        names = f"weights-{self._job.id}", f"evaluate-{self._job.id}"
+        weights = (names[0], self._attempt, state.iteration, 0)
+        graph: dict[Key, Any] = {weights: Task(weights, step.weights_of, TaskRef(state_key))}
+        keys: list[Key] = []
+        for s, part in enumerate(self._validation.keys):
+            key = (names[1], self._attempt, state.iteration, s)
+            inputs = TaskRef(job), TaskRef(weights), TaskRef(part)
+            graph[key] = Task(key, step.evaluate, *inputs, s, batch_size)
+            keys.append(key)
+        return self._cluster.compute(graph, keys, place, what)
+
+    def _sent(self, state: State, owner: str) -> tuple[Key, Key]:
+        """Send what is not there yet, and return the keys of the job and of the state."""
+        job = self._sent_job(owner)
+        held = self._state
+        if held is None or held[0].iteration != state.iteration:
+            name = f"state-{self._job.id}-{self._attempt}-{state.iteration}"
+            self._state = held = state, self._cluster.send(name, state, owner)
+        return job, held[1].key
+
+    def _sent_job(self, owner: str) -> Key:
+        if self._job_future is None:
+            self._job_future = self._cluster.send(
+                f"job-{self._job.id}-{self._attempt}", self._job, owner
+            )
+        return self._job_future.key
+
+    # --- attempts
+
+    def _until_done(self, what: str, attempt: Callable[[], T]) -> T:
+        tries = int(setting("attempts"))
+        for left in reversed(range(tries)):
+            self._attempt += 1
+            try:
+                return attempt()
+            except TaskError as error:
+                raised, cause = error.for_caller()
+                raise raised from cause
+            except LOST as error:
+                self._cluster.check_scheduler(what, error)
+                if not left:
+                    raise ClusterError(
+                        f"{what}: tried {tries} times, each time data were lost with their "
+                        f"workers, at last by {type(error).__name__}: {error}; see the workers' "
+                        "logs, for example for too little memory"
+                    ) from error
+                logger.warning("%s: starting again, since %s", what, _first_line(error))
+                self._after_loss()
+        raise AssertionError("the last attempt has returned or raised")
+
+    def _after_loss(self) -> None:
+        """Let go of what may be lost, before another attempt."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._job_future = self._state = None
+        for shards in (self._training, self._validation):
+            if shards is not None:
+                shards.forget()
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -1,0 +1,77 @@
+"""Shards: the loaded partitions of a SampleSet on the workers, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.data import SampleSet
+from daskdl.train import step
+from daskdl.train.channel import Cluster
+from daskdl.train.placement import Place, assign
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+class Shards:
+    """The loaded partitions of a SampleSet and where they lie.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    name : str
+        Part of the keys.
+    samples : SampleSet
+    """
+
+    def __init__(self, cluster: Cluster, name: str, samples: SampleSet) -> None:
+        self._cluster, self._name, self._samples = cluster, name, samples
+        self._futures: dict[int, Future] = {}
+        self._recipes: dict[int, Future] = {}
+        self._version = 0
+
+    @property
+    def keys(self) -> list[Key]:
+        """Key of every shard."""
+        return [self._futures[s].key for s in range(self._samples.partitions)]
+
+    def placed(self, workers: dict[str, int]) -> Place:
+        """Load shards that are not there, move those that lie badly, and say where each is."""
+        n = self._samples.partitions
+        holders = self._cluster.holders([self._futures.get(s) for s in range(n)], workers)
+        owners = assign(holders, workers)
+        moving = [s for s in range(n) if s not in self._futures or owners[s] != holders[s]]
+        place = Place(owners)
+        if moving:
+            self._load(moving, place)
+        return place
+
+    def wait(self, what: str) -> None:
+        """Wait until all are loaded, and raise what went wrong."""
+        self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], what)
+
+    def forget(self) -> None:
+        """Let the workers forget the shards."""
+        self._futures.clear()
+        self._recipes.clear()
+
+    def _load(self, shards: Iterable[int], place: Place) -> None:
+        self._version += 1
+        graph: dict[Key, Any] = {}
+        for s in shards:
+            self._futures.pop(s, None)
+            key, recipe = (f"load-{self._name}", self._version, s), self._samples.recipes[s]
+            carried: Any = recipe
+            if recipe.in_memory:
+                # Data must not pass through the scheduler.
+                name = f"samples-{self._name}-{self._version}-{s}"
+                self._recipes[s] = self._cluster.send(name, recipe, place.addresses[s])
+                carried = TaskRef(self._recipes[s].key)
+            graph[key] = Task(key, step.load, carried, s)
+        keys = list(graph)
+        for key, future in zip(keys, self._cluster.submit(graph, keys, place), strict=True):
+            self._futures[int(key[-1])] = future

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed.comm import connect
+
+from daskdl.train.meeting import BrokenGangError, Kept, Meeting
+from tests.daskdl.train.meetings import Pair, pair
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Pair]:
+    with pair("tcp") as workers:
+        yield workers
+
+
+@pytest.fixture
+def run() -> str:
+    return uuid.uuid4().hex
+
+
+def call(meeting: Meeting, work: Coroutine[Any, Any, Any]) -> Any:
+    loop = meeting.worker.loop.asyncio_loop
+    return asyncio.run_coroutine_threadsafe(work, loop).result(20)
+
+
+def test_either_may_come_first(workers: Pair, run: str) -> None:
+    for attempt, first in enumerate((0, 1)):
+        waiting = workers.threads.submit(workers.exchange(first, run, attempt).open)
+        workers.exchange(1 - first, run, attempt).open()
+        waiting.result(20)
+        for meeting in workers.meetings:
+            call(meeting, meeting.end(run, attempt, "enough"))
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_waiting_for_one_who_does_not_come_ends(workers: Pair, run: str, rank: int) -> None:
+    alone = workers.exchange(rank, run, patience=0.2)
+    if rank == 0:  # who waits; the other finds the address open and notices when it reads
+        with pytest.raises(BrokenGangError, match=r"worker tcp.* did not come within 0.2 s"):
+            alone.open()
+    else:
+        alone.open()
+        with pytest.raises(BrokenGangError, match="sent nothing"):
+            alone.swap(0, "reduce", {}, {0: []})
+    alone.close()
+
+
+def test_an_address_where_nobody_is_is_named(workers: Pair, run: str) -> None:
+    exchange = workers.exchange(1, run, patience=0.3)
+    exchange._peers[0] = "tcp://127.0.0.1:9"
+    with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:9 "):
+        exchange.open()
+
+
+def test_an_attempt_that_is_ended_from_outside_says_why(workers: Pair, run: str) -> None:
+    waiting = workers.threads.submit(workers.exchange(0, run, 3).open)
+    meeting = workers.meetings[0]
+    while not any(key[0] == run for key in meeting._came):
+        pass
+    call(meeting, meeting.end(run, 3, "worker 1 is lost"))
+    with pytest.raises(BrokenGangError, match="worker 1 is lost"):
+        waiting.result(20)
+    with pytest.raises(BrokenGangError, match="worker 1 is lost"):  # who comes later, too
+        workers.exchange(0, run, 3).open()
+    assert not any(key[0] == run for key in meeting._came)
+    workers.opened(run, 4)  # the next attempt is another matter
+    for meeting in workers.meetings:
+        call(meeting, meeting.forget(run))
+
+
+def test_who_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run)
+    waiting = workers.threads.submit(other.swap, 6, "reduce", {}, {0: []})
+    meeting = workers.meetings[1]
+    call(meeting, meeting.end(run, 0, "worker 0 is lost"))
+    with pytest.raises(BrokenGangError, match="iteration 6, reduce: worker 0 is lost"):
+        waiting.result(20)
+    one.close()
+    other.close()
+
+
+def test_nobody_joins_an_attempt_that_is_over(workers: Pair, run: str) -> None:
+    meeting = workers.meetings[0]
+    call(meeting, meeting.end(run, 5, "enough"))
+
+    async def come(attempt: int) -> bool:
+        comm = await connect(meeting.worker.address)
+        where = {"run": run, "attempt": attempt, "rank": 1}
+        await comm.write({"op": "daskdl_gang_join", "reply": False, **where})
+        try:
+            await asyncio.wait_for(comm.read(), 20 if attempt <= 5 else 0.3)
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+        finally:
+            comm.abort()
+        raise AssertionError("it was answered")
+
+    assert not call(meeting, come(5))
+    assert not call(meeting, come(0))
+    assert call(meeting, come(6))
+    call(meeting, meeting.forget(run))
+
+
+def test_the_state_of_the_last_two_runs_is_kept(workers: Pair) -> None:
+    meeting = workers.meetings[0]
+    kept = Kept("gang", 3, np.zeros(1, np.float32), {})
+    for run in ("a", "b", "a", "c"):
+        meeting.keep(run, kept)
+    assert list(meeting.kept) == ["a", "c"]
+    call(meeting, meeting.forget("a"))
+    assert list(meeting.kept) == ["c"]
+    call(meeting, meeting.forget("c"))
+    call(meeting, meeting.forget("c"))

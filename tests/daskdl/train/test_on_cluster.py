@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dask
+import pytest
+from distributed import Client
+
+from daskdl.errors import ClusterError, TrainingError
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train.job import Tools, pack
+from daskdl.train.on_cluster import OnCluster
+from daskdl.train.step import TaskError
+from tests.daskdl.train.runs import problem
+
+
+class Attempts:
+    """Raises its errors one after the other, then returns."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.left, self.made = list(errors), 0
+
+    def __call__(self) -> str:
+        self.made += 1
+        if self.left:
+            raise self.left.pop(0)
+        return "done"
+
+
+@pytest.fixture
+def engine(client: Client) -> Iterator[OnCluster]:
+    job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
+    engine = OnCluster(client, job, problem(), None)
+    yield engine
+    engine.close()
+
+
+def test_an_attempt_is_made_again_after_a_loss(engine: OnCluster, caplog) -> None:
+    attempts = Attempts(TimeoutError("late"), ConnectionError("gone\nand more"))
+    with caplog.at_level("WARNING", "daskdl"):
+        assert engine._until_done("iteration 3", attempts) == "done"
+    assert attempts.made == 3
+    assert "iteration 3: starting again, since ConnectionError: gone" in caplog.text
+    assert "and more" not in caplog.text
+
+
+def test_attempts_are_limited(engine: OnCluster) -> None:
+    attempts = Attempts(*[TimeoutError("late")] * 9)
+    with (
+        dask.config.set({"daskdl.attempts": 3}),
+        pytest.raises(ClusterError, match=r"iteration 3: tried 3 times.* TimeoutError: late"),
+    ):
+        engine._until_done("iteration 3", attempts)
+    assert attempts.made == 3
+
+
+def test_a_mistake_is_not_tried_again(engine: OnCluster) -> None:
+    attempts = Attempts(TaskError("shard 1", ZeroDivisionError("no")))
+    with pytest.raises(TrainingError, match="shard 1: ZeroDivisionError: no") as raised:
+        engine._until_done("iteration 3", attempts)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert attempts.made == 1
+
+
+def test_every_attempt_has_a_number_of_its_own(engine: OnCluster) -> None:
+    seen: list[int] = []
+
+    def attempt() -> None:
+        seen.append(engine._attempt)
+        if len(seen) < 3:
+            raise TimeoutError
+
+    engine._until_done("a test", attempt)
+    engine._until_done("a test", attempt)
+    assert len(set(seen)) == len(seen) == 4
