@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels import depthwise, direct, winograd
+from daskdl.kernels import depthwise, direct, stem, winograd
 from daskdl.kernels.blas import matmul
 from daskdl.kernels.geometry import Geometry
 
@@ -33,7 +33,10 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
         pad = geometry.pad[0], geometry.pad[2]
         return winograd.convolve(x, winograd.Weights(weight, False), pad, size, out)
     y = np.empty((len(x), *size, len(weight)), x.dtype) if out is None else out
-    _products(weight, geometry).forward(x, weight, geometry, y, out is not None)
+    if stem.serves(geometry, x.shape[3]):
+        stem.forward(x, weight, geometry, y, out is not None)
+    else:
+        _products(weight, geometry).forward(x, weight, geometry, y, out is not None)
     return y
 
 
@@ -100,4 +103,6 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
         return winograd.weight_gradient(x, dy, geometry.kernel[0], pad)
     if geometry.groups == channels == filters:
         return depthwise.weight_gradient(x, dy, geometry)
+    if stem.serves(geometry, channels):
+        return stem.weight_gradient(x, dy, geometry)
     return direct.weight_gradient(x, dy, geometry)

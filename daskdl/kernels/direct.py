@@ -26,13 +26,10 @@ GROUPS = 16
 PIXELS = 192
 #: Bytes of the results' gradients at these pixels, at most.
 BLOCK = 256 << 10
-#: Below so many channels, a window's row is taken as one long pixel of a padded image.
-FEW = 16
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     """Write, or add, the convolution of ``x`` with ``weight`` (out, kh, kw, in / groups) to y."""
-    x, weight, geometry = _merged(x, weight, geometry)
     offsets = geometry.offsets()
     grid = (0, 0, 1, 1, *y.shape[1:3])
     flat, order = _flat(weight), np.arange(len(offsets))
@@ -66,7 +63,6 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     """Return the gradient to the weights (out, kh, kw, in / groups)."""
     channels, filters = x.shape[3] // geometry.groups, dy.shape[3] // geometry.groups
     dw = np.zeros((dy.shape[3], *geometry.kernel, channels), x.dtype)
-    x, _, geometry = _merged(x, dw, geometry)
     offsets = geometry.offsets()
     depth = dw[0].size // len(offsets)
     flat = dw.reshape(len(dw), -1)
@@ -103,23 +99,6 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "
 
 def _flat(weight: Array) -> Array:
     return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
-
-
-def _merged(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Array, Geometry]:
-    """Take a window's row as one pixel of many channels, if the channels are few.
-
-    The image has to be padded for that, since a row must not be cut at the image's edge.
-    """
-    (kh, kw), (top, bottom, left, right) = geometry.kernel, geometry.pad
-    if x.shape[3] >= FEW or kw == 1 or geometry.dilation[1] > 1 or geometry.groups > 1:
-        return x, weight, geometry
-    if any(geometry.pad):
-        n, height, width, channels = x.shape
-        padded = np.zeros((n, height + top + bottom, width + left + right, channels), x.dtype)
-        padded[:, top : top + height, left : left + width] = x
-        x = padded
-    merged = geometry._replace(kernel=(kh, 1), pad=(0, 0, 0, 0))
-    return x, weight.reshape(len(weight), kh, 1, -1), merged
 
 
 def _correlate(  # type: ignore[no-untyped-def]

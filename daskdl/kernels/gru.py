@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.gates import LEAST_ROWS, tanh
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.packed import add_product, following, packed, room_for
+from daskdl.kernels.packed import following, packed, product, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -180,7 +180,7 @@ def _forward(gates, panels, bias, states, lengths, reverse, start, stop):  # typ
         sums, h, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         sums[:, 3 * n :] = 0
         soon = following(gates, t, reverse, start, stop)
-        add_product(h, panels, sums[:, n:], room, soon)
+        product(h, panels, sums[:, n:], True, room, soon)
         _cell(sums, bias, TANH, h, new)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -204,5 +204,5 @@ def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, start, sto
             else:
                 d[:] = 0
         soon = following(gates, t, not reverse, start, stop)
-        add_product(gates[t, start:stop][:, n:], panels, dh[start:stop], room, soon)
+        product(gates[t, start:stop][:, n:], panels, dh[start:stop], True, room, soon)
     return d_bias

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.gates import lstm_backward, lstm_forward
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.packed import add_product, following, packed, room_for
+from daskdl.kernels.packed import following, packed, product, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -96,7 +96,7 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
         before, after = (t + 1, t) if reverse else (t, t + 1)
         z, c, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         last, h = outputs[before, start:stop], outputs[after, start:stop]
-        add_product(last, panels, z, room, following(gates, t, reverse, start, stop))
+        product(last, panels, z, True, room, following(gates, t, reverse, start, stop))
         lstm_forward(z, bias, peepholes, c, new, h)
         for r in range(stop - start):
             if t >= lengths[start + r]:
@@ -133,5 +133,5 @@ def _backward(  # type: ignore[no-untyped-def]
                 d_bias += gates[t, row]
             r = end
         soon = following(gates, t, not reverse, start, stop)
-        add_product(gates[t, start:stop], panels, dh[start:stop], room, soon)
+        product(gates[t, start:stop], panels, dh[start:stop], True, room, soon)
     return d_bias

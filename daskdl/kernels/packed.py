@@ -48,7 +48,7 @@ def _pack(weight, by_input, panels):  # type: ignore[no-untyped-def]
 
 @jit
 def room_for(rows, like):  # type: ignore[no-untyped-def]
-    """Return what :func:`add_product` of so many rows needs while it runs."""
+    """Return what :func:`product` of so many rows needs while it runs."""
     groups = -(-rows // ROWS)
     return (
         np.empty((groups, SEGMENT), np.int64),
@@ -64,8 +64,8 @@ def following(sequence, t, backwards, start, stop):  # type: ignore[no-untyped-d
 
 
 @jit
-def add_product(a, panels, c, room, soon):  # type: ignore[no-untyped-def]
-    """Compute ``c += a @ weights`` inside a numba function.
+def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
+    """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
     Parameters
     ----------
@@ -74,6 +74,8 @@ def add_product(a, panels, c, room, soon):  # type: ignore[no-untyped-def]
         The weights (K, M), from :func:`packed`.
     c : array (rows, M)
         Changed in place. The numbers of a row lie side by side; rows may lie apart, as in ``a``.
+    add : bool
+        Whether to add to c.
     room : from :func:`room_for` of at least so many rows
     soon : array
         What is read next, contiguous: it is fetched from memory while the products are computed.
@@ -93,6 +95,7 @@ def add_product(a, panels, c, room, soon):  # type: ignore[no-untyped-def]
         places[r] = to_c + row * c.strides[0]
         places[other + r] = aside + row * line
     for begin in range(0, depth, DEPTH):
+        more = add or begin > 0
         for r in range(groups * ROWS):
             entry = r // ROWS * SEGMENT + r % ROWS
             entries[entry] = from_a + min(r, rows - 1) * a.strides[0] + begin * size
@@ -110,10 +113,11 @@ def add_product(a, panels, c, room, soon):  # type: ignore[no-untyped-def]
                 ahead += share
                 entry, to = at_table + group * SEGMENT * 8, target + group * ROWS * 8
                 if rows - group * ROWS <= FEW_ROWS:
-                    multiply_few(a, entry, 1, size, panel, line, to, offset, whole)
+                    multiply_few(a, entry, 1, size, panel, line, to, offset, more and whole)
                 else:
-                    multiply(a, entry, 1, size, panel, line, to, offset, whole)
+                    multiply(a, entry, 1, size, panel, line, to, offset, more and whole)
             if not whole:
                 for r in range(rows):
                     for k in range(left):
-                        c[r, j * COLUMNS + k] += spare[r, k]
+                        old = c[r, j * COLUMNS + k] if more else 0
+                        c[r, j * COLUMNS + k] = old + spare[r, k]

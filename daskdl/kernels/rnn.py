@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.gates import tanh
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.packed import add_product, following, packed, room_for
+from daskdl.kernels.packed import following, packed, product, room_for
 from daskdl.kernels.threads import in_parallel
 
 Array = NDArray[np.floating]
@@ -96,7 +96,7 @@ def _forward(sums, panels, bias, states, lengths, reverse, relu, start, stop):  
         t = steps - 1 - s if reverse else s
         before, after = (t + 1, t) if reverse else (t, t + 1)
         soon = following(sums, t, reverse, start, stop)
-        add_product(states[before, start:stop], panels, sums[t, start:stop], room, soon)
+        product(states[before, start:stop], panels, sums[t, start:stop], True, room, soon)
         for r in range(start, stop):
             z, new = sums[t, r], states[after, r]
             if t >= lengths[r]:
@@ -134,5 +134,5 @@ def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, sta
             d_bias += d
             up[:] = 0
         soon = following(states, after, not reverse, start, stop)
-        add_product(d_sums[t, start:stop], panels, dh[start:stop], room, soon)
+        product(d_sums[t, start:stop], panels, dh[start:stop], True, room, soon)
     return d_bias

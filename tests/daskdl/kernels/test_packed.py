@@ -9,27 +9,28 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS
-from daskdl.kernels.packed import add_product, packed, room_for
+from daskdl.kernels.packed import packed, product, room_for
 
 
 @jit
-def product(a, panels, c):
-    add_product(a, panels, c, room_for(a.shape[0], a), a[:0])
+def multiply(a, panels, c, add):
+    product(a, panels, c, add, room_for(a.shape[0], a), a[:0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(
+    add=st.booleans(),
     rows=st.integers(0, 2 * ROWS + 1),
     depth=st.sampled_from([1, 3, DEPTH, DEPTH + 5]),
     width=st.sampled_from([1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 3]),
 )
-def test_product_is_numpys(dtype, rows, depth, width):
+def test_product_is_numpys(dtype, rows, depth, width, add):
     rng = np.random.default_rng([rows, depth, width])
     a, b, c = (
         rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, width), (rows, width))
     )
-    expected = c.astype(float) + a.astype(float) @ b
-    product(a, packed(b), c)
+    expected = (c.astype(float) if add else 0) + a.astype(float) @ b
+    multiply(a, packed(b), c, add)
     np.testing.assert_allclose(c, expected, atol=300 * np.finfo(dtype).eps)
 
 
@@ -38,7 +39,7 @@ def test_other_columns_are_left_alone():
     a, b, c = rng.normal(size=(7, 9)), rng.normal(size=(4, 20)), rng.normal(size=(7, 25))
     expected = c.copy()
     expected[:, 2:22] += a[:, 3:7] @ b
-    product(a[:, 3:7], packed(b), c[:, 2:22])
+    multiply(a[:, 3:7], packed(b), c[:, 2:22], True)
     np.testing.assert_allclose(c, expected, atol=1e-12)
 
 
