@@ -8,6 +8,7 @@ cells that this takes (:mod:`daskdl.kernels.cells`) are the same for most neighb
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,15 +90,15 @@ def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, wid
 def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
     """Return the mean of each window of x (N, H, W, C)."""
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
-    source, shares = flat(x).reshape(x.shape), _shares(x, windows, count_include_pad)
-    bounds = windows.bounds
+    shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
+    source, bounds = flat(x).reshape(x.shape), windows.bounds
     _rows(y, lambda i, j: _means(source, y, shares, bounds, i, j))
     return y
 
 
 def means_gradient(dy: Array, windows: Windows, count_include_pad: bool, x: Array) -> Array:
     """Return the gradient to x (N, H, W, C) from that to the means."""
-    shares = _shares(x, windows, count_include_pad)
+    shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
     share = shares.flat[0]
     if (shares != share).any():
         dy, share = dy * shares[..., None], 1
@@ -113,18 +114,19 @@ def global_means(x: Array) -> Array:
     return means(x, whole, True).reshape(n, channels)
 
 
-def _shares(x: Array, windows: Windows, count_include_pad: bool) -> Array:
-    """Return 1 / cells of each window, (rows, columns)."""
+@lru_cache
+def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_pad: bool) -> Array:
+    """Return 1 / cells of each window (rows, columns) on an image of this size."""
     cells = []
-    for axis, count in enumerate(windows.size(*x.shape[1:3])):
-        n, before, after = x.shape[1 + axis], *windows.pad[2 * axis : 2 * axis + 2]
+    for axis, count in enumerate(windows.size(size[0], size[1])):
+        n, before, after = size[axis], *windows.pad[2 * axis : 2 * axis + 2]
         start = np.arange(count) * windows.stride[axis] - before
         stop = start + windows.kernel[axis]
         if count_include_pad:
             cells.append(np.minimum(stop, n + after) - start)
         else:
             cells.append(np.minimum(stop, n) - np.maximum(start, 0))
-    return np.asarray(1 / np.multiply.outer(*cells), x.dtype)
+    return np.asarray(1 / np.multiply.outer(*cells), dtype)
 
 
 def _rows(y: Array, work: Callable[[int, int], None]) -> None:

@@ -13,15 +13,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.kernels.memory import ALIGNMENT, LARGE
+from daskdl.kernels.memory import ALIGNMENT
 
 #: Bytes of a vector register with AVX2.
 VECTOR = 32
 
+#: Bytes from which results go past the caches. They would still find room in the last one, but push
+#: out of it what they are made from, which the next pass reads again.
+PAST = 1 << 22
+
 
 def streams(*results: np.ndarray[Any, Any]) -> bool:
     """Return whether to write these past the caches: together they are large, and all aligned."""
-    return sum(r.nbytes for r in results) >= LARGE and not any(
+    return sum(r.nbytes for r in results) >= PAST and not any(
         r.ctypes.data % ALIGNMENT for r in results
     )
 

@@ -138,7 +138,8 @@ def _windows(
         raise SettingsError(
             f"{operation}: pad: expected 0 or more and less than kernel_size {size}, found {pad}"
         )
-    windows = Windows(size, stride, pad, ceil_mode)
+    down, across = stride
+    windows = Windows((kh, kw), (down, across), (top, bottom, left, right), ceil_mode)
     if min(windows.size(height, width)) < 1:
         raise ShapeError(
             f"{operation}: x: expected images that hold a window {size} with padding {pad}, found "

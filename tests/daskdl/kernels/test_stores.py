@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.memory import LARGE, SMALL, empty
-from daskdl.kernels.stores import drain, put, streams
+from daskdl.kernels.memory import SMALL, empty
+from daskdl.kernels.stores import PAST, drain, put, streams
 
 
 @jit
@@ -43,7 +43,7 @@ def test_it_writes_whole_vectors_past_the_caches():
 
 
 def test_only_large_and_aligned_results_are_streamed():
-    n = LARGE // 8
+    n = PAST // 8
     large = empty(2 * n + 1, "f4")
     assert streams(large)
     assert not streams(large[1:])
