@@ -159,9 +159,9 @@ def _channels(  # type: ignore[no-untyped-def]
     builder.cbranch(builder.icmp_signed(">", rest, ir.Constant(_I64, 0)), inner, finish)
 
     builder.position_at_end(finish)
-    for target, row in zip(targets, totals, strict=True):
+    for target, results in zip(targets, totals, strict=True):
         place = builder.gep(target, [offset])
-        for i, total in enumerate(row):
+        for i, total in enumerate(results):
             there = load(builder, place, i * width, kind, size)
             new = builder.select(add, builder.fadd(there, total), total)
             store(builder, new, place, i * width, size)

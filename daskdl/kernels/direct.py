@@ -155,8 +155,11 @@ def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros
         places[other + r] = address(spare) + r * COLUMNS * size
     n, rest = divmod(start, grid_rows * grid_columns)
     t, u = divmod(rest, grid_columns)
-    for first in range(start, stop, GROUPS * ROWS):
-        count = min(GROUPS * ROWS, stop - first)
+    # Blocks of about one length: a short last one would read all panels for a few pixels.
+    blocks = max(1, -(-(stop - start) // (GROUPS * ROWS)))
+    block = -(-(stop - start) // (blocks * ROWS)) * ROWS
+    for first in range(start, stop, block):
+        count = min(block, stop - first)
         groups = -(-count // ROWS)
         for r in range(groups * ROWS):
             entry = r // ROWS * one + r % ROWS

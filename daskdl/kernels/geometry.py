@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +54,7 @@ class Geometry(NamedTuple):
 
     def offsets(self) -> Indices:
         """Return where each tap lies, (taps, 2): rows and columns off the window's place."""
-        taps = np.indices(self.kernel).reshape(2, -1).T
-        return taps * self.dilation - (self.pad[0], self.pad[2])
+        return _offsets(self)
 
     def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
         """Return how an image's gradient is a sum over windows, at each place between strides.
@@ -66,14 +66,30 @@ class Geometry(NamedTuple):
             windows that they belong to; and the grid: first row and column, steps between rows and
             columns, and how many of both. No number of the image is in two grids.
         """
-        offsets, strides = self.offsets(), self.stride
-        found: list[tuple[Indices, Indices, tuple[int, ...]]] = []
-        for row in range(min(strides[0], height)):
-            for column in range(min(strides[1], width)):
-                # The tap of window t sees row = t * stride + its offset.
-                distance = (row, column) - offsets
-                taps = np.flatnonzero((distance % strides == 0).all(1))
-                rows, columns = -(-(height - row) // strides[0]), -(-(width - column) // strides[1])
-                grid = row, column, *strides, rows, columns
-                found.append((taps, distance[taps] // strides, grid))
-        return found
+        return _phases(self, height, width)
+
+
+# Small convolutions would wait for these longer than for their products. Nobody may write to them.
+
+
+@lru_cache(256)
+def _offsets(geometry: Geometry) -> Indices:
+    taps = np.indices(geometry.kernel).reshape(2, -1).T
+    return taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
+
+
+@lru_cache(256)
+def _phases(
+    geometry: Geometry, height: int, width: int
+) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
+    offsets, strides = geometry.offsets(), geometry.stride
+    found: list[tuple[Indices, Indices, tuple[int, ...]]] = []
+    for row in range(min(strides[0], height)):
+        for column in range(min(strides[1], width)):
+            # The tap of window t sees row = t * stride + its offset.
+            distance = (row, column) - offsets
+            taps = np.flatnonzero((distance % strides == 0).all(1))
+            rows, columns = -(-(height - row) // strides[0]), -(-(width - column) // strides[1])
+            grid = row, column, *strides, rows, columns
+            found.append((taps, distance[taps] // strides, grid))
+    return found
