@@ -120,7 +120,13 @@ class Cluster:
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
     def done(self, futures: Sequence[Future], timeout: float) -> bool:
-        """Wait for so many seconds, and return whether all are done, well or not."""
+        """Wait for so many seconds, and return whether all are done, well or not.
+
+        Raises
+        ------
+        FuturesCancelledError
+            When all are done and one was cancelled.
+        """
         try:
             # Not wait(), which asks the default client; and within client.as_current() two fits
             # in two threads would leave Dask's default scheduler changed.
@@ -172,18 +178,23 @@ class Cluster:
         except ClusterError as gone:
             raise gone from error
 
+    def error(self, future: Future) -> BaseException:
+        """Return why a future has failed or was lost."""
+        error = future.exception(timeout=seconds("transfer-timeout"))
+        return CancelledError(future.status) if error is None else error
+
     def alive(self, what: str) -> set[str]:
         """Return the workers that the scheduler knows, also those that take no tasks now."""
         return set(self._asked(what, "ncores"))
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """Have all workers handle a message; who does not answer is left out."""
+        """Have all workers handle a message; nobody who does not answer is waited for."""
         try:
             self._client.sync(
                 self._client.scheduler.broadcast,
                 msg=dict(message),
                 on_error="ignore",
-                callback_timeout=10,
+                callback_timeout=2,
             )
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             logger.debug("%s was not told: %s", message, error)

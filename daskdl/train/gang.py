@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
+from distributed.client import FuturesCancelledError
 
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
@@ -38,6 +39,9 @@ from daskdl.train.step import Record, State
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+#: Of a future that has not failed.
+UNDER_WAY = ("pending", "finished")
 
 
 class GangEngine(OnCluster):
@@ -168,11 +172,12 @@ class GangEngine(OnCluster):
         try:
             self._wait(futures, gang, what)
             errors = [
-                f.exception(timeout=self._patience) for f in futures if f.status != "finished"
+                self._error(future, gang.name(rank), what)
+                for rank, future in enumerate(futures)
+                if future.status != "finished"
             ]
-            errors.sort(key=lambda error: isinstance(error, LOST))
             if errors:
-                raise errors[0]
+                raise min(errors, key=_says_little)
             return self._cluster.fetch(futures)
         finally:
             for future, address in zip(futures, gang.addresses, strict=True):
@@ -182,24 +187,53 @@ class GangEngine(OnCluster):
                     future.release()
 
     def _wait(self, futures: Sequence[Future], gang: Gang, what: str) -> None:
-        """Wait until all are done; when one is lost, tell the others, and wait a while for them."""
-        limit, ended = time.monotonic() + seconds("stall-timeout"), False
-        while not self._cluster.done(futures, 1.0):
-            alive = self._cluster.alive(what)
-            lost = [a for a in gang.addresses if a not in alive]
-            failed = any(f.status not in ("pending", "finished") for f in futures)
-            if not ended and (lost or failed):
-                why = f"{gang.name(gang.addresses.index(lost[0]))} is lost" if lost else "it failed"
-                self._end(why)
-                ended, limit = True, time.monotonic() + min(self._patience, 30)
-            if time.monotonic() > limit:
-                self._end("it took too long")
-                late = [gang.name(rank) for rank, f in enumerate(futures) if f.status == "pending"]
-                raise BrokenGangError(f"{what}: {late[0]} does not come to an end")
+        """Wait until all are done, or for a while when one is lost or has failed."""
+        began, ended = time.monotonic(), 0.0
+        stall = seconds("stall-timeout")
+        while not self._all_done(futures):
+            now, alive = time.monotonic(), self._cluster.alive(what)
+            lost = [rank for rank, address in enumerate(gang.addresses) if address not in alive]
+            if not ended and (lost or any(f.status not in UNDER_WAY for f in futures)):
+                self._end(f"{gang.name(lost[0])} is lost" if lost else "another member has failed")
+                ended = now
+            late = [gang.name(rank) for rank, f in enumerate(futures) if f.status == "pending"]
+            if ended and now - ended > self._patience:  # a gradient may take long
+                return
+            if late and now - began > stall:
+                self._end("it lasted too long")
+                raise ClusterError(
+                    f"{what}: expected an end within daskdl.stall-timeout = {stall:g} s, found "
+                    f"{late[0]} still at work"
+                )
+
+    def _all_done(self, futures: Sequence[Future]) -> bool:
+        try:
+            return self._cluster.done(futures, 1.0)
+        except FuturesCancelledError:  # with what a lost worker was to get
+            return True
+
+    def _error(self, future: Future, name: str, what: str) -> BaseException:
+        """Return why a member has no result."""
+        if future.status == "pending":
+            return BrokenGangError(f"{what}: {name} does not come to an end")
+        error = self._cluster.error(future)
+        if not isinstance(error, LOST) or isinstance(error, BrokenGangError):
+            return error
+        lost = BrokenGangError(f"{what}: {name} is lost ({type(error).__name__})")
+        lost.__cause__ = error
+        return lost
 
     def _end(self, why: str) -> None:
         where = {"run": self._job.id, "attempt": self._attempt}
         self._cluster.tell({"op": "daskdl_gang_end", "why": why, **where})
+
+
+def _says_little(error: BaseException) -> int:
+    """Return 0 for an error of the task's own, more for one that follows from another's."""
+    if not isinstance(error, BrokenGangError):
+        return 0
+    text = str(error)
+    return 1 + ("does not come" in text) + 2 * ("has failed" in text or "ended the" in text)
 
 
 def draw_of(share: Share, shards: Sequence[int]) -> Draw:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from daskdl.data import SampleSet
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam
-from daskdl.train import Trainer
+from daskdl.train import Callback, Trainer
 
 SAMPLES = 53
 
@@ -62,6 +63,18 @@ def digest(trainer: Trainer) -> str:
     return hashlib.sha256(trainer.model.flat.tobytes()).hexdigest()
 
 
+class Do(Callback):
+    """Calls something once, after so many iterations."""
+
+    def __init__(self, after: int, action: Callable[[], object]) -> None:
+        self.after, self.action, self.done = after, action, False
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        if iteration >= self.after and not self.done:
+            self.done = True
+            self.action()
+
+
 class Once:
     """Samples pass; where one with this number is drawn first, ``action`` is called."""
 
@@ -92,7 +105,8 @@ class Kill:
     def __call__(self) -> None:
         for pid in self.pids:
             if pid != os.getpid():
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         die()
 
 

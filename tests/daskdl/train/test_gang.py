@@ -1,18 +1,34 @@
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
-from daskdl.train import Trainer
+from daskdl.errors import ClusterError, TrainingError
+from daskdl.nn import MSELoss
+from daskdl.optim import Adam
+from daskdl.train import Callback, Trainer
+from daskdl.train.gang import GangEngine
 from tests.daskdl.train.runs import (
+    Do,
+    Kill,
+    Once,
     convolutions,
+    die,
     digest,
+    fail,
     fit,
     images,
+    network,
     problem,
 )
 
@@ -20,12 +36,16 @@ ClientOf = Callable[[int], Client]
 
 
 def gang(client: Client, samples: Any = None, **options: Any) -> Trainer:
-    return fit(problem() if samples is None else samples, client=client, engine="gang", **options)
+    return fit(samples or problem(), client=client, engine="gang", **options)
 
 
 @pytest.fixture(scope="session")
 def undisturbed() -> str:
     return digest(fit(problem(), validation=problem(3)))
+
+
+def pids(client: Client) -> list[int]:
+    return list(client.run(os.getpid).values())
 
 
 # --- the same bits
@@ -37,7 +57,268 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(client_of: ClientOf
     for workers in (1, 2, 3):
         together = gang(client_of(workers), images(3), model=convolutions(), **options)
         assert digest(alone) == digest(together)
-        np.testing.assert_array_equal(alone.history["loss"], together.history["loss"])
-        np.testing.assert_array_equal(alone.history["samples"], together.history["samples"])
+        for column in ("loss", "samples"):
+            np.testing.assert_array_equal(alone.history[column], together.history[column])
         for a, b in zip(alone.history.epochs, together.history.epochs, strict=True):
             assert a["val_loss"] == b["val_loss"]
+
+
+def test_shards_that_lie_anyhow_give_the_same_bits(client_of: ClientOf, monkeypatch) -> None:
+    client, samples = client_of(3), problem(7)
+    alone = digest(fit(samples))
+    for order in ([0, 1, 2, 0, 1, 2, 0], [2, 2, 0, 1, 1, 0, 2]):
+
+        def scattered(holders: Any, workers: Any, order: Any = order) -> list[str]:
+            return [sorted(workers)[m] for m in order]
+
+        monkeypatch.setattr("daskdl.train.shards.assign", scattered)
+        assert digest(gang(client, samples)) == alone
+
+
+def test_both_exchanges_give_the_same_bits(client_of: ClientOf, monkeypatch) -> None:
+    client, samples = client_of(3), problem(5)
+    alone = digest(fit(samples))
+    init = GangEngine.__init__
+    for exchange in ("mesh", "halving"):
+        monkeypatch.setattr(
+            GangEngine, "__init__", lambda *args, e=exchange: init(*args, exchange=e)
+        )
+        assert digest(gang(client, samples)) == alone
+
+
+@pytest.mark.usefixtures("short_groups")
+def test_groups_of_iterations_do_not_show_in_the_result(client: Client, undisturbed: str) -> None:
+    assert digest(gang(client)) == undisturbed
+
+
+def test_batches_without_samples_of_some_shards_give_the_same_bits(client: Client) -> None:
+    options = {"batch_size": 2, "iterations": 20}
+    assert digest(gang(client, problem(7), **options)) == digest(fit(problem(7), **options))
+
+
+def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_path: Path) -> None:
+    def clipped(**options: Any) -> str:
+        trainer = Trainer(network(), MSELoss(), Adam(0.1, clip_norm=0.5), seed=5)
+        trainer.fit(problem(), epochs=2, batch_size=8, progress=False, **options)
+        return digest(trainer)
+
+    alone, options = clipped(), {"client": client, "engine": "gang"}
+    assert clipped(**options) == alone
+    with dask.config.set({"daskdl.group-time": "1 us"}):
+        assert clipped(callbacks=[Do(5, lambda: os.kill(pids(client)[0], 9))], **options) == alone
+
+
+# --- workers that die
+
+
+@pytest.mark.parametrize("number", [1, 52])
+def test_a_killed_worker_changes_nothing(
+    client: Client, tmp_path: Path, undisturbed: str, number: int
+) -> None:
+    samples = problem().map(Once(tmp_path / "died", number, die))
+    assert digest(gang(client, samples)) == undisturbed
+    assert (tmp_path / "died").exists()
+
+
+@dataclass(frozen=True)
+class DeadlyAdam(Adam):
+    """Kills the process that makes the update of iteration 9 first."""
+
+    marker: str = ""
+
+    def update(self, weights: Any, gradient: Any, state: Any, iteration: int) -> Any:
+        if iteration == 9:
+            Once(Path(self.marker), 0, die)({"x": np.zeros((1, 5))})
+        return super().update(weights, gradient, state, iteration)
+
+
+def test_a_worker_killed_in_its_update_changes_nothing(
+    client: Client, tmp_path: Path, undisturbed: str
+) -> None:
+    trainer = Trainer(network(), MSELoss(), DeadlyAdam(1e-3, marker=str(tmp_path / "d")), seed=5)
+    options = {"client": client, "engine": "gang", "progress": False}
+    trainer.fit(problem(), epochs=3, batch_size=8, **options)
+    assert digest(trainer) == undisturbed
+    assert (tmp_path / "d").exists()
+
+
+def test_two_workers_killed_at_once_change_nothing(
+    client_of: ClientOf, tmp_path: Path, undisturbed: str
+) -> None:
+    two = pids(client_of(3))[:2]
+    samples = problem().map(Once(tmp_path / "died", 20, Kill(two)))
+    client = client_of(3)
+    assert digest(gang(client, samples)) == undisturbed
+    assert (tmp_path / "died").exists()
+
+
+def test_all_workers_killed_at_once_change_nothing(
+    client: Client, tmp_path: Path, undisturbed: str
+) -> None:
+    samples = problem().map(Once(tmp_path / "died", 20, Kill(pids(client))))
+    assert digest(gang(client, samples)) == undisturbed
+    assert (tmp_path / "died").exists()
+
+
+def test_workers_killed_between_groups_change_nothing(client: Client, undisturbed: str) -> None:
+    all_pids = pids(client)
+    killer = Do(9, lambda: [os.kill(pid, signal.SIGKILL) for pid in all_pids])
+    assert digest(gang(client, validation=problem(3), callbacks=[killer])) == undisturbed
+    assert killer.done
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None:
+    def always(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if os.getpid() != driver and 52 in batch["x"][:, 4]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return batch
+
+    driver = os.getpid()
+    with (
+        dask.config.set({"daskdl.attempts": 2}),
+        pytest.raises(ClusterError, match=r"iteration.*tried 2 times.*worker tcp.*shards? .*lost"),
+    ):
+        gang(client, problem(2).map(always))
+
+
+# --- workers that stop, leave and come
+
+
+def stopped(pid: int, seconds: float) -> None:
+    """Stop a process and let it go on after a while."""
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()
+
+
+def test_a_worker_that_stops_for_a_while_is_waited_for(
+    client: Client, tmp_path: Path, undisturbed: str
+) -> None:
+    first, second = pids(client)
+    stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, 1.5))
+    other = Once(tmp_path / "stopped", 20, lambda: stopped(second, 1.5))
+    chosen = problem().map(lambda b: (stop if os.getpid() == second else other)(b))
+    assert digest(gang(client, chosen)) == undisturbed
+
+
+def test_a_worker_that_is_late_is_left_and_taken_in_again(
+    client: Client, tmp_path: Path, undisturbed: str, caplog
+) -> None:
+    first, second = pids(client)
+    stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, 8))
+    other = Once(tmp_path / "stopped", 20, lambda: stopped(second, 8))
+    chosen = problem().map(lambda b: (stop if os.getpid() == second else other)(b))
+    with dask.config.set({"daskdl.peer-timeout": "1 s"}), caplog.at_level("WARNING", "daskdl"):
+        assert digest(gang(client, chosen)) == undisturbed
+    assert "sent nothing for 1 s" in caplog.text
+
+
+def test_workers_that_are_retired_are_left(client_of: ClientOf, cluster: LocalCluster) -> None:
+    client = client_of(3)
+    with dask.config.set({"daskdl.group-time": "1 us"}):
+        leave = Do(3, lambda: cluster.scale(1))
+        trainer = gang(client, epochs=6, callbacks=[leave])
+    assert len(client.nthreads()) == 1
+    assert digest(trainer) == digest(fit(problem(), epochs=6))
+
+
+def test_a_worker_that_joins_takes_part(
+    cluster: LocalCluster, client_of: ClientOf, undisturbed: str
+) -> None:
+    client = client_of(1)
+    seen: set[str] = set()
+
+    def join() -> None:
+        cluster.scale(2)
+        client.wait_for_workers(2, timeout=60)
+
+    class Watch(Callback):
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            held = client.has_what()
+            seen.update(w for w, keys in held.items() if any("load-" in str(k) for k in keys))
+
+    with dask.config.set({"daskdl.group-time": "1 ms"}):
+        trainer = gang(client, callbacks=[Do(3, join), Watch()])
+    assert digest(trainer) == undisturbed
+    assert len(seen) == 2
+
+
+# --- mistakes
+
+
+def test_an_exception_names_iteration_and_shard(client: Client, tmp_path: Path) -> None:
+    samples = problem().map(Once(tmp_path / "failed", 52, fail))
+    with pytest.raises(TrainingError, match=r"iteration \d+ \(epoch 0\), shard 3: ZeroDiv") as info:
+        gang(client, samples)
+    assert isinstance(info.value.__cause__, ZeroDivisionError)
+
+
+def test_a_loss_that_is_not_finite_names_the_iteration(client: Client) -> None:
+    def spoil(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        lost = batch["x"][:, 4] == 30
+        return {**batch, "y": np.where(lost[:, None], np.nan, batch["y"])}
+
+    with pytest.raises(TrainingError, match=r"iteration \d: expected a finite loss, found nan"):
+        gang(client, problem().map(spoil))
+
+
+def test_a_stuck_group_ends_with_a_sentence(client: Client, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+
+    def wait(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        import time
+
+        limit = time.monotonic() + 20
+        while os.getpid() != driver and not release.exists() and time.monotonic() < limit:
+            time.sleep(0.01)
+        return batch
+
+    driver = os.getpid()
+    with (
+        dask.config.set({"daskdl.stall-timeout": "100 ms"}),
+        pytest.raises(ClusterError, match=r"iterations 0 to 0: .*stall-timeout"),
+    ):
+        gang(client, problem().map(wait))
+    release.touch()
+
+
+# --- with others on the cluster
+
+
+def test_fits_at_once_all_finish(client: Client, undisturbed: str) -> None:
+    found: dict[str, str] = {}
+
+    def one(name: str) -> None:
+        engine = name.split()[0]
+        trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
+        found[name] = digest(trainer)
+
+    names = ["gang 1", "gang 2", "graph 1"]
+    threads = [threading.Thread(target=one, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert found == dict.fromkeys(names, undisturbed)
+
+
+def test_the_scheduler_forgets_what_is_done(client: Client) -> None:
+    held: list[int] = []
+
+    class Count(Callback):
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            held.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+    with dask.config.set({"daskdl.group-time": "20 ms"}):
+        gang(client, problem(2), epochs=12, callbacks=[Count()])
+    assert len(held) > 10
+    assert max(held[-10:]) < 30
+
+
+def test_workers_forget_a_run_that_has_ended(client: Client) -> None:
+    gang(client, epochs=1)
+
+    def kept(dask_worker: Any) -> tuple[int, int, int]:
+        meeting = dask_worker.plugins["daskdl-gang"]
+        return len(meeting.kept), len(meeting._came), len(meeting._open)
+
+    assert set(client.run(kept).values()) == {(0, 0, 0)}

@@ -19,6 +19,7 @@ from daskdl.train import Callback, Trainer
 from daskdl.train.graph import group_graph
 from daskdl.train.step import State
 from tests.daskdl.train.runs import (
+    Do,
     Kill,
     Once,
     convolutions,
@@ -31,18 +32,6 @@ from tests.daskdl.train.runs import (
 )
 
 ClientOf = Callable[[int], Client]
-
-
-class Do(Callback):
-    """Calls something once, after so many iterations."""
-
-    def __init__(self, after: int, action: Callable[[], object]) -> None:
-        self.after, self.action, self.done = after, action, False
-
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        if iteration >= self.after and not self.done:
-            self.done = True
-            self.action()
 
 
 @pytest.fixture(scope="session")
