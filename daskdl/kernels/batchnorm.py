@@ -54,7 +54,7 @@ def moments(x: Array) -> tuple[Array, Array]:
     channels = x.shape[-1]
     rows = x.reshape(-1, channels)
     shift = rows[:: max(1, len(rows) // SAMPLE)].mean(0)
-    source, lanes = flat(x), _tiled(shift, x.dtype, SUMMED_LANES)
+    source, lanes = flat(x), _tiled(x.dtype, SUMMED_LANES, shift)[0]
     sums = _sums(lambda part, total: _moments(source[part], lanes, total), x)
     n = len(rows)
     offset = sums[0] / n
@@ -69,7 +69,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     x : array (..., C)
     mean, scale, bias : float64 arrays (C,)
     """
-    source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, mean, scale, bias, LANES)
+    source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     _rows(lambda part: _normalise(source[part], *lanes, floor, new[part], past), x)
     return new.reshape(x.shape)
@@ -83,7 +83,7 @@ def gradient_sums(
     With ``relu`` only of what :func:`normalise` let through.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
-    lanes = _affine(x.dtype, mean, scale, bias, SUMMED_LANES)
+    lanes = _affine(x.dtype, SUMMED_LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     sums = _sums(
         lambda part, total: _gradient_sums(gradients[part], source[part], *lanes, floor, total), x
@@ -109,13 +109,10 @@ def input_gradient(
     """
     gradients, source, (new, past) = flat(dy, x.dtype), flat(x), _result(x)
     lost = mean - mean.astype(x.dtype)
-    lanes = _affine(x.dtype, mean, scale, bias, LANES)
-    more = _tiled(offset - slope * lost, x.dtype, LANES), _tiled(slope, x.dtype, LANES)
+    lanes = _affine(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
     floor = x.dtype.type(0 if relu else nan)
     _rows(
-        lambda part: _input_gradient(
-            gradients[part], source[part], *lanes, *more, floor, new[part], past
-        ),
+        lambda part: _input_gradient(gradients[part], source[part], *lanes, floor, new[part], past),
         x,
     )
     return new.reshape(x.shape)
@@ -129,17 +126,19 @@ def _repeats(channels: int, lanes: int) -> int:
     return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
 
 
-def _tiled(vector: Array, dtype: Any, lanes: int) -> Array:
-    return np.tile(vector.astype(dtype), _repeats(vector.size, lanes))
+def _tiled(dtype: Any, lanes: int, *vectors: Array) -> Array:
+    """Repeat vectors of channels until each fills a row of lanes."""
+    channels = vectors[0].size
+    tiled = np.empty((len(vectors), _repeats(channels, lanes), channels), dtype)
+    for to, vector in zip(tiled, vectors, strict=True):
+        to[:] = vector
+    return tiled.reshape(len(vectors), -1)
 
 
-def _affine(
-    dtype: Any, mean: Array, scale: Array, bias: Array, lanes: int
-) -> tuple[Array, Array, Array]:
-    """Tile the three; what rounding takes from a mean goes to the bias."""
+def _affine(dtype: Any, lanes: int, mean: Array, scale: Array, bias: Array, *more: Array) -> Array:
+    """Tile these; what rounding takes from a mean goes to the bias."""
     lost = mean - mean.astype(dtype)
-    shift = bias - lost * scale
-    return _tiled(mean, dtype, lanes), _tiled(scale, dtype, lanes), _tiled(shift, dtype, lanes)
+    return _tiled(dtype, lanes, mean, scale, bias - lost * scale, *more)
 
 
 def _result(x: Array) -> tuple[Array, bool | None]:
