@@ -1,9 +1,9 @@
-"""Module: parameters and submodules by attribute, all parameters in one flat vector."""
+"""Module: parameters, buffers and submodules by attribute, all parameters in one flat vector."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 
 Vector = NDArray[np.float32]
+Held = TypeVar("Held", "Parameter", "Buffer")
 
 
 class Parameter(Tensor):
@@ -26,13 +27,29 @@ class Parameter(Tensor):
         return Parameter, (self.data,)
 
 
+class Buffer(Tensor):
+    """A tensor that forward passes of training change in place, such as a running mean.
+
+    It has no gradient, but it is a part of the model: where several shards train, their buffers are
+    averaged after each iteration.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: ArrayLike) -> None:
+        super().__init__(np.array(data, np.float32))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Buffer, (self.data,)
+
+
 class Module:
     """Base of layers, containers and models.
 
-    Assigning a :class:`Parameter` or a Module to an attribute registers it. The parameters of the
-    outermost module lie one after the other in :attr:`flat`, of which each ``Parameter.data`` is a
-    view, and their gradients in :attr:`flat_grad`, so that the weights of a model are one array to
-    send, slice and update.
+    Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The
+    parameters of the outermost module lie one after the other in :attr:`flat`, of which each
+    ``Parameter.data`` is a view, and their gradients in :attr:`flat_grad`, so that the weights of a
+    model are one array to send, slice and update. Its buffers lie in :attr:`flat_buffers`.
 
     Subclasses define ``forward``. A subclass is known to the model file by its class name; its
     constructor's arguments must be plain data or Modules, and are kept as they were given.
@@ -40,7 +57,7 @@ class Module:
 
     registry: ClassVar[dict[str, type[Module]]] = {}
     training: bool = True
-    _flat: tuple[Vector, Vector] | None
+    _flat: tuple[Vector, Vector, Vector] | None
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -92,10 +109,17 @@ class Module:
 
         A parameter that several modules share has the first of its names.
         """
+        return self._named(Parameter)
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
+        return self._named(Buffer)
+
+    def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
         seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
-                if isinstance(value, Parameter) and id(value) not in seen:
+                if isinstance(value, kind) and id(value) not in seen:
                     seen.add(id(value))
                     yield f"{prefix}.{name}" if prefix else name, value
 
@@ -115,24 +139,25 @@ class Module:
 
     # --- one vector
 
-    def _vectors(self) -> tuple[Vector, Vector]:
-        parameters = list(self.parameters())
+    def _vectors(self) -> tuple[Vector, Vector, Vector]:
+        parameters, buffers = list(self.parameters()), [b for _, b in self.named_buffers()]
         held = self._flat
-        if held is not None and all(p.data.base is held[0] for p in parameters):
+        if (
+            held is not None
+            and all(p.data.base is held[0] for p in parameters)
+            and all(b.data.base is held[2] for b in buffers)
+        ):
             return held
-        size = sum(p.data.size for p in parameters)
-        flat, grad = np.empty(size, np.float32), np.zeros(size, np.float32)
-        start = 0
+        flat, kept = _joined(parameters), _joined(buffers)
+        grad, start = np.zeros(flat.size, np.float32), 0
         for parameter in parameters:
             stop = start + parameter.data.size
-            flat[start:stop] = parameter.data.ravel()
             if parameter.grad is not None:
                 grad[start:stop] = parameter.grad.ravel()
-            parameter.data = flat[start:stop].reshape(parameter.shape)
             parameter.grad = grad[start:stop].reshape(parameter.shape)
             start = stop
-        self._flat = flat, grad
-        return flat, grad
+        self._flat = flat, grad, kept
+        return self._flat
 
     @property
     def flat(self) -> Vector:
@@ -144,15 +169,26 @@ class Module:
         """All gradients, float32 (n,), in the order of :attr:`flat`."""
         return self._vectors()[1]
 
+    @property
+    def flat_buffers(self) -> Vector:
+        """All buffers, float32 (m,); the buffers are views of it."""
+        return self._vectors()[2]
+
     def load_flat(self, vector: Vector) -> None:
         """Copy ``vector`` (n,) into the parameters."""
-        flat = self.flat
-        if vector.shape != flat.shape:
+        self._load("load_flat", self.flat, vector, "parameters")
+
+    def load_buffers(self, vector: Vector) -> None:
+        """Copy ``vector`` (m,) into the buffers."""
+        self._load("load_buffers", self.flat_buffers, vector, "numbers")
+
+    def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
+        if vector.shape != own.shape:
             raise ShapeError(
-                f"{type(self).__name__}.load_flat: expected a vector of {flat.size} parameters, "
-                f"found shape {vector.shape}"
+                f"{type(self).__name__}.{method}: expected a vector of {own.size} {of}, found "
+                f"shape {vector.shape}"
             )
-        flat[:] = vector
+        own[:] = vector
 
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
@@ -161,11 +197,20 @@ class Module:
     # --- in and out
 
     def state_dict(self) -> dict[str, NDArray[np.float32]]:
-        """Return a copy of every parameter by its dotted name."""
-        return {name: parameter.data.copy() for name, parameter in self.named_parameters()}
+        """Return a copy of every parameter and every buffer by its dotted name."""
+        return {name: held.data.copy() for name, held in self._state().items()}
 
-    def load_state_dict(self, state: Mapping[str, ArrayLike]) -> None:
-        """Copy arrays into the parameters of the same names.
+    def _state(self) -> dict[str, Parameter | Buffer]:
+        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+
+    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
+        """Copy arrays into the parameters and buffers of the same names.
+
+        Parameters
+        ----------
+        state : mapping of dotted names to arrays
+        strict : bool
+            Whether every name has to be there and known; otherwise those in both are copied.
 
         Raises
         ------
@@ -173,18 +218,19 @@ class Module:
             When a name is missing or not known, or a shape differs. Nothing is changed then.
         """
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        own = dict(self.named_parameters())
-        problems = [f"{name} is missing" for name in own.keys() - arrays.keys()]
-        problems += [f"{name} is not a parameter of it" for name in arrays.keys() - own.keys()]
-        problems += [
+        own = self._state()
+        problems = [
             f"{name} has shape {arrays[name].shape}, expected {own[name].shape}"
             for name in own.keys() & arrays.keys()
             if arrays[name].shape != own[name].shape
         ]
+        if strict:
+            problems += [f"{name} is missing" for name in own.keys() - arrays.keys()]
+            problems += [f"{name} is not a parameter of it" for name in arrays.keys() - own.keys()]
         if problems:
             raise ShapeError(f"{type(self).__name__}: {'; '.join(sorted(problems))}")
-        for name, parameter in own.items():
-            parameter.data[...] = arrays[name]
+        for name in own.keys() & arrays.keys():
+            own[name].data[...] = arrays[name]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_flat": None}
@@ -196,6 +242,17 @@ class Module:
         plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
         return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+
+def _joined(tensors: Sequence[Tensor]) -> Vector:
+    """Return a new vector of all numbers of tensors, which become views of it."""
+    flat, start = np.empty(sum(t.data.size for t in tensors), np.float32), 0
+    for tensor in tensors:
+        stop = start + tensor.data.size
+        flat[start:stop] = tensor.data.ravel()
+        tensor.data = flat[start:stop].reshape(tensor.shape)
+        start = stop
+    return flat
 
 
 def _holds_module(value: Any) -> bool:

@@ -217,3 +217,36 @@ def test_repr_shows_the_tree():
         "  )\n"
         ")"
     )
+
+
+def test_buffers_lie_in_a_vector_of_their_own_and_are_no_parameters():
+    model = nn.Sequential(nn.BatchNorm(2), nn.Linear(2, 2, seed=0), nn.BatchNorm(2))
+    assert model.flat_buffers.shape == (8,)
+    model.load_buffers(np.arange(8, dtype=np.float32))
+    np.testing.assert_array_equal(model[2].running_variance.data, [6, 7])
+    model[0].running_mean.data[...] = 9
+    assert (model.flat_buffers[:2] == 9).all()
+    assert "layers.0.running_mean" not in dict(model.named_parameters())
+    assert "layers.0.running_mean" in model.state_dict()
+    with pytest.raises(ShapeError, match="load_buffers: expected a vector of 8 numbers"):
+        model.load_buffers(np.zeros(7, np.float32))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_have_buffers_of_their_own(duplicate):
+    model = nn.BatchNorm(2)
+    model.flat_buffers[:] = 3
+    other = duplicate(model)
+    other.running_mean.data += 1
+    np.testing.assert_array_equal(other.flat_buffers, [4, 4, 3, 3])
+    np.testing.assert_array_equal(model.flat_buffers, [3, 3, 3, 3])
+
+
+def test_not_strict_copies_what_both_have():
+    model = nn.Linear(2, 2, seed=0)
+    bias = model.bias.data.copy()
+    model.load_state_dict({"weight": np.ones((2, 2)), "other": np.ones(3)}, strict=False)
+    np.testing.assert_array_equal(model.weight.data, np.ones((2, 2)))
+    np.testing.assert_array_equal(model.bias.data, bias)
+    with pytest.raises(ShapeError, match="weight has shape"):
+        model.load_state_dict({"weight": np.ones(3)}, strict=False)

@@ -1,0 +1,61 @@
+"""The batch normalisation layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.nn.module import Buffer, Module, Parameter, check_last_axis
+from daskdl.ops.batchnorm import batch_norm, batch_norm_inference
+from daskdl.tensor import Tensor
+
+
+class BatchNorm(Module):
+    """Normalise each channel over all other axes, (..., C) -> (..., C).
+
+    In training by the mean and variance of the batch (of a shard, where several train), of which it
+    keeps running averages; in inference by these. S. Ioffe and C. Szegedy, arXiv 1502.03167.
+
+    Parameters
+    ----------
+    channels : int
+    eps : float
+        Is added to the variance.
+    momentum : float
+        Share of the newest batch in the running averages.
+    affine : bool
+        Whether to scale and shift by parameters.
+    relu : bool
+        Whether a ReLU follows, which then costs nothing.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        relu: bool = False,
+    ) -> None:
+        self.channels, self.eps, self.momentum, self.relu = channels, eps, momentum, relu
+        self.weight = Parameter(np.ones(channels)) if affine else None
+        self.bias = Parameter(np.zeros(channels)) if affine else None
+        self.running_mean = Buffer(np.zeros(channels))
+        self.running_variance = Buffer(np.ones(channels))
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        check_last_axis(self, x, None, self.channels)
+        mean, variance = self.running_mean.data, self.running_variance.data
+        if not self.training:
+            y: Tensor = batch_norm_inference(
+                x, mean.astype(x.dtype, copy=False), variance.astype(x.dtype, copy=False),
+                self.weight, self.bias, eps=self.eps, relu=self.relu,
+            )  # fmt: skip
+            return y
+        y, found = batch_norm(x, self.weight, self.bias, eps=self.eps, relu=self.relu)
+        if found.rows:
+            mean += self.momentum * (found.mean - mean)
+            variance += self.momentum * (found.unbiased - variance)
+        return y
