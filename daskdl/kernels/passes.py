@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.memory import empty
 from daskdl.kernels.stores import streams
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import in_parallel, threads
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1
         here = slice(UNIT * i, UNIT * j)
         kernel(*(v[here] for v in vectors), *(v[here] for v in new), settings, past)
 
-    if first.size < 2 * LEAST_UNITS * UNIT:
+    if first.size < 2 * LEAST_UNITS * UNIT or threads() == 1:
         kernel(*vectors, *new, settings, past)  # what goes around it would cost as much
     else:
         in_parallel(part, -(-first.size // UNIT), least=LEAST_UNITS)
