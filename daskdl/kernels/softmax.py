@@ -25,6 +25,9 @@ Array = NDArray[Any]
 #: Elements below which a second thread costs more than it brings.
 LEAST = 1 << 14
 
+#: Numbers of rows whose exponentials are taken together, in the nearest cache.
+BLOCK = 512
+
 
 def softmax(x: Array) -> Array:
     """Return exp(x) / sum(exp(x)) along the last axis; x (..., C)."""
@@ -112,19 +115,23 @@ def _by_rows(kernel: Any, *inputs: Array) -> Array:
     return result.reshape(inputs[0].shape)
 
 
-def _largest(row):  # type: ignore[no-untyped-def]
-    """Return the largest number of a vector, NaN if there is one that is not negative."""
-    return max(row)
+# Below, matrices and the number of a row and not rows: a slice inside a loop counts references,
+# which takes longer than a row of a few classes.
+
+
+def _largest(x, r):  # type: ignore[no-untyped-def]
+    """Return the largest number of row r, NaN if there is one that is not negative."""
+    return max(x[r])
 
 
 @overload(_largest)
-def _largest_overload(row):  # type: ignore[no-untyped-def]
-    if row.dtype != types.float32:
+def _largest_overload(x, r):  # type: ignore[no-untyped-def]
+    if x.dtype != types.float32:
 
-        def plain(row):  # type: ignore[no-untyped-def]
-            top = row[0]
-            for c in range(row.size):
-                top = row[c] if row[c] > top else top
+        def plain(x, r):  # type: ignore[no-untyped-def]
+            top = x[r, 0]
+            for c in range(x.shape[1]):
+                top = x[r, c] if x[r, c] > top else top
             return top
 
         return plain
@@ -132,10 +139,10 @@ def _largest_overload(row):  # type: ignore[no-untyped-def]
 
     # As integers, with the digits of negative ones turned, floats keep their order; and unlike
     # that of floats, their largest is found in vectors.
-    def implementation(row):  # type: ignore[no-untyped-def]
+    def implementation(x, r):  # type: ignore[no-untyped-def]
         top = lowest
-        for c in range(row.size):
-            bits = np.float32(row[c]).view(np.int32)
+        for c in range(x.shape[1]):
+            bits = np.float32(x[r, c]).view(np.int32)
             key = np.int32(bits ^ ((bits >> sign) & rest))
             top = max(top, key)
         return np.int32(top ^ ((top >> sign) & rest)).view(np.float32)
@@ -144,92 +151,102 @@ def _largest_overload(row):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _sum(row):  # type: ignore[no-untyped-def]
-    total = row.dtype.type(0)
-    for c in range(row.size):
-        total += row[c]
+def _sum(x, r):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0)
+    for c in range(x.shape[1]):
+        total += x[r, c]
     return total
 
 
 @fastjit
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def _dot(a, b, r):  # type: ignore[no-untyped-def]
     total = a.dtype.type(0)
-    for c in range(a.size):
-        total += a[c] * b[c]
+    for c in range(a.shape[1]):
+        total += a[r, c] * b[r, c]
     return total
 
 
 @fusedjit
-def _exponentials(row, result):  # type: ignore[no-untyped-def]
-    """Write the exponentials of what is left when the largest is subtracted; return that."""
-    top = _largest(row)
-    for c in range(row.size):
-        result[c] = exponential(row[c] - top)
-    return top
+def _exponentials(x, first, stop, tops, results, start):  # type: ignore[no-untyped-def]
+    """Write the exponentials of rows less their largest from ``start`` on, the largest to tops.
+
+    Of all rows in one loop: one of a few classes would be too short for vectors.
+    """
+    to = start
+    for r in range(first, stop):
+        top = tops[r - first] = _largest(x, r)
+        for c in range(x.shape[1]):
+            results[np.uintp(to + c)] = x[r, c] - top
+        to += x.shape[1]
+    for k in range(start, to):
+        results[np.uintp(k)] = exponential(results[np.uintp(k)])
 
 
 @fusedjit
 def _softmax(x, y):  # type: ignore[no-untyped-def]
-    one = x.dtype.type(1)
-    for r in range(x.shape[0]):
-        row, result = x[r], y[r]
-        _exponentials(row, result)
-        scale = one / _sum(result)
-        for c in range(row.size):
-            result[c] *= scale
+    one, rows = x.dtype.type(1), 1 + BLOCK // x.shape[1]
+    tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
+    for first in range(0, x.shape[0], rows):
+        stop = min(first + rows, x.shape[0])
+        _exponentials(x, first, stop, tops, results, first * x.shape[1])
+        for r in range(first, stop):
+            scale = one / _sum(y, r)
+            for c in range(x.shape[1]):
+                y[r, c] *= scale
 
 
 @fusedjit
 def _softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
     for r in range(y.shape[0]):
-        row, up, result = y[r], dy[r], dx[r]
-        dot = _dot(row, up)
-        for c in range(row.size):
-            result[c] = row[c] * (up[c] - dot)
+        dot = _dot(y, dy, r)
+        for c in range(y.shape[1]):
+            dx[r, c] = y[r, c] * (dy[r, c] - dot)
 
 
 @fusedjit
 def _log_softmax(x, y):  # type: ignore[no-untyped-def]
-    for r in range(x.shape[0]):
-        row, result = x[r], y[r]
-        top = _exponentials(row, result)
-        rest = x.dtype.type(np.log(_sum(result)))
-        for c in range(row.size):
-            result[c] = (row[c] - top) - rest
+    rows = 1 + BLOCK // x.shape[1]
+    tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
+    for first in range(0, x.shape[0], rows):
+        stop = min(first + rows, x.shape[0])
+        _exponentials(x, first, stop, tops, results, first * x.shape[1])
+        for r in range(first, stop):
+            top, rest = tops[r - first], x.dtype.type(np.log(_sum(y, r)))
+            for c in range(x.shape[1]):
+                y[r, c] = (x[r, c] - top) - rest
 
 
 @fusedjit
 def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
     zero = y.dtype.type(0)
     for r in range(y.shape[0]):
-        row, up, result = y[r], dy[r], dx[r]
-        total = _sum(up)
-        for c in range(row.size):
-            result[c] = up[c] - exponential(min(row[c], zero)) * total
+        total = _sum(dy, r)
+        for c in range(y.shape[1]):
+            dx[r, c] = dy[r, c] - exponential(min(y[r, c], zero)) * total
 
 
 @fusedjit
 def _cross_entropy(logits, labels, losses, scales):  # type: ignore[no-untyped-def]
     """Return the first row whose label is out of range, or -1."""
-    scratch = np.empty(logits.shape[1], logits.dtype)
-    one = logits.dtype.type(1)
-    for r in range(logits.shape[0]):
-        label = labels[r]
-        if label < 0 or label >= scratch.size:
-            return r
-        row = logits[r]
-        top = _exponentials(row, scratch)
-        total = _sum(scratch)
-        losses[r] = np.log(np.float64(total)) - (row[label] - top)
-        scales[r, 0], scales[r, 1] = top, one / total
+    one, rows = logits.dtype.type(1), 1 + BLOCK // logits.shape[1]
+    tops, scratch = np.empty(rows, logits.dtype), np.empty((rows, logits.shape[1]), logits.dtype)
+    results = scratch.reshape(scratch.size)
+    for first in range(0, logits.shape[0], rows):
+        stop = min(first + rows, logits.shape[0])
+        _exponentials(logits, first, stop, tops, results, 0)
+        for r in range(first, stop):
+            label, top, total = labels[r], tops[r - first], _sum(scratch, r - first)
+            if label < 0 or label >= logits.shape[1]:
+                return r
+            losses[r] = np.log(np.float64(total)) - (logits[r, label] - top)
+            scales[r, 0], scales[r, 1] = top, one / total
     return -1
 
 
 @fusedjit
 def _cross_entropy_back(logits, labels, scales, factor, result):  # type: ignore[no-untyped-def]
     for r in range(logits.shape[0]):
-        row, d = logits[r], result[r]
         top, scale = scales[r, 0], factor * scales[r, 1]
-        for c in range(row.size):
-            d[c] = scale * exponential(row[c] - top)
-        d[labels[r]] -= factor
+        for c in range(logits.shape[1]):
+            result[r, c] = scale * exponential(logits[r, c] - top)
+        result[r, labels[r]] -= factor
