@@ -2,6 +2,7 @@
 
 A function named after an activation takes ``x`` to ``y``; one whose name ends in ``_back`` takes
 what is kept, the first argument, and the gradient to ``y`` to that to ``x``. NaN stays NaN.
+Gradients are loaded whatever the sign: where a load depends on it, its vectors are masked and slow.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def clip_back(x, dy, dx, limits, past):  # type: ignore[no-untyped-def]
     """Pass the gradient on strictly between the limits; from ``x`` or from ``y``."""
     low, high, zero = limits[0], limits[1], x.dtype.type(0)
     for k in range(x.size):
-        d = zero if (x[k] <= low) | (x[k] >= high) else dy[k]
-        put(dx, k, d, past)
+        g = dy[k]
+        put(dx, k, zero if (x[k] <= low) | (x[k] >= high) else g, past)
     drain(past)
 
 
@@ -50,8 +51,8 @@ def relu_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
     """From ``y``; the gradient at 0 is 0."""
     zero = y.dtype.type(0)
     for k in range(y.size):
-        d = zero if y[k] <= zero else dy[k]
-        put(dx, k, d, past)
+        g = dy[k]
+        put(dx, k, zero if y[k] <= zero else g, past)
     drain(past)
 
 
@@ -228,8 +229,8 @@ def hard_sigmoid_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def
     """From ``x``."""
     zero, three, sixth = x.dtype.type(0), x.dtype.type(3), x.dtype.type(1 / 6)
     for k in range(x.size):
-        d = zero if (x[k] <= -three) | (x[k] >= three) else sixth * dy[k]
-        put(dx, k, d, past)
+        g = sixth * dy[k]
+        put(dx, k, zero if (x[k] <= -three) | (x[k] >= three) else g, past)
     drain(past)
 
 
