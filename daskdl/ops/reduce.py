@@ -1,4 +1,4 @@
-"""Sums and means over any axes, taken in float64."""
+"""Sums and means over any axes, added up in float64."""
 
 from __future__ import annotations
 
