@@ -156,6 +156,26 @@ class Cluster:
 
         return self._client.sync(scatter, callback_timeout=limit)[name]
 
+    def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
+        """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
+
+        async def scatter() -> list[dict[str, Future]]:
+            scattering = (
+                self._client.scatter(
+                    {f"{name}-{i}": value},
+                    workers=[address],
+                    direct=True,
+                    timeout=1,
+                    asynchronous=True,
+                )
+                for i, (value, address) in enumerate(zip(values, addresses, strict=True))
+            )
+            return await asyncio.gather(*scattering)
+
+        limit = seconds("transfer-timeout")
+        found = self._client.sync(scatter, callback_timeout=limit)
+        return [future for held in found for future in held.values()]
+
     def holders(
         self, futures: Sequence[Future | None], workers: Mapping[str, int]
     ) -> list[str | None]:

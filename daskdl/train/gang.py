@@ -44,6 +44,49 @@ if TYPE_CHECKING:
 UNDER_WAY = ("pending", "finished")
 
 
+def gang_graph(
+    name: str,
+    attempt: int,
+    gang: Gang,
+    first: int,
+    common: tuple[Key, Key],
+    slices: Sequence[Key] | None,
+    parts: Sequence[Key],
+    shares: Sequence[Share],
+) -> dict[Key, Any]:
+    """Return a task for each member, whose key ends with its rank.
+
+    Parameters
+    ----------
+    name, attempt, gang, first :
+        Of the tasks, and the iteration they begin with.
+    common : pair of keys
+        Of the job and of the gang.
+    slices : sequence of keys, optional
+        Of the state's slices by rank; None if the members have kept them.
+    parts : sequence of keys
+        Of the shards.
+    shares : sequence of Share
+        Of the iterations.
+    """
+    graph: dict[Key, Any] = {}
+    for rank in range(len(gang.addresses)):
+        shards, key = gang.shards(rank), (name, attempt, first, rank)
+        draws = tuple(draw_of(share, shards) for share in shares)
+        graph[key] = Task(
+            key,
+            run_group,
+            *map(TaskRef, common),
+            attempt,
+            rank,
+            first,
+            draws,
+            None if slices is None else TaskRef(slices[rank]),
+            *(TaskRef(parts[s]) for s in shards),
+        )
+    return graph
+
+
 class GangEngine(OnCluster):
     """Run groups of iterations by gangs.
 
@@ -81,24 +124,11 @@ class GangEngine(OnCluster):
         self._training.wait(what)
         gang, gang_key = self._gang(place.addresses)
         job = self._sent_job(gang.addresses[0])
-        name = f"gang-{self._job.id}"
-        graph: dict[Key, Any] = {}
-        given = [TaskRef(f.key) for f in self._given(state, gang)] or [None] * len(gang.addresses)
-        for rank in range(len(gang.addresses)):
-            shards = gang.shards(rank)
-            key = (name, self._attempt, state.iteration, rank)
-            graph[key] = Task(
-                key,
-                run_group,
-                TaskRef(job),
-                TaskRef(gang_key),
-                self._attempt,
-                rank,
-                state.iteration,
-                [draw_of(share, shards) for share in shares],
-                given[rank],
-                *(TaskRef(self._training.keys[s]) for s in shards),
-            )
+        slices = self._given(state, gang)
+        keys, name = self._training.keys, f"gang-{self._job.id}"
+        graph = gang_graph(
+            name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
+        )
         self._at = -1
         with self._turn(what):
             parts = self._results(graph, gang, what)
@@ -123,18 +153,17 @@ class GangEngine(OnCluster):
         gang, future = self._formed
         return gang, future.key
 
-    def _given(self, state: State, gang: Gang) -> list[Future]:
-        """Send every member its slice of the state, unless they have it."""
+    def _given(self, state: State, gang: Gang) -> list[Key] | None:
+        """Send every member its slice of the state and return their keys; None if they have it."""
         if self._at == state.iteration:
-            return []
-        name = f"slice-{self._job.id}-{self._attempt}"
-        self._sent_slices = [
-            self._cluster.send(f"{name}-{rank}", cut(state.weights, state.slots, own), address)
-            for rank, (address, own) in enumerate(
-                zip(gang.addresses, gang.slices(state.weights.size), strict=True)
-            )
-        ]
-        return self._sent_slices
+            return None
+        slices = gang.slices(state.weights.size)
+        self._sent_slices = self._cluster.send_each(
+            f"slice-{self._job.id}-{self._attempt}",
+            [cut(state.weights, state.slots, own) for own in slices],
+            gang.addresses,
+        )
+        return [future.key for future in self._sent_slices]
 
     def _after_loss(self) -> None:
         """Form a new gang; the shards that are still there stay."""

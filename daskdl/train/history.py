@@ -14,9 +14,13 @@ from daskdl.train.step import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Columns of an iteration. Seconds of data, forward and backward are the slowest shard's; what is
-#: left of ``seconds`` is reduction, broadcast and waiting.
-COLUMNS = ("loss", "samples", "seconds", "data", "forward", "backward", "update")
+#: Phases of an iteration, in seconds. Data, forward and backward are the slowest shard's. Reduce
+#: and broadcast are the gang engine's, of the member that waited least for others in them; what the
+#: other engines spend on them, and whatever else is left, is wait.
+PHASES = ("data", "forward", "backward", "reduce", "update", "broadcast", "wait")
+
+#: Columns of an iteration.
+COLUMNS = ("loss", "samples", "seconds", *PHASES)
 
 
 class History:
@@ -49,15 +53,9 @@ class History:
         # The time from the call to the first update has no clock of its own.
         took = np.concatenate([[max(0.0, seconds - between.sum())], between])
         for record, each in zip(records, took.tolist(), strict=True):
-            row = {
-                "loss": record.loss,
-                "samples": record.samples,
-                "seconds": each,
-                "data": record.data,
-                "forward": record.forward,
-                "backward": record.backward,
-                "update": record.update,
-            }
+            phases = {name: getattr(record, name) for name in PHASES[:-1]}
+            phases["wait"] = max(0.0, each - sum(phases.values()))
+            row = {"loss": record.loss, "samples": record.samples, "seconds": each, **phases}
             for name in COLUMNS:
                 self._columns[name].append(row[name])
 
@@ -133,8 +131,11 @@ class History:
     ) -> History:
         """Undo :meth:`arrays`."""
         history = cls()
-        for name in COLUMNS:
-            history._columns[name] = arrays[name].tolist()
+        for name in COLUMNS:  # a checkpoint may be older than a phase
+            found = arrays.get(name)
+            history._columns[name] = (
+                [0.0] * len(arrays["loss"]) if found is None else found.tolist()
+            )
         history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]
         return history

@@ -165,7 +165,8 @@ class Member:
         self.exchange = Exchange(meeting, job.id, attempt, rank, peers, names, gang.patience)
         tools = job.tools()
         self.by_element = by_element(tools.optimizer)
-        self.size = tools.model.flat.size
+        self.flat = tools.model.flat
+        self.size = self.flat.size
         self.sums = Sums(self.plan, self.size)
         self.owned = self.sums.owned
 
@@ -181,6 +182,9 @@ class Member:
         try:
             self.exchange.open()
             weights, slots = self._begin(first, given)
+            if self.by_element:  # then the weights change in place, and the model uses these
+                self.flat[:] = weights
+                weights = self.flat
             for t, draw in enumerate(draws, first):
                 self._add_up(t, draw, partitions, weights)
                 weights, slots, record = self._step(t, weights, slots)
@@ -189,15 +193,15 @@ class Member:
             self.exchange.close(f"{type(error).__name__}: {error}")
             raise
         self.exchange.close()
+        weights = weights.copy() if weights is self.flat else weights  # others use the model
         kept = Kept(self.gang.id, first + len(records), weights, slots)
         self.meeting.keep(self.job.id, kept)
         own = {n: s if self.by_element else packed(s, self.owned) for n, s in slots.items()}
-        # A copy: the weights are written to in the next group.
-        return Part(Slice(packed(weights, self.owned).copy(), own), tuple(records))
+        return Part(Slice(packed(weights, self.owned), own), tuple(records))
 
     def _begin(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
         """Return the weights, and the optimizer's state of the own numbers or of all."""
-        kept = self.meeting.kept.pop(self.job.id, None)  # it is going to change
+        kept = self.meeting.kept.pop(self.job.id, None)
         if given is not None:
             return self._whole(first, "weights", given.weights), {
                 name: slot if self.by_element else self._whole(first, name, slot)

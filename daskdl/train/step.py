@@ -18,6 +18,7 @@ from daskdl.data.batches import positions
 from daskdl.data.partition import Partition, Recipe
 from daskdl.data.samples import take
 from daskdl.errors import DaskdlError, DataError, TrainingError
+from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import thread_budget
 from daskdl.tensor import Tensor, no_grad
 from daskdl.train.job import Job
@@ -131,12 +132,15 @@ def gradient(
         batch = take(partition, chosen, tools.functions, draw)
         clock.append(time.perf_counter())
         model = tools.model.train()
-        model.load_flat(weights)
+        if weights is not model.flat:
+            model.load_flat(weights)
         model.zero_grad()
         loss = tools.loss(model(batch["x"]), batch["y"])
         clock.append(time.perf_counter())
         loss.backward()
-        vector = model.flat_grad * np.float32(count)
+        vector = np.multiply(
+            model.flat_grad, np.float32(count), out=empty(model.flat.size, np.float32)
+        )
         clock.append(time.perf_counter())
         data, forward, backward = np.diff(clock).tolist()
         return Gradient(vector, float(loss) * count, count, (data, forward, backward))
@@ -166,7 +170,9 @@ def update(job: Job, state: State, *parts: Gradient) -> State:
             "learning rate, clip the gradient, or look for missing values in the samples"
         )
     with thread_budget(job.threads), _naming(f"iteration {state.iteration}, update"):
-        mean = total.vector / np.float32(total.samples)
+        mean = np.divide(
+            total.vector, np.float32(total.samples), out=empty(total.vector.size, np.float32)
+        )
         weights, slots = job.tools().optimizer.update(
             state.weights, mean, state.slots, state.iteration
         )

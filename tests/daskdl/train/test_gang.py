@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+from daskdl.data import Batches
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam
 from daskdl.train import Callback, Trainer
-from daskdl.train.gang import GangEngine
+from daskdl.train.gang import GangEngine, gang_graph
+from daskdl.train.member import Gang
 from tests.daskdl.train.runs import (
     Do,
     Kill,
@@ -279,6 +282,21 @@ def test_a_stuck_group_ends_with_a_sentence(client: Client, tmp_path: Path) -> N
     ):
         gang(client, problem().map(wait))
     release.touch()
+
+
+# --- the scheduler's part
+
+
+@pytest.mark.parametrize("slices", [None, [f"slice-{rank}" for rank in range(256)]])
+def test_the_graph_of_a_group_is_small(slices: Any) -> None:
+    shards, iterations = 256, 10
+    shares = list(Batches([100] * shards, 2560).shares(0, 0, iterations))
+    addresses = tuple(f"tcp://10.0.0.{rank}:40000" for rank in range(shards))
+    members = Gang("gang-run", addresses, tuple(range(shards)), "halving", 300.0)
+    parts = [("load-run", 1, s) for s in range(shards)]
+    graph = gang_graph("gang-run", 1, members, 40, ("job", "members"), slices, parts, shares)
+    assert len(graph) == shards
+    assert len(pickle.dumps(graph)) < 1_000_000
 
 
 # --- with others on the cluster

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from daskdl.train.history import COLUMNS, History
+from daskdl.train.history import COLUMNS, PHASES, History
 from daskdl.train.step import Record
 
 
@@ -37,6 +37,23 @@ def test_every_iteration_has_a_row() -> None:
 
 def test_seconds_of_a_groups_iterations_sum_up_to_the_groups() -> None:
     np.testing.assert_array_equal(two_groups()["seconds"], [1, 1, 2, 1.25])
+
+
+def test_what_is_left_of_an_iteration_is_wait() -> None:
+    history = History()
+    one = Record(1.0, 8, 0.1, 0.2, 0.3, 0.4, 100.0, reduce=0.5, broadcast=0.25)
+    history.add([one], 2.0)
+    history.add([one], 1.0)  # phases of different members may overlap
+    np.testing.assert_allclose(history["wait"], [0.25, 0])
+    assert history["reduce"].tolist() == [0.5, 0.5]
+    assert history["broadcast"].tolist() == [0.25, 0.25]
+    np.testing.assert_allclose(sum(history[name] for name in PHASES)[0], history["seconds"][0])
+
+
+def test_a_checkpoint_from_before_a_phase_was_known_is_read() -> None:
+    arrays = two_groups().arrays()
+    del arrays["reduce"]
+    assert History.from_arrays(arrays, [])["reduce"].tolist() == [0.0] * 4
 
 
 def test_a_clock_that_goes_back_gives_no_time_below_zero() -> None:
