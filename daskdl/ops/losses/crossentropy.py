@@ -1,0 +1,193 @@
+"""Cross entropy of classes: from logits in one pass, and from logarithms of probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels import crossentropy as weighted
+from daskdl.kernels import softmax as kernels
+from daskdl.ops.losses.reduction import (
+    Parts,
+    check_labels,
+    integer_labels,
+    loss,
+    per_class,
+)
+from daskdl.tensor import Array
+
+
+@loss
+def cross_entropy(
+    logits: Array,
+    labels: Array,
+    *,
+    weight: Any = None,
+    smoothing: float = 0.0,
+    ignore_index: int | None = None,
+) -> Parts:
+    """-log softmax(logits)[label].
+
+    Parameters
+    ----------
+    logits : array (..., C), float32 or float64
+    labels : integer array (...), or array (..., C) of probabilities
+        Integers count from 0. Only probabilities get a gradient.
+    weight : array (C,), optional
+        Of each class.
+    smoothing : float, from 0 to 1
+        This share of each target is spread evenly over all classes (C. Szegedy et al., arXiv
+        1512.00567).
+    ignore_index : int, optional
+        Positions with this label are left out of their sample's mean; a sample that has no other
+        adds 0. Not for probabilities.
+
+    Raises
+    ------
+    ShapeError
+        When the labels are not integers of the logits' leading shape, or one is not a class.
+    SettingsError
+        When ``smoothing`` is not from 0 to 1, or probabilities have an ``ignore_index``.
+    """
+    labels = np.asarray(labels)
+    if not 0 <= smoothing <= 1:
+        raise SettingsError(f"cross_entropy: expected smoothing from 0 to 1, found {smoothing}")
+    if weight is not None:
+        weight = per_class("cross_entropy", weight, logits.shape[-1], np.float64)
+    if labels.dtype.kind == "f" and labels.shape == logits.shape and logits.ndim:
+        if ignore_index is not None:
+            raise SettingsError(
+                "cross_entropy: expected no ignore_index with probabilities, found "
+                f"{ignore_index}; make the probabilities of what is to be ignored zero"
+            )
+        return _soft(logits, labels, weight, smoothing)
+    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1] or not logits.ndim:
+        raise ShapeError(
+            f"cross_entropy: expected integer labels of shape {logits.shape[:-1]}, found "
+            f"{labels.dtype} {labels.shape}; probabilities would have shape {logits.shape}"
+        )
+    return _hard(logits, labels, weight, smoothing, ignore_index)
+
+
+def _hard(logits: Array, labels: Array, weight: Any, smoothing: float, ignored: Any) -> Parts:
+    shape, classes = (len(labels) if labels.ndim else 1, -1), logits.shape[-1]
+    positions = max(1, math.prod(labels.shape[1:]))
+    labels, shares = _counted(labels, ignored)
+    losses, scales = kernels.cross_entropy(logits, labels)
+    hits = shares if weight is None else shares * weight[labels.reshape(-1)]
+    spread = smoothing / classes * shares if smoothing else None
+    shared = np.ones(classes) if weight is None else weight
+    if spread is not None:
+        hits = (1 - smoothing) * hits
+        rest, _ = weighted.soft(logits, shared[None])
+        losses = _product(hits, losses) + _product(spread, rest)
+    else:
+        losses = _product(hits, losses)
+
+    def slope(s: Array) -> Array:
+        if not s.ndim and weight is None and ignored is None and spread is None:
+            return kernels.cross_entropy_gradient(logits, labels, scales, float(s) / positions)
+        each = np.broadcast_to(s.reshape(-1, 1), _cut(losses, shape).shape).reshape(-1)
+        rest = None if spread is None else each * spread
+        return weighted.gradient(logits, labels, scales, each * hits, rest, shared)
+
+    return _samples(losses, shape), (slope, None)
+
+
+def _soft(logits: Array, target: Array, weight: Any, smoothing: float) -> Parts:
+    classes = logits.shape[-1]
+    shape = (len(logits) if logits.ndim > 1 else 1, -1)
+    target = target.astype(logits.dtype, copy=False)
+    factor = None if weight is None else weight.astype(logits.dtype)
+    mixed = (1 - smoothing) * target + smoothing / classes if smoothing else target
+    mixed = mixed if factor is None else mixed * factor
+    losses, scales = weighted.soft(logits, mixed.reshape(-1, classes))
+    positions = max(1, losses.size // max(1, shape[0]))
+
+    def factors(s: Array) -> Array:
+        return np.broadcast_to(s.reshape(-1, 1) / positions, _cut(losses, shape).shape).reshape(-1)
+
+    def to_logits(s: Array) -> Array:
+        rows = mixed.reshape(-1, classes)
+        return weighted.soft_gradient(logits, rows, scales, factors(s))
+
+    def to_target(s: Array) -> Array:
+        dt = (
+            -(1 - smoothing)
+            * factors(s).reshape(*logits.shape[:-1], 1)
+            * kernels.log_softmax(logits)
+        )
+        return dt if factor is None else dt * factor
+
+    return _cut(losses, shape).sum(1) / positions, (to_logits, to_target)
+
+
+@loss
+def nll(
+    log_probabilities: Array,
+    labels: Array,
+    *,
+    weight: Any = None,
+    ignore_index: int | None = None,
+) -> Parts:
+    """Minus the logarithm of the label's probability, which is given.
+
+    Parameters
+    ----------
+    log_probabilities : array (..., C), as log_softmax gives it
+    labels : integer array (...)
+    weight : array (C,), optional
+        Of each class.
+    ignore_index : int, optional
+        Positions with this label are left out of their sample's mean; a sample that has no other
+        adds 0.
+
+    Raises
+    ------
+    ShapeError
+        When the labels are not integers of the leading shape, or one is not a class.
+    """
+    x = log_probabilities
+    labels = integer_labels("nll", labels, x)
+    shape = (len(labels) if labels.ndim else 1, -1)
+    labels, factors = _counted(labels, ignore_index)
+    check_labels("nll", labels, x.shape[-1])
+    if weight is not None:
+        factors = factors * per_class("nll", weight, x.shape[-1], np.float64)[labels.reshape(-1)]
+    at = labels.reshape(-1, 1)
+    losses = _product(factors, -np.take_along_axis(x.reshape(-1, x.shape[-1]), at, 1)[:, 0])
+
+    def slope(s: Array) -> Array:
+        dx = np.zeros((losses.size, x.shape[-1]), x.dtype)
+        each = np.broadcast_to(s.reshape(-1, 1), _cut(losses, shape).shape).reshape(-1)
+        np.put_along_axis(dx, at, -(each * factors)[:, None], 1)
+        return dx.reshape(x.shape)
+
+    return _samples(losses, shape), (slope, None)
+
+
+def _counted(labels: Array, ignored: int | None) -> tuple[Array, Array]:
+    """Return labels without what is ignored, and each position's share in its sample's mean."""
+    positions = max(1, math.prod(labels.shape[1:]))
+    if ignored is None:
+        return labels, np.full(labels.size, 1 / positions)
+    counts = labels != ignored
+    n = counts.reshape(-1, positions).sum(1, keepdims=True) if labels.size else np.zeros((0, 1))
+    shares = counts.reshape(-1, positions) / np.maximum(n, 1)
+    return np.where(counts, labels, 0), shares.reshape(-1)
+
+
+def _product(factors: Array, losses: Array) -> Array:
+    """Multiply, but 0 times anything is 0: what is ignored need not be finite."""
+    return np.where(factors == 0, 0, factors * losses)
+
+
+def _cut(losses: Array, shape: tuple[int, int]) -> Array:
+    return losses.reshape(shape) if losses.size else losses.reshape(shape[0], 0)
+
+
+def _samples(losses: Array, shape: tuple[int, int]) -> Array:
+    return _cut(losses, shape).sum(1)

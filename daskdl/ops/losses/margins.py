@@ -1,0 +1,104 @@
+"""Margins between the scores of right and of wrong classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.ops.losses.reduction import (
+    Parts,
+    along_last,
+    check_labels,
+    integer_labels,
+    loss,
+    per_class,
+)
+from daskdl.tensor import Array
+
+
+@loss
+def multi_margin(
+    prediction: Array, labels: Array, *, p: int = 1, margin: float = 1.0, weight: Any = None
+) -> Parts:
+    """Sum over wrong classes of max(0, margin - x[label] + x[class]) ** p, over the classes.
+
+    Parameters
+    ----------
+    prediction : array (N, C)
+    labels : integer array (N,)
+    p : 1 or 2
+    weight : array (C,), optional
+        Of each label.
+
+    Raises
+    ------
+    ShapeError
+        When the labels do not fit.
+    SettingsError
+        When ``p`` is another.
+    """
+    if p not in (1, 2):
+        raise SettingsError(f"multi_margin: expected p 1 or 2, found {p}")
+    _matrix("multi_margin", prediction)
+    labels = integer_labels("multi_margin", labels, prediction)
+    n, classes = prediction.shape
+    check_labels("multi_margin", labels, classes)
+    rows = np.arange(n)
+    short = np.maximum(margin - prediction[rows, labels][:, None] + prediction, 0)
+    short[rows, labels] = 0
+    factor = np.ones(n, prediction.dtype)
+    if weight is not None:
+        factor = per_class("multi_margin", weight, classes, prediction.dtype)[labels]
+    values = factor * (short if p == 1 else short * short).sum(1) / classes
+
+    def slope(s: Array) -> Array:
+        d = (short > 0).astype(s.dtype) if p == 1 else 2 * short
+        d[rows, labels] = -d.sum(1)
+        return along_last(s) * (factor / classes)[:, None] * d
+
+    return values, (slope, None)
+
+
+@loss
+def multilabel_margin(prediction: Array, labels: Array) -> Parts:
+    """Sum over right and wrong classes of max(0, 1 - x[right] + x[wrong]), over the classes.
+
+    Parameters
+    ----------
+    prediction : array (N, C)
+    labels : integer array (N, K), K <= C
+        The classes that are right, up to the first -1.
+
+    Raises
+    ------
+    ShapeError
+        When the labels do not fit.
+    """
+    _matrix("multilabel_margin", prediction)
+    n, classes = prediction.shape
+    labels = np.asarray(labels)
+    if labels.ndim != 2 or len(labels) != n or labels.dtype.kind not in "iu":
+        raise ShapeError(
+            f"multilabel_margin: expected integer labels of shape ({n}, K), each row ended by -1, "
+            f"found {labels.dtype} {labels.shape}"
+        )
+    listed = np.logical_and.accumulate(labels != -1, axis=1)
+    check_labels("multilabel_margin", labels[listed], classes)
+    times = np.zeros((n, classes), prediction.dtype)
+    np.add.at(times, (np.nonzero(listed)[0], labels[listed]), 1)
+    wrong = (times == 0).astype(prediction.dtype)
+    short = np.maximum(1 - prediction[:, :, None] + prediction[:, None, :], 0)  # (N, right, wrong)
+    values = np.einsum("nij,ni,nj->n", short, times, wrong) / classes
+
+    def slope(s: Array) -> Array:
+        active = (short > 0) * times[:, :, None] * wrong[:, None, :]
+        return along_last(s) * (active.sum(1) - active.sum(2)) / classes
+
+    return values, (slope, None)
+
+
+def _matrix(name: str, prediction: Array) -> None:
+    if prediction.ndim != 2 or not prediction.shape[1]:
+        raise ShapeError(f"{name}: expected predictions of shape (N, C), found {prediction.shape}")

@@ -1,0 +1,161 @@
+"""How a loss becomes one number: the mean over a batch's samples, each with its weight.
+
+Every loss gives each of the N samples of a batch a number of its own, l_i, the mean over the
+sample's elements (its pixels, time steps or classes), from that sample alone. The loss is ::
+
+    sum(w_i * l_i) / N
+
+with the weights w that ``sample_weight`` gives, or 1. It is divided by the number of samples and
+not by the sum of the weights, of class weights, or of the labels that are not ignored: a shard does
+not know these of the other shards. So the mean of the shards' losses and gradients, each counted by
+its samples, is that of the whole batch, however it is cut, and training on 1 or on 30 workers is
+the same training. Who wants the loss of a weighted data set on the scale of one without weights
+gives weights whose mean over the data set is 1.
+
+What is missing or ignored inside a sample adds nothing; each loss that knows of such elements says
+whether they are left out of the sample's mean.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError, ShapeError
+from daskdl.kernels.reduce import sum_over
+from daskdl.ops.activations import check_float
+from daskdl.tensor import Array, Tensor, op
+
+#: From a factor for each of the values, or one for all, to the gradient to one input.
+Slope = Callable[[Array], Array]
+#: Values, (N, ...) in any cut into elements, and the slope to each input; None where there is none.
+Parts = tuple[Array, tuple[Slope | None, ...]]
+
+
+def loss(function: Callable[..., Parts]) -> Callable[..., Any]:
+    """Make a loss of a function from arrays to (values, slopes).
+
+    The function's positional arguments are arrays, the first of them float32 or float64; settings
+    are keyword-only. Its values are (N, ...), what is averaged within each sample and then over
+    the samples; each slope takes factors that broadcast with the values. The operation that is made
+    has one setting more, ``sample_weight``, an array (N,).
+
+    Examples
+    --------
+    >>> @loss
+    ... def absolute_difference(prediction, target):
+    ...     difference = prediction - target
+    ...     return np.abs(difference), (lambda factor: factor * np.sign(difference), None)
+    >>> values = Tensor(np.array([[1.0, 3.0], [0.0, 0.0]]), requires_grad=True)
+    >>> result = absolute_difference(values, np.zeros((2, 2)), sample_weight=[1.0, 9.0])
+    >>> float(result)
+    1.0
+    >>> result.backward()
+    >>> values.grad
+    array([[0.25, 0.25],
+           [0.  , 0.  ]])
+    """
+    name = function.__name__
+
+    @op
+    @functools.wraps(function)
+    def operation(*arrays: Any, sample_weight: Any = None, **settings: Any) -> Any:
+        first = np.asarray(arrays[0])
+        check_float(name, first)
+        values, slopes = function(first, *arrays[1:], **settings)
+        value, factor = _reduced(name, values, sample_weight, first.dtype)
+
+        def backward(dy: Array) -> tuple[Callable[[], Array] | None, ...]:
+            factors = np.asarray(factor * dy, first.dtype)
+            return tuple(None if s is None else functools.partial(s, factors) for s in slopes)
+
+        return value, backward
+
+    return operation
+
+
+def _reduced(name: str, values: Array, weights: Any, dtype: Any) -> tuple[Array, Array]:
+    """Return the loss, and the slope of it to each value as an array that broadcasts with them."""
+    n = len(values) if values.ndim else 1
+    if weights is not None:
+        weights = np.asarray(weights.data if isinstance(weights, Tensor) else weights)
+        if weights.shape != (n,) or weights.dtype.kind not in "fiub":
+            raise ShapeError(
+                f"{name}: expected sample_weight to have a number for each sample, shape ({n},), "
+                f"found {weights.dtype} {weights.shape}"
+            )
+    if not values.size:
+        return np.asarray(np.nan, dtype), np.zeros((), dtype)
+    if weights is None:
+        total = float(sum_over(values, tuple(range(values.ndim))))
+        return np.asarray(total / values.size, dtype), np.asarray(1 / values.size, dtype)
+    sums = sum_over(values, tuple(range(1, values.ndim))).reshape(n)
+    total = float(sums @ weights.astype(np.float64))
+    factors = np.asarray(weights / values.size, dtype)
+    return np.asarray(total / values.size, dtype), factors.reshape(n, *(1,) * (values.ndim - 1))
+
+
+def pair(name: str, prediction: Array, target: Any) -> Array:
+    """Return the target in the prediction's dtype; a ShapeError unless it has its shape."""
+    target = np.asarray(target)
+    if prediction.shape != target.shape or target.dtype.kind not in "fiub":
+        raise ShapeError(
+            f"{name}: expected a target of the prediction's shape {prediction.shape}, "
+            f"found {target.dtype} {target.shape}"
+        )
+    return target.astype(prediction.dtype, copy=False)
+
+
+def signs(name: str, target: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return a target of -1 and 1 in a dtype.
+
+    Raises
+    ------
+    ShapeError
+        When its shape is another.
+    DataError
+        When there is any other number in it.
+    """
+    target = np.asarray(target)
+    if target.shape != shape:
+        raise ShapeError(f"{name}: expected a target of shape {shape}, found {target.shape}")
+    wrong = target[np.abs(target) != 1]
+    if wrong.size:
+        raise DataError(f"{name}: expected targets of -1 and 1, found {wrong.flat[0]}")
+    return target.astype(dtype, copy=False)
+
+
+def per_class(name: str, weight: Any, classes: int, dtype: Any) -> Array:
+    """Return weights (classes,) in a dtype; a ShapeError unless there is one for each class."""
+    weight = np.asarray(weight, dtype)
+    if weight.shape != (classes,):
+        raise ShapeError(
+            f"{name}: expected a weight for each of {classes} classes, found shape {weight.shape}"
+        )
+    return weight
+
+
+def integer_labels(name: str, labels: Any, x: Array) -> Array:
+    """Return labels (...) for x (..., classes); a ShapeError unless they are such integers."""
+    labels = np.asarray(labels)
+    if not x.ndim or labels.shape != x.shape[:-1] or labels.dtype.kind not in "iu":
+        found = f"found {labels.dtype} {labels.shape}"
+        raise ShapeError(f"{name}: expected integer labels of shape {x.shape[:-1]}, {found}")
+    return labels
+
+
+def check_labels(name: str, labels: Array, classes: int) -> None:
+    """Raise a ShapeError unless all labels are classes."""
+    wrong = labels[(labels < 0) | (labels >= classes)]
+    if wrong.size:
+        raise ShapeError(
+            f"{name}: expected labels from 0 to {classes - 1}, found {int(wrong.flat[0])}"
+        )
+
+
+def along_last(factor: Array) -> Array:
+    """Return factors of values (...) so that they broadcast with an array (..., C)."""
+    return factor[..., None] if factor.ndim else factor

@@ -1,0 +1,90 @@
+"""Agreement of a loss with PyTorch's, element by element, under the convention of our means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import check_gradient
+
+
+def sample_weights(n: int) -> np.ndarray:
+    """Return a weight for each sample, one of them 0."""
+    weights = np.random.default_rng(n).uniform(0, 3, n)
+    weights[n // 2] = 0
+    return weights
+
+
+def check_loss(
+    torch: Any,
+    ours: Callable[..., Tensor],
+    theirs: Callable[..., Any],
+    *arrays: np.ndarray,
+    wanted: tuple[bool, ...] = (True,),
+    dtype: str = "f8",
+    weighted: bool = True,
+) -> None:
+    """Compare values and gradients of a loss with those of PyTorch without reduction.
+
+    Parameters
+    ----------
+    ours
+        Of tensors and ``sample_weight``.
+    theirs
+        Of tensors; returns (N, ...), of which the mean over each sample is taken here.
+    *arrays
+        Floats are given in ``dtype``.
+    wanted
+        To which arrays a gradient is compared; False from where it ends.
+    """
+    arrays = tuple(a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays)
+    wanted = (*wanted, *(False,) * (len(arrays) - len(wanted)))
+    n = len(arrays[0])
+    weights = sample_weights(n) if weighted else None
+    inputs = [Tensor(a, requires_grad=w) for a, w in zip(arrays, wanted, strict=True)]
+    value = ours(*inputs, sample_weight=weights)
+    assert value.shape == ()
+    assert value.dtype == np.dtype(dtype)
+    value.backward()
+
+    there = [torch.tensor(a, requires_grad=w) for a, w in zip(arrays, wanted, strict=True)]
+    each = theirs(*there).reshape(n, -1).mean(1)
+    expected = (each * torch.tensor(np.ones(n) if weights is None else weights)).mean()
+    expected.backward()
+    tolerance = 2e-5 if dtype == "f4" else 1e-10
+    scale = each.detach().abs().max().item() + 1e-3
+    np.testing.assert_allclose(float(value), expected.item(), rtol=0, atol=tolerance * scale)
+    for mine, other in zip(inputs, there, strict=True):
+        if mine.requires_grad:
+            right = other.grad.numpy()
+            assert mine.grad.dtype == np.dtype(dtype)
+            largest = np.abs(right).max(initial=1e-3)
+            np.testing.assert_allclose(mine.grad, right, rtol=0, atol=tolerance * largest)
+
+
+def check_cut(ours: Callable[..., Tensor], *arrays: np.ndarray) -> None:
+    """Check that the shards' losses and gradients, counted by their samples, are the batch's."""
+    n = len(arrays[0])
+    weights = sample_weights(n)
+
+    def run(part: slice) -> tuple[float, np.ndarray]:
+        first = Tensor(arrays[0][part], requires_grad=True)
+        value = ours(first, *(a[part] for a in arrays[1:]), sample_weight=weights[part])
+        value.backward()
+        return float(value), first.grad
+
+    whole, gradient = run(slice(None))
+    shards = [slice(0, 1), slice(1, n)] if n > 1 else [slice(None)]
+    parts = [(*run(shard), len(weights[shard])) for shard in shards]
+    assert np.isclose(sum(value * count for value, _, count in parts) / n, whole, atol=1e-12)
+    joined = np.concatenate([part * count / n for _, part, count in parts])
+    np.testing.assert_allclose(joined, gradient, rtol=1e-9, atol=1e-12)
+
+
+def check_slopes(ours: Callable[..., Tensor], *arrays: np.ndarray, constants: Any = ()) -> None:
+    """Check the gradient to ``arrays`` in float64, with weights of samples and without."""
+    for weights in (None, sample_weights(len(arrays[0]))):
+        check_gradient(lambda *a, w=weights: ours(*a, *constants, sample_weight=w), *arrays)

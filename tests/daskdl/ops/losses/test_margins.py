@@ -1,0 +1,90 @@
+"""Margins between classes against PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.ops import losses
+from tests.daskdl.gradients import normal
+from tests.daskdl.lossmeans import check_loss
+
+DTYPES = st.sampled_from(["f4", "f8"])
+
+
+@given(
+    n=st.integers(1, 5),
+    classes=st.integers(1, 6),
+    dtype=DTYPES,
+    p=st.sampled_from([1, 2]),
+    margin=st.sampled_from([0.3, 1.0]),
+    weighted=st.booleans(),
+)
+def test_multi_margin(n, classes, dtype, p, margin, weighted, torch):
+    rng = np.random.default_rng(n)
+    weight = rng.uniform(0, 2, classes) if weighted else None
+    there = None if weight is None else torch.tensor(weight.astype(dtype))
+    check_loss(
+        torch,
+        lambda *x, **k: losses.multi_margin(*x, p=p, margin=margin, weight=weight, **k),
+        lambda x, t: torch.nn.functional.multi_margin_loss(
+            x, t, p=p, margin=margin, weight=there, reduction="none"
+        ),
+        normal(n, classes),
+        rng.integers(0, classes, n),
+        dtype=dtype,
+    )
+
+
+@given(n=st.integers(1, 5), classes=st.integers(1, 6), dtype=DTYPES)
+def test_multilabel_margin(n, classes, dtype, torch):
+    rng = np.random.default_rng([n, classes])
+    labels = np.array([rng.permutation(classes) for _ in range(n)])
+    labels[np.arange(classes) >= rng.integers(0, classes + 1, n)[:, None]] = -1
+    check_loss(
+        torch,
+        losses.multilabel_margin,
+        lambda x, t: torch.nn.functional.multilabel_margin_loss(x, t, reduction="none"),
+        normal(n, classes),
+        labels,
+        dtype=dtype,
+    )
+
+
+def test_fewer_columns_than_classes_and_what_follows_the_first_end(torch):
+    x = normal(2, 4)
+    padded = np.array([[2, -1, -1, -1], [0, 3, -1, -1]])
+    expected = float(losses.multilabel_margin(x, padded))
+    assert float(losses.multilabel_margin(x, padded[:, :3])) == expected
+    padded[:, 3] = 1  # after the end, as PyTorch ignores it
+    assert float(losses.multilabel_margin(x, padded)) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda: losses.multi_margin(np.zeros((2, 3)), np.array([0, 3])), ShapeError, "found 3"),
+        (lambda: losses.multi_margin(np.zeros(3), np.zeros(3, int)), ShapeError, r"\(N, C\)"),
+        (
+            lambda: losses.multi_margin(np.zeros((1, 3)), np.zeros(1, int), p=3),
+            SettingsError,
+            "p 1 or 2, found 3",
+        ),
+        (
+            lambda: losses.multilabel_margin(np.zeros((2, 3)), np.array([[0, 5], [0, 1]])),
+            ShapeError,
+            "labels from 0 to 2, found 5",
+        ),
+        (
+            lambda: losses.multilabel_margin(np.zeros((2, 3)), np.zeros((1, 3), int)),
+            ShapeError,
+            r"shape \(2, K\), each row ended by -1, found int64 \(1, 3\)",
+        ),
+    ],
+)
+def test_mistakes(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call()
