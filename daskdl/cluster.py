@@ -39,6 +39,8 @@ _CONFIG = {
     # Dask gives up a worker for good that is just starting again 15 s after it was lost before.
     "distributed.deploy.lost-worker-timeout": "1 day",
 }
+# A job that is lost has left the queue: after this time another is put there in its place.
+_QUEUE_CONFIG = {**_CONFIG, "distributed.deploy.lost-worker-timeout": "60 s"}
 
 
 @contextmanager
@@ -59,7 +61,8 @@ def connect(
         - the address of a scheduler, such as ``"tcp://node1:8786"``;
         - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
         - a job queue (``.yaml``): ``system`` (one of :data:`QUEUES`), ``jobs`` (how many), and
-          the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``.
+          the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
+          job that ends before the run, by its walltime or otherwise, is replaced by a new one.
     workers : int, optional
         Worker processes of "local", by default one per core, or jobs of a job queue.
     threads_per_worker : int
@@ -248,10 +251,11 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
             f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
             "installed; pip install daskdl[hpc]"
         ) from error
-    stack.enter_context(dask.config.set(_CONFIG))  # the scheduler runs in this process
+    stack.enter_context(dask.config.set(_QUEUE_CONFIG))  # the scheduler runs in this process
     try:
         cluster = stack.enter_context(getattr(dask_jobqueue, QUEUES[name])(**options))
         cluster.scale(jobs=jobs)
+        cluster.adapt(minimum_jobs=jobs, maximum_jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise ClusterError(
             f"{path}: expected settings from which {QUEUES[name]} starts, found {_one_line(error)}"

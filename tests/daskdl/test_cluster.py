@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
 import sys
@@ -308,6 +307,9 @@ class Jobs(LocalCluster):
     def scale(self, jobs):
         super().scale(jobs)
 
+    def adapt(self, minimum_jobs, maximum_jobs):
+        super().adapt(minimum=minimum_jobs, maximum=maximum_jobs)
+
 
 @pytest.mark.parametrize(("workers", "jobs"), [(None, 2), (1, 1)])
 def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch):
@@ -330,12 +332,3 @@ def test_settings_that_the_queue_refuses(queue, monkeypatch):
 def test_dask_jobqueue_has_the_classes():
     dask_jobqueue = pytest.importorskip("dask_jobqueue")
     assert [name for name in QUEUES.values() if not hasattr(dask_jobqueue, name)] == []
-
-
-@pytest.mark.skipif(shutil.which("sbatch") is None, reason="no Slurm on this machine")
-def test_a_slurm_job(queue):
-    pytest.importorskip("dask_jobqueue")
-    path = queue("system: slurm\njobs: 1\ncores: 1\nmemory: 1GB\nwalltime: 00:05:00")
-    with connect(path) as client:
-        client.wait_for_workers(1, timeout=120)
-        assert client.submit(pow, 2, 5).result() == 32
