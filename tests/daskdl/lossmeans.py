@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from daskdl import nn
+from daskdl.nn.modelfile import build, configuration
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient
 
@@ -88,3 +92,26 @@ def check_slopes(ours: Callable[..., Tensor], *arrays: np.ndarray, constants: An
     """Check the gradient to ``arrays`` in float64, with weights of samples and without."""
     for weights in (None, sample_weights(len(arrays[0]))):
         check_gradient(lambda *a, w=weights: ours(*a, *constants, sample_weight=w), *arrays)
+
+
+def check_module(
+    loss: nn.Loss, operation: Callable[..., Tensor], prediction: Any, *target: Any
+) -> None:
+    """Check that a loss is an operation with its settings, also after it was kept in a file.
+
+    Its settings have to matter: without them the value is another.
+    """
+    n = len(prediction[0] if isinstance(prediction, tuple) else prediction)
+    weights = sample_weights(n)
+    inputs = (*(prediction if isinstance(prediction, tuple) else (prediction,)), *target)
+    expected = float(operation(*inputs, sample_weight=weights))
+    kept = build(json.loads(json.dumps(configuration(loss))))
+    for same in (loss, kept, pickle.loads(pickle.dumps(loss))):
+        assert repr(same).replace("(", "[").replace(")", "]") == repr(loss).replace(
+            "(", "["
+        ).replace(")", "]")
+        assert float(same(prediction, *target, sample_weight=weights)) == expected
+    assert float(loss(prediction, *target)) == float(operation(*inputs))
+    arguments, keywords = loss._arguments
+    if (arguments or keywords) and not isinstance(loss, nn.MultiLoss):
+        assert float(type(loss)()(prediction, *target, sample_weight=weights)) != expected

@@ -1,0 +1,28 @@
+"""Divergence between distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.losses.loss import Loss
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+
+class KLDivLoss(Loss):
+    """Kullback-Leibler divergence of the target from the prediction, along the last axis.
+
+    Parameters
+    ----------
+    log_target : bool
+        Whether the target is log(p).
+    """
+
+    def __init__(self, log_target: bool = False) -> None:
+        self.log_target = log_target
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare log(q) with p, or log(p), two arrays (N, ..., C)."""
+        return ops.kl_divergence(
+            prediction, target, log_target=self.log_target, sample_weight=sample_weight
+        )

@@ -1,0 +1,48 @@
+"""Hinge losses of targets that are -1 or 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.losses.loss import Loss
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+
+class HingeLoss(Loss):
+    """max(0, margin - t x), or its square."""
+
+    def __init__(self, margin: float = 1.0, squared: bool = False) -> None:
+        self.margin = margin
+        self.squared = squared
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.hinge(
+            prediction,
+            target,
+            margin=self.margin,
+            squared=self.squared,
+            sample_weight=sample_weight,
+        )
+
+
+class SoftMarginLoss(Loss):
+    """log(1 + exp(-t x))."""
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.soft_margin(prediction, target, sample_weight=sample_weight)
+
+
+class HingeEmbeddingLoss(Loss):
+    """A distance where t is 1; what it is short of the margin where t is -1."""
+
+    def __init__(self, margin: float = 1.0) -> None:
+        self.margin = margin
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.hinge_embedding(
+            prediction, target, margin=self.margin, sample_weight=sample_weight
+        )

@@ -1,0 +1,43 @@
+"""Loss: base of the losses as modules, and of a user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.errors import ShapeError
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+
+class Loss(Module):
+    """Called as ``loss(prediction, target, sample_weight=None)``, it returns a scalar.
+
+    The scalar is the mean over the samples of the batch, the first axis of all arrays, each with
+    its weight; :mod:`daskdl.ops.losses.reduction` says how, and why shards then add up.
+    """
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare a prediction with its target.
+
+        Parameters
+        ----------
+        prediction : Tensor or array (N, ...)
+        target : array (N, ...)
+        sample_weight : array (N,), optional
+            What each sample counts; 1 by default.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define forward()")
+
+
+def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
+    """Return the predictions of a loss that compares several; a ShapeError if there are others."""
+    if not isinstance(prediction, (tuple, list)) or len(prediction) != n:
+        found = (
+            f"{len(prediction)} of them"
+            if isinstance(prediction, (tuple, list))
+            else f"shape {getattr(prediction, 'shape', None)}"
+        )
+        raise ShapeError(
+            f"{type(loss).__name__}: expected a tuple of {n} predictions, found {found}"
+        )
+    return tuple(prediction)

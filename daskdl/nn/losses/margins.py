@@ -1,0 +1,49 @@
+"""Margins between the scores of right and of wrong classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from daskdl.nn.losses.loss import Loss
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+
+class MultiMarginLoss(Loss):
+    """What wrong classes are above the right one less a margin.
+
+    Parameters
+    ----------
+    p : 1 or 2
+        Power of what is above.
+    margin : float
+    weight : numbers (C,), optional
+        Of each label.
+    """
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Sequence[float] | None = None
+    ) -> None:
+        self.p = p
+        self.margin = margin
+        self._weight = weight
+
+    def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
+        """Compare scores (N, C) with labels (N,)."""
+        return ops.multi_margin(
+            prediction,
+            labels,
+            p=self.p,
+            margin=self.margin,
+            weight=self._weight,
+            sample_weight=sample_weight,
+        )
+
+
+class MultiLabelMarginLoss(Loss):
+    """What wrong classes are above each right one less 1."""
+
+    def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
+        """Compare scores (N, C) with labels (N, K), each row ended by -1."""
+        return ops.multilabel_margin(prediction, labels, sample_weight=sample_weight)

@@ -1,0 +1,63 @@
+"""Losses of two or three embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.losses.loss import Loss, parts
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+
+class MarginRankingLoss(Loss):
+    """What the one that is to be larger is short of the other plus a margin."""
+
+    def __init__(self, margin: float = 0.0) -> None:
+        self.margin = margin
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare (first, second) with a target of 1 and -1, three arrays of one shape."""
+        return ops.margin_ranking(
+            *parts(self, prediction, 2), target, margin=self.margin, sample_weight=sample_weight
+        )
+
+
+class CosineEmbeddingLoss(Loss):
+    """1 - cos where t is 1; what the cosine is above a margin where it is -1."""
+
+    def __init__(self, margin: float = 0.0) -> None:
+        self.margin = margin
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare (first, second), arrays (N, D), with a target (N,) of 1 and -1."""
+        return ops.cosine_embedding(
+            *parts(self, prediction, 2), target, margin=self.margin, sample_weight=sample_weight
+        )
+
+
+class TripletMarginLoss(Loss):
+    """What the positive is farther from the anchor than the negative, plus a margin.
+
+    Parameters
+    ----------
+    margin : float
+    p : float
+        Of the norm that distances are.
+    swap : bool
+        Whether the negative's distance is that to the anchor or to the positive, the lesser.
+    """
+
+    def __init__(self, margin: float = 1.0, p: float = 2.0, swap: bool = False) -> None:
+        self.margin = margin
+        self.p = p
+        self.swap = swap
+
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
+        """Compare (anchor, positive, negative), arrays (N, D); there is no target."""
+        return ops.triplet(
+            *parts(self, prediction, 3),
+            margin=self.margin,
+            p=self.p,
+            swap=self.swap,
+            sample_weight=sample_weight,
+        )

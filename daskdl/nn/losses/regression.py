@@ -1,0 +1,63 @@
+"""Losses of predicted numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl.nn.losses.loss import Loss
+from daskdl.ops import losses as ops
+from daskdl.tensor import Tensor
+
+
+class MSELoss(Loss):
+    """Mean squared error."""
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.squared_error(prediction, target, sample_weight=sample_weight)
+
+
+class L1Loss(Loss):
+    """Mean absolute error."""
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.absolute_error(prediction, target, sample_weight=sample_weight)
+
+
+class HuberLoss(Loss):
+    """Half the squared error up to ``delta``, from there a straight line."""
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.huber(prediction, target, delta=self.delta, sample_weight=sample_weight)
+
+
+class SmoothL1Loss(Loss):
+    """Absolute error whose corner is rounded within ``beta``."""
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = beta
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.smooth_l1(prediction, target, beta=self.beta, sample_weight=sample_weight)
+
+
+class MAPELoss(Loss):
+    """Mean absolute error in percent of the target."""
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.percentage_error(prediction, target, sample_weight=sample_weight)
+
+
+class MSLELoss(Loss):
+    """Mean squared error of log(1 + x), negative numbers taken for 0."""
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare two arrays of one shape."""
+        return ops.squared_log_error(prediction, target, sample_weight=sample_weight)
