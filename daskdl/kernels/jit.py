@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import getpass
 import logging
+import os
+import sys
 import tempfile
 import threading
 import time
@@ -108,12 +110,40 @@ def _user() -> str:
 _turn = Turn(Path(tempfile.gettempdir()) / f"daskdl-compiles-{_user()}.lock")
 
 
+def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
+    """Add the files of a module, and of those whose functions it uses, of the same package."""
+    module = sys.modules[name]
+    path, package = getattr(module, "__file__", None), name.rpartition(".")[0]
+    if path is None or path in found:
+        return found
+    found[path] = os.stat(path)
+    for value in list(vars(module).values()):
+        used = getattr(value, "__module__", None) or ""
+        if package and used.startswith(f"{package}.") and used in sys.modules:
+            _sources(used, found)
+    return found
+
+
+def _stamp(name: str) -> list[tuple[str, float, int]]:
+    """Return what changes with any source that is compiled into a module's kernels.
+
+    numba looks at a function's own file only, and would go on with what it once inlined.
+    """
+    files = _sources(name, {})
+    return [(path, files[path].st_mtime, files[path].st_size) for path in sorted(files)]
+
+
 def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
         compile_version, load = dispatcher.compile, dispatcher._cache.load_overload
+        stamped = False
 
         def load_or_take_turn(signature: Any, context: Any) -> Any:
+            nonlocal stamped
+            if not stamped:  # at the first call, when all modules are there
+                dispatcher._cache._cache_file._source_stamp = _stamp(function.__module__)
+                stamped = True
             found = load(signature, context)
             if found is None:
                 _turn.take()

@@ -130,3 +130,39 @@ def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
     turn = Turn(tmp_path / "none" / "lock")
     with turn.scope():
         turn.take()
+
+
+USER = """
+from daskdl.kernels.jit import jit
+from {package}.used import inner
+
+@jit
+def outer(x):
+    return 2 * inner(x)
+"""
+
+
+def test_an_edit_of_an_inlined_function_is_noticed(tmp_path):
+    package = "kernels_in_a_package"
+    folder = tmp_path / package
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "user.py").write_text(USER.format(package=package))
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    used = "from daskdl.kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
+    program = f"from {package}.user import outer; print(outer(3), outer.stats.cache_hits)"
+    found = []
+    for added in (1, 1, 100):
+        (folder / "used.py").write_text(used.format(added))
+        os.utime(folder / "used.py", (added, added))
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment, check=True, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        found.append(done.stdout.split(maxsplit=1)[0])
+        if len(found) == 2:
+            assert ": 1}" in done.stdout, "the second run compiled again"
+    assert found == ["8", "8", "206"]
