@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from daskdl.errors import ShapeError
+from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.conv2d import Conv2d
 from daskdl.nn.convlstm import ConvLSTM
-from daskdl.nn.module import Module, check_last_axis
+from daskdl.nn.module import Module
 from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth
 from daskdl.tensor import Tensor
 

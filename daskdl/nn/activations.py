@@ -1,11 +1,11 @@
-"""Activations as layers."""
+"""Activations as layers, element by element and without parameters."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from daskdl import ops
 from daskdl.nn.module import Module
-from daskdl.ops import activations as ops
 from daskdl.tensor import Tensor
 
 
@@ -15,6 +15,14 @@ class ReLU(Module):
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         return ops.relu(x)
+
+
+class ReLU6(Module):
+    """min(max(x, 0), 6)."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.relu6(x)
 
 
 class LeakyReLU(Module):
@@ -28,12 +36,67 @@ class LeakyReLU(Module):
         return ops.leaky_relu(x, slope=self.slope)
 
 
+class ELU(Module):
+    """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.elu(x, alpha=self.alpha)
+
+
+class SELU(Module):
+    """A scaled ELU that keeps mean 0 and variance 1 (G. Klambauer et al., arXiv 1706.02515)."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.elu(x, alpha=1.6732632423543772) * 1.0507009873554805
+
+
+class GELU(Module):
+    """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        self.approximate = approximate
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.gelu(x, approximate=self.approximate)
+
+
+class SiLU(Module):
+    """x / (1 + exp(-x)), also called swish."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.silu(x)
+
+
+class Mish(Module):
+    """x * tanh(softplus(x)) (D. Misra, arXiv 1908.08681)."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        y: Tensor = ops.multiply(x, ops.tanh(ops.softplus(x)))
+        return y
+
+
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
         return ops.sigmoid(x)
+
+
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(-x))), without overflow."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.softplus(ops.multiply(x, -1.0)) * -1.0
 
 
 class Tanh(Module):
@@ -44,9 +107,47 @@ class Tanh(Module):
         return ops.tanh(x)
 
 
-class Softplus(Module):
-    """log(1 + exp(x))."""
+class TanhShrink(Module):
+    """x - tanh(x)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
-        return ops.softplus(x)
+        y: Tensor = ops.subtract(x, ops.tanh(x))
+        return y
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta."""
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = beta
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        if self.beta == 1:
+            return ops.softplus(x)
+        return ops.softplus(ops.multiply(x, self.beta)) * (1 / self.beta)
+
+
+class Softsign(Module):
+    """x / (1 + abs(x))."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.softsign(x)
+
+
+class HardSigmoid(Module):
+    """x / 6 + 1 / 2, from 0 to 1."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.hard_sigmoid(x)
+
+
+class HardSwish(Module):
+    """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.hard_swish(x)

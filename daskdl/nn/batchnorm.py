@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.nn.module import Buffer, Module, Parameter, check_last_axis
+from daskdl.nn.arguments import check_last_axis
+from daskdl.nn.module import Buffer, Module, Parameter
 from daskdl.ops.batchnorm import batch_norm, batch_norm_inference
 from daskdl.tensor import Tensor
 

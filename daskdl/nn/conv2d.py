@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from daskdl.errors import ShapeError
+from daskdl.nn.arguments import Sizes, check_last_axis, pair
 from daskdl.nn.initialise import generator, uniform
-from daskdl.nn.module import Module, check_last_axis, pair
+from daskdl.nn.module import Module
+from daskdl.nn.padding import Padding
 from daskdl.ops.conv2d import conv2d
 from daskdl.tensor import Tensor
 
@@ -18,12 +20,17 @@ class Conv2d(Module):
     ----------
     in_channels, out_channels : int
     kernel_size, stride : int or (down, across)
-    padding : int, (down, across) or "same"
-        Zeros on either side. "same" keeps the size and asks for stride 1; under an even kernel the
-        odd zero goes below and to the right.
+    padding : int, (down, across), (above, below, left, right) or "same"
+        Zeros on either side. "same" gives an image of the input's size, divided by the stride and
+        rounded up; where that takes an odd number of zeros, the odd one goes below and to the
+        right, as TensorFlow's.
     bias : bool
     seed : int, optional
         Of the initial weights.
+    dilation : int or (down, across)
+        Pixels from one tap of the kernel to the next.
+    groups : int
+        Each has its share of the channels; ``in_channels`` of them make it depthwise.
     """
 
     def __init__(
@@ -32,32 +39,28 @@ class Conv2d(Module):
         out_channels: int,
         kernel_size: int | tuple[int, int],
         stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | str = 0,
+        padding: int | Sequence[int] | str = 0,
         bias: bool = True,
         seed: int | None = None,
+        dilation: Sizes = 1,
+        groups: int = 1,
     ) -> None:
-        kernel = pair("Conv2d.kernel_size", kernel_size)
+        self.kernel = pair("Conv2d.kernel_size", kernel_size)
         self.stride = pair("Conv2d.stride", stride)
-        self.in_channels, self.kernel = in_channels, kernel
-        if padding == "same":
-            if self.stride != (1, 1):
-                raise ShapeError(f'Conv2d: padding="same" expects stride 1, found {stride!r}')
-            down, across = kernel[0] - 1, kernel[1] - 1
-            self.pad = (down // 2, down - down // 2, across // 2, across - across // 2)
-        else:
-            down, across = pair("Conv2d.padding", padding, least=0)  # type: ignore[arg-type]
-            self.pad = (down, down, across, across)
-        rng, fan = generator(seed), kernel[0] * kernel[1] * in_channels
-        self.weight = uniform(rng, (out_channels, *kernel, in_channels), fan)
+        self.dilation = pair("Conv2d.dilation", dilation)
+        self.in_channels, self.groups = in_channels, groups
+        self._padding = Padding("Conv2d", padding, self.kernel, self.stride, self.dilation)
+        share = self._padding.share(in_channels, out_channels, groups)
+        rng, fan = generator(seed), self.kernel[0] * self.kernel[1] * share
+        self.weight = uniform(rng, (out_channels, *self.kernel, share), fan)
         self.bias = uniform(rng, (out_channels,), fan) if bias else None
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, in) to (N, rows, columns, out)."""
         check_last_axis(self, x, 4, self.in_channels)
-        height, width = x.shape[1] + sum(self.pad[:2]), x.shape[2] + sum(self.pad[2:])
-        if height < self.kernel[0] or width < self.kernel[1]:
-            raise ShapeError(
-                f"Conv2d: expected an image of at least {self.kernel} after padding, "
-                f"found {(height, width)}"
-            )
-        return conv2d(x, self.weight, self.bias, stride=self.stride, pad=self.pad)
+        above, below, left, right = self._padding.of(x.shape[1:3])
+        y: Tensor = conv2d(
+            x, self.weight, self.bias, stride=self.stride, pad=(above, below, left, right),
+            dilation=self.dilation, groups=self.groups,
+        )  # fmt: skip
+        return y

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 _pass = threading.local()
 
 
@@ -45,3 +47,8 @@ def next_draw() -> tuple[int, int]:
     seed, counter = draws
     draws[1] += 1
     return seed, counter
+
+
+def generator_of_draw() -> np.random.Generator:
+    """Return a Generator for the next draw."""
+    return np.random.default_rng(next_draw())

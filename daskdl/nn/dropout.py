@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.draws import next_draw
 from daskdl.nn.module import Module
 from daskdl.ops.dropout import dropout
-from daskdl.tensor import Tensor
+from daskdl.tensor import Array, Tensor
 
 
 class Dropout(Module):
@@ -25,7 +28,7 @@ class Dropout(Module):
 
     def __init__(self, rate: float = 0.5) -> None:
         if not 0 <= rate <= 1:
-            raise SettingsError(f"Dropout: expected 0 <= rate <= 1, found {rate!r}")
+            raise SettingsError(f"{type(self).__name__}: expected 0 <= rate <= 1, found {rate!r}")
         self.rate = rate
 
     def forward(self, x: Any) -> Tensor:
@@ -33,3 +36,46 @@ class Dropout(Module):
         seed, counter = next_draw() if self.training else (0, 0)
         y: Tensor = dropout(x, rate=self.rate if self.training else 0, seed=seed, counter=counter)
         return y
+
+
+class SpatialDropout(Dropout):
+    """Set whole channels of a sample to zero and scale the others up, (N, ..., C) -> the same.
+
+    Of sequences, images and volumes alike (J. Tompson et al., arXiv 1411.4280).
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape (N, ..., C) to the same shape."""
+        if not self.training or not self.rate:
+            return ops.reshape(x, shape=tuple(x.shape))
+        ones = (len(x.shape) - 2) * (1,)
+        y: Tensor = ops.multiply(x, _kept((x.shape[0], *ones, x.shape[-1]), x.dtype, self.rate))
+        return y
+
+
+class AlphaDropout(Dropout):
+    """Set a part of all numbers to what SELU makes of -infinity; mean and variance stay.
+
+    G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        if not self.training or not self.rate:
+            return ops.reshape(x, shape=tuple(x.shape))
+        if self.rate == 1:
+            return ops.multiply(x, 0.0)
+        least = -1.7580993408473766
+        scale = ((1 - self.rate) * (1 + self.rate * least**2)) ** -0.5
+        kept = _kept(tuple(x.shape), x.dtype, self.rate) > 0
+        factor = (scale * kept).astype(x.dtype)
+        shift = (scale * least * (~kept + self.rate - 1)).astype(x.dtype)
+        y: Tensor = ops.multiply(x, factor) + shift
+        return y
+
+
+def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
+    """Return what an array is multiplied by to drop a part of it."""
+    seed, counter = next_draw()
+    y: Tensor = dropout(np.ones(shape, dtype), rate=rate, seed=seed, counter=counter)
+    return y.data

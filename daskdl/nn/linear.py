@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.initialise import generator, uniform
-from daskdl.nn.module import Module, check_last_axis
+from daskdl.nn.module import Module
 from daskdl.ops.linear import linear
 from daskdl.tensor import Tensor
 

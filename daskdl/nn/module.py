@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.nn.freezing import set_requires_grad
 from daskdl.tensor import Tensor
+
+if TYPE_CHECKING:
+    from daskdl.nn.summary import Summary
 
 Vector = NDArray[np.float32]
 Held = TypeVar("Held", "Parameter", "Buffer")
@@ -20,11 +24,11 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
-    def __init__(self, data: ArrayLike) -> None:
-        super().__init__(np.array(data, np.float32), requires_grad=True)
+    def __init__(self, data: ArrayLike, requires_grad: bool = True) -> None:
+        super().__init__(np.array(data, np.float32), requires_grad)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Parameter, (self.data,)
+        return Parameter, (self.data, self.requires_grad)
 
 
 class Buffer(Tensor):
@@ -136,6 +140,44 @@ class Module:
     def eval(self) -> Self:
         """Set every module to inference."""
         return self.train(False)
+
+    def freeze(self, *names: str) -> Self:
+        """Let training leave parameters as they are: their gradients are zero.
+
+        Parameters
+        ----------
+        *names : str
+            Of parameters, or of modules, whose parameters all count; such as ``"layers.0"``, or
+            with the wildcards of a shell, ``"*.bias"``. All parameters without.
+
+        Raises
+        ------
+        SettingsError
+            When a name fits nothing.
+        """
+        set_requires_grad(self, names, False)
+        return self
+
+    def unfreeze(self, *names: str) -> Self:
+        """Undo :meth:`freeze`, for the same names or for all."""
+        set_requires_grad(self, names, True)
+        return self
+
+    def summary(
+        self, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
+    ) -> Summary:
+        """Return the table of all modules: what comes out of each, and what they weigh.
+
+        Parameters
+        ----------
+        input_shape : sequence of int, or a sequence of them for several inputs
+            Of one sample, without the batch's axis.
+        dtype : str
+            Of the inputs; ``"int64"`` where they are ids.
+        """
+        from daskdl.nn.summary import summarise
+
+        return summarise(self, input_shape, dtype)
 
     # --- one vector
 
@@ -258,26 +300,4 @@ def _joined(tensors: Sequence[Tensor]) -> Vector:
 def _holds_module(value: Any) -> bool:
     return isinstance(value, Module) or (
         isinstance(value, (list, tuple)) and any(isinstance(item, Module) for item in value)
-    )
-
-
-def pair(name: str, value: int | tuple[int, int], least: int = 1) -> tuple[int, int]:
-    """Return ``value`` for (rows, columns); one number stands for both."""
-    result = (value, value) if isinstance(value, int) else tuple(value)
-    if len(result) != 2 or any(not isinstance(n, int) or n < least for n in result):
-        raise ShapeError(
-            f"{name}: expected an integer >= {least} or a pair of them, found {value!r}"
-        )
-    return result[0], result[1]
-
-
-def check_last_axis(layer: Module, x: Any, ndim: int | None, features: int) -> None:
-    """Raise a ShapeError unless ``x`` has ``ndim`` axes (None: any) and ``features`` channels."""
-    shape = x.shape
-    if (ndim is None or len(shape) == ndim) and shape and shape[-1] == features:
-        return
-    leading = "..." if ndim is None else ", ".join({3: "NT", 4: "NHW", 5: "NTHW"}.get(ndim, "N"))
-    raise ShapeError(
-        f"{type(layer).__name__}: expected an input of shape ({leading}, {features}), channels "
-        f"last, found {tuple(shape)}"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
+from daskdl.errors import SettingsError
 from daskdl.nn.module import Module
 
 
@@ -21,6 +22,22 @@ class Sequential(Module):
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
+
+    def add(self, layer: Module) -> Self:
+        """Put a layer behind the last and return the model, so that calls can be chained.
+
+        Examples
+        --------
+        >>> from daskdl.nn import Linear, ReLU, Sequential
+        >>> len(Sequential().add(Linear(3, 8)).add(ReLU()))
+        2
+        """
+        if not isinstance(layer, Module):
+            raise SettingsError(f"Sequential.add: expected a Module, found {layer!r}")
+        self.layers.append(layer)
+        # What a model file rebuilds it from.
+        self.__dict__["_arguments"] = (tuple(self.layers), {})
+        return self
 
     def forward(self, x: Any) -> Any:
         """Apply all layers to x."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from daskdl.errors import ShapeError
@@ -17,6 +18,133 @@ class Flatten(Module):
     def forward(self, x: Any) -> Tensor:
         """Join all axes but the first."""
         return ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:])))
+
+
+class Reshape(Module):
+    """(N, ...) -> (N, *shape), the batch's axis left as it is; one number may be -1."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give each sample another shape."""
+        size, shape = math.prod(x.shape[1:]), list(self.shape)
+        known = math.prod(n for n in shape if n != -1)
+        if shape.count(-1) == 1 and known:
+            shape[shape.index(-1)] = size // known
+        if math.prod(shape) != size or -1 in shape:
+            raise ShapeError(
+                f"Reshape: expected samples of {known} numbers for the shape {self.shape}, found "
+                f"{tuple(x.shape[1:])}"
+            )
+        return ops.reshape(x, shape=(x.shape[0], *shape))
+
+
+class Permute(Module):
+    """Put the axes behind the first into another order; 1 is the first behind the batch's."""
+
+    def __init__(self, axes: Sequence[int]) -> None:
+        self.axes = tuple(axes)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map (N, ...) to the same numbers in another order."""
+        if sorted(self.axes) != list(range(1, len(x.shape))):
+            raise ShapeError(
+                f"Permute: expected axes 1 to {len(x.shape) - 1} in some order for an input of "
+                f"shape {tuple(x.shape)}, found {self.axes}"
+            )
+        return ops.transpose(x, axes=(0, *self.axes))
+
+
+class Squeeze(Module):
+    """Leave out an axis of length 1."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Map (..., 1, ...) to (..., ...)."""
+        shape, axis = list(x.shape), _axis(self, x, self.axis)
+        if shape.pop(axis) != 1:
+            raise ShapeError(
+                f"Squeeze: expected length 1 of axis {self.axis}, found shape {tuple(x.shape)}"
+            )
+        return ops.reshape(x, shape=tuple(shape))
+
+
+class Unsqueeze(Module):
+    """Put in an axis of length 1, which will be axis ``axis``."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Map (..., ...) to (..., 1, ...)."""
+        shape = list(x.shape)
+        if not -len(shape) - 1 <= self.axis <= len(shape):
+            raise ShapeError(
+                f"Unsqueeze: expected an axis from {-len(shape) - 1} to {len(shape)}, found "
+                f"{self.axis} for an input of shape {tuple(shape)}"
+            )
+        shape.insert(self.axis if self.axis >= 0 else len(shape) + 1 + self.axis, 1)
+        return ops.reshape(x, shape=tuple(shape))
+
+
+class Select(Module):
+    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...)."""
+
+    def __init__(self, axis: int, index: int) -> None:
+        self.axis, self.index = axis, index
+
+    def forward(self, x: Any) -> Tensor:
+        """Take the place."""
+        axis = _axis(self, x, self.axis)
+        if not -x.shape[axis] <= self.index < x.shape[axis]:
+            raise ShapeError(
+                f"Select: expected axis {self.axis} to have a place {self.index}, found shape "
+                f"{tuple(x.shape)}"
+            )
+        return ops.take(x, index=(*(slice(None),) * axis, self.index))
+
+
+class Narrow(Module):
+    """Take ``length`` places of an axis from ``start`` on."""
+
+    def __init__(self, axis: int, start: int, length: int = 1) -> None:
+        self.axis, self.start, self.length = axis, start, length
+
+    def forward(self, x: Any) -> Tensor:
+        """Take the places."""
+        axis = _axis(self, x, self.axis)
+        if self.start < 0 or self.length < 0 or self.start + self.length > x.shape[axis]:
+            raise ShapeError(
+                f"Narrow: expected axis {self.axis} to have places {self.start} to "
+                f"{self.start + self.length}, found shape {tuple(x.shape)}"
+            )
+        here = slice(self.start, self.start + self.length)
+        return ops.take(x, index=(*(slice(None),) * axis, here))
+
+
+class Flip(Module):
+    """Turn an axis round, such as time."""
+
+    def __init__(self, axis: int = 1) -> None:
+        self.axis = axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.flip(x, axis=_axis(self, x, self.axis))
+
+
+class Repeat(Module):
+    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C)."""
+
+    def __init__(self, times: int, axis: int = 1) -> None:
+        self.times, self.axis = times, axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Map (..., ...) to (..., times, ...)."""
+        return ops.repeat(Unsqueeze(self.axis)(x), times=self.times, axis=self.axis)
 
 
 class SpaceToDepth(Module):
@@ -49,3 +177,13 @@ class DepthToSpace(Module):
                 f"{self.block**2}, found {tuple(x.shape)}"
             )
         return ops.depth_to_space(x, block=self.block)
+
+
+def _axis(layer: Module, x: Any, axis: int) -> int:
+    """Return an axis of x, counted from the first."""
+    if not -len(x.shape) <= axis < len(x.shape):
+        raise ShapeError(
+            f"{type(layer).__name__}: expected an input with an axis {axis}, found shape "
+            f"{tuple(x.shape)}"
+        )
+    return axis % len(x.shape)

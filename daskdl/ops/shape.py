@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Array, op
 
 
@@ -30,6 +33,108 @@ def concatenate(*arrays: Array, axis: int = -1):  # type: ignore[no-untyped-def]
     """Join arrays along an existing axis."""
     bounds = np.cumsum([a.shape[axis] for a in arrays])[:-1]
     return np.concatenate(arrays, axis), lambda dy: tuple(np.split(dy, bounds, axis))
+
+
+@op
+def transpose(x: Array, *, axes: tuple[int, ...]):  # type: ignore[no-untyped-def]
+    """Put the axes of ``x`` into another order, as numpy's ``transpose``."""
+    back = tuple(int(i) for i in np.argsort([a % x.ndim for a in axes]))
+    return x.transpose(axes), lambda dy: (dy.transpose(back),)
+
+
+@op
+def stack(*arrays: Array, axis: int = 0):  # type: ignore[no-untyped-def]
+    """Join arrays of one shape along a new axis."""
+    y = np.stack(arrays, axis)
+    return y, lambda dy: tuple(np.moveaxis(dy, axis, 0))
+
+
+@op
+def split(x: Array, *, sizes: Sequence[int], axis: int = -1):  # type: ignore[no-untyped-def]
+    """Cut ``x`` into pieces of these sizes along an axis; a tuple of arrays."""
+    if sum(sizes) != x.shape[axis]:
+        raise ShapeError(
+            f"split: expected sizes that add up to {x.shape[axis]}, axis {axis} of x of shape "
+            f"{x.shape}, found {tuple(sizes)}"
+        )
+    pieces = tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
+
+    def backward(*gradients: Array | None):  # type: ignore[no-untyped-def]
+        parts = [
+            np.zeros_like(piece) if dy is None else dy
+            for piece, dy in zip(pieces, gradients, strict=True)
+        ]
+        return (np.concatenate(parts, axis),)
+
+    return pieces, backward
+
+
+@op
+def flip(x: Array, *, axis: int | tuple[int, ...]):  # type: ignore[no-untyped-def]
+    """Turn ``x`` round along axes."""
+    return np.flip(x, axis), lambda dy: (np.flip(dy, axis),)
+
+
+@op
+def repeat(x: Array, *, times: int, axis: int):  # type: ignore[no-untyped-def]
+    """Write each element along an axis ``times`` times, one beside the other."""
+    axis %= x.ndim
+    cells = (*x.shape[: axis + 1], times, *x.shape[axis + 1 :])
+    return np.repeat(x, times, axis), lambda dy: (dy.reshape(cells).sum(axis + 1),)
+
+
+@op
+def pad(  # type: ignore[no-untyped-def]
+    x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode: str = "constant"
+):
+    """Put elements around ``x``.
+
+    Parameters
+    ----------
+    x : array
+    widths : sequence of (before, behind)
+        One pair for each axis of x. A negative number cuts elements off.
+    value : float
+        Of the elements of ``mode="constant"``.
+    mode : "constant", "reflect" or "edge"
+        Reflected without the element at the border, or the element at the border again and again.
+    """
+    if mode not in ("constant", "reflect", "edge"):
+        raise SettingsError(f"pad: expected mode constant, reflect or edge, found {mode!r}")
+    if len(widths) != x.ndim:
+        raise ShapeError(f"pad: expected {x.ndim} pairs of widths for shape {x.shape}: {widths}")
+    inner = tuple(
+        slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape, widths, strict=True)
+    )
+    around = [(max(0, a), max(0, b)) for a, b in widths]
+    cut = x[inner]
+    if mode == "constant":
+        y = np.pad(cut, around, constant_values=value)
+        place = tuple(slice(a, a + n) for n, (a, _) in zip(cut.shape, around, strict=True))
+
+        def backward(dy: Array):  # type: ignore[no-untyped-def]
+            dx = np.zeros_like(x)
+            dx[inner] = dy[place]
+            return (dx,)
+
+        return y, backward
+    if mode == "reflect" and any(
+        max(pair) >= n for n, pair in zip(cut.shape, around, strict=True) if max(pair)
+    ):
+        raise ShapeError(f"pad: expected to reflect less than x has, {cut.shape}, found {widths}")
+    sources = [np.pad(np.arange(n), w, mode=mode) for n, w in zip(cut.shape, around, strict=True)]  # type: ignore[call-overload]
+
+    def add_back(dy: Array):  # type: ignore[no-untyped-def]
+        for axis, (source, n) in enumerate(zip(sources, cut.shape, strict=True)):
+            if len(source) != n:
+                total = np.zeros((*dy.shape[:axis], n, *dy.shape[axis + 1 :]), dy.dtype)
+                np.add.at(total, (*(slice(None),) * axis, source), dy)
+                dy = total
+        dx = np.zeros_like(x)
+        dx[inner] = dy
+        return (dx,)
+
+    return cut[np.ix_(*sources)], add_back
 
 
 def _fold(x: Array, block: int) -> Array:

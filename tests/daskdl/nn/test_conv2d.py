@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from daskdl import nn
 from daskdl.errors import ShapeError
+from tests.daskdl.gradients import normal
+from tests.daskdl.nn.beside_pytorch import check_like_pytorch
 from tests.daskdl.nn.layers import check_layer
 
 
@@ -46,7 +50,15 @@ def test_image_smaller_than_the_kernel_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"kernel_size": 3, "stride": 2, "padding": "same"}, 'padding="same" expects stride 1'),
+        (
+            {"kernel_size": 3, "padding": (1, 2, 3)},
+            r"Conv2d\.padding: expected .* found \(1, 2, 3\)",
+        ),
+        (
+            {"kernel_size": 3, "groups": 2},
+            r"Conv2d\.groups: .* 3 channels in and the 4 out, found 2",
+        ),
+        ({"kernel_size": 3, "dilation": 0}, r"Conv2d\.dilation: expected .* found 0"),
         ({"kernel_size": (3, 3, 3)}, r"Conv2d\.kernel_size: expected .* found \(3, 3, 3\)"),
         ({"kernel_size": 3, "padding": -1}, r"Conv2d\.padding: expected .* found -1"),
         ({"kernel_size": 3, "padding": "valid"}, r"Conv2d\.padding: expected .* found 'valid'"),
@@ -59,8 +71,43 @@ def test_impossible_arguments_are_refused(arguments, sentence):
         nn.Conv2d(3, 4, **arguments)
 
 
-def test_same_padding_under_an_even_kernel_adds_below_and_to_the_right():
-    assert nn.Conv2d(1, 1, (4, 2), padding="same").pad == (1, 2, 0, 1)
+@pytest.mark.parametrize(
+    ("stride", "length", "pads"),
+    [(1, 9, (1, 2)), (2, 9, (1, 2)), (2, 8, (1, 1)), (3, 9, (0, 1)), (5, 6, (1, 2))],
+)
+def test_same_padding_is_tensorflows(stride, length, pads):
+    """ceil(length / stride) results; the odd zero below and to the right."""
+    layer = nn.Conv2d(1, 2, 4, stride, padding="same")
+    x = normal(1, length, length, 1).astype("f4")
+    zeros = np.pad(x, [(0, 0), pads, pads, (0, 0)])
+    plain = nn.Conv2d(1, 2, 4, stride)
+    plain.load_flat(layer.flat)
+    expected = plain(zeros).data
+    np.testing.assert_array_equal(layer(x).data, expected[:, : -(-length // stride)])
+    assert layer(x).shape[1] == -(-length // stride)
+
+
+@settings(max_examples=15)
+@given(
+    size=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    stride=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    dilation=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    groups=st.sampled_from([1, 2, 4]),
+    bias=st.booleans(),
+)
+def test_agrees_with_pytorch(size, stride, padding, dilation, groups, bias, torch):
+    ours = nn.Conv2d(4, 8, size, stride, padding, bias, 0, dilation, groups)
+    theirs = torch.nn.Conv2d(4, 8, size, stride, padding, dilation, groups, bias)
+    check_like_pytorch(torch, ours, theirs, (2, 6, 7, 4))
+
+
+def test_asymmetric_padding():
+    x = normal(2, 5, 6, 3).astype("f4")
+    ours, plain = nn.Conv2d(3, 4, 3, padding=(1, 0, 2, 1), seed=0), nn.Conv2d(3, 4, 3, seed=0)
+    np.testing.assert_array_equal(
+        ours(x).data, plain(np.pad(x, [(0, 0), (1, 0), (2, 1), (0, 0)])).data
+    )
 
 
 def test_initial_weights_are_pytorchs(torch):

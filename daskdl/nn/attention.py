@@ -1,0 +1,128 @@
+"""The multi-head attention layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.arguments import check_last_axis
+from daskdl.nn.draws import next_draw
+from daskdl.nn.initialise import generator, glorot
+from daskdl.nn.linear import Linear
+from daskdl.nn.module import Module
+from daskdl.tensor import Array, Tensor
+
+
+class MultiHeadAttention(Module):
+    """Attention of several heads, each over its share of the channels (arXiv 1706.03762).
+
+    Parameters
+    ----------
+    features : int
+    heads : int
+        They share the features out.
+    dropout : float
+        Of the weights of attention.
+    bias : bool
+    seed : int, optional
+    """
+
+    def __init__(
+        self,
+        features: int,
+        heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        if heads < 1 or features % heads:
+            raise SettingsError(
+                f"MultiHeadAttention.heads: expected a divisor of the {features} features, found "
+                f"{heads}"
+            )
+        self.features, self.heads, self.dropout = features, heads, dropout
+        rng = generator(seed)
+        for name in ("query", "key", "value", "output"):
+            layer = Linear(features, features, bias, seed)
+            layer.weight = glorot(rng, (features, features), (features, features))
+            if layer.bias is not None:
+                layer.bias.data[:] = 0
+            setattr(self, name, layer)
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+
+    def forward(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        mask: Array | None = None,
+        key_mask: Array | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """Attend.
+
+        Parameters
+        ----------
+        query : (N, T, features)
+        key, value : (N, S, features), optional
+            The queries without a key, which makes it self-attention; the keys without a value.
+        mask : bool array (T, S) or (N, heads or 1, T, S), optional
+            True where a query may look.
+        key_mask : bool array (N, S), optional
+            True where a key is no padding.
+        causal : bool
+            Whether query t sees no key behind t.
+
+        Returns
+        -------
+        (N, T, features)
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        for x in (query, key, value):
+            check_last_axis(self, x, 3, self.features)
+        n, t, s = query.shape[0], query.shape[1], key.shape[1]
+        seed, counter = next_draw() if self.training and self.dropout else (0, 0)
+        y = ops.attention(
+            self._by_head(self.query(query)),
+            self._by_head(self.key(key)),
+            self._by_head(self.value(value)),
+            mask=_joined(self.heads, mask, key_mask, n, t, s),
+            causal=causal,
+            rate=self.dropout if self.training else 0.0,
+            seed=seed,
+            counter=counter,
+        )
+        joined = ops.reshape(ops.transpose(y, axes=(0, 2, 1, 3)), shape=(n, t, self.features))
+        return self.output(joined)
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        n, steps, features = x.shape
+        split = ops.reshape(x, shape=(n, steps, self.heads, features // self.heads))
+        y: Tensor = ops.transpose(split, axes=(0, 2, 1, 3))
+        return y
+
+
+def _joined(
+    heads: int, mask: Array | None, key_mask: Array | None, n: int, t: int, s: int
+) -> Array | None:
+    """Return one mask that broadcasts to (N, heads, T, S)."""
+    allowed: dict[str, tuple[Array | None, list[tuple[int, ...]]]] = {
+        "mask": (mask, [(t, s), (n, 1, t, s), (n, heads, t, s)]),
+        "key_mask": (key_mask, [(n, s)]),
+    }
+    for name, (given, shapes) in allowed.items():
+        if given is not None and (given.shape not in shapes or given.dtype != bool):
+            raise ShapeError(
+                f"MultiHeadAttention: {name}: expected bool of shape "
+                f"{' or '.join(map(str, shapes))}, found {given.dtype} {given.shape}"
+            )
+    if key_mask is None:
+        return mask
+    keys = key_mask[:, None, None]
+    return keys if mask is None else keys & mask

@@ -1,0 +1,115 @@
+"""Containers whose layers stand side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import ShapeError
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+
+class Identity(Module):
+    """Hand the input on."""
+
+    def forward(self, x: Any) -> Any:
+        """Return x."""
+        return x
+
+
+class Branches(Module):
+    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...)."""
+
+    def __init__(self, *layers: Module) -> None:
+        self.layers = list(layers)
+
+    def forward(self, x: Any) -> tuple[Any, ...]:
+        """Apply all layers to x."""
+        return tuple(layer(x) for layer in self.layers)
+
+
+class Concat(Module):
+    """Give the input to each layer and join their results, as an Inception module does.
+
+    Parameters
+    ----------
+    *layers : Module
+    axis : int
+        By default the channels.
+    """
+
+    def __init__(self, *layers: Module, axis: int = -1) -> None:
+        self.layers, self.axis = list(layers), axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Apply all layers to x and join."""
+        results = [layer(x) for layer in self.layers]
+        shapes = [list(result.shape) for result in results]
+        for shape in shapes:
+            shape[self.axis] = 0
+        if any(shape != shapes[0] for shape in shapes):
+            raise ShapeError(
+                f"Concat: expected results that differ in axis {self.axis} alone, found "
+                f"{', '.join(str(tuple(result.shape)) for result in results)}"
+            )
+        y: Tensor = ops.concatenate(*results, axis=self.axis)
+        return y
+
+
+class Parallel(Module):
+    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...)."""
+
+    def __init__(self, *layers: Module) -> None:
+        self.layers = list(layers)
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """Apply layer i to input i; the inputs may also come as one tuple."""
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        if len(given) != len(self.layers):
+            raise ShapeError(
+                f"Parallel: expected {len(self.layers)} inputs, one for each layer, found "
+                f"{len(given)}"
+            )
+        return tuple(layer(x) for layer, x in zip(self.layers, given, strict=True))
+
+
+class Map(Module):
+    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...)."""
+
+    def __init__(self, layer: Module) -> None:
+        self.layer = layer
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """Apply the layer to all inputs; they may also come as one tuple."""
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        return tuple(self.layer(x) for x in given)
+
+
+class Residual(Module):
+    """Add the input to a layer's result: layer(x) + shortcut(x) (K. He et al., arXiv 1512.03385).
+
+    Parameters
+    ----------
+    layer : Module
+    shortcut : Module, optional
+        Brings x to the shape of the layer's result; x itself without.
+    activation : Module, optional
+        Behind the sum.
+    """
+
+    def __init__(
+        self, layer: Module, shortcut: Module | None = None, activation: Module | None = None
+    ) -> None:
+        self.layer, self.shortcut, self.activation = layer, shortcut, activation
+
+    def forward(self, x: Any) -> Any:
+        """Apply the layer to x and add."""
+        y, x = self.layer(x), x if self.shortcut is None else self.shortcut(x)
+        if y.shape != x.shape:
+            raise ShapeError(
+                f"Residual: expected a layer and a shortcut with results of one shape, found "
+                f"{tuple(y.shape)} and {tuple(x.shape)}"
+            )
+        y = ops.add(y, x)
+        return y if self.activation is None else self.activation(y)

@@ -1,0 +1,141 @@
+"""Elementary functions as layers, and learned numbers that scale or shift."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.arguments import Sizes, sizes
+from daskdl.nn.module import Module, Parameter
+from daskdl.tensor import Tensor, op
+
+
+class Abs(Module):
+    """Magnitude."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.abs(x)
+
+
+class Exp(Module):
+    """E to the power of x."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.exp(x)
+
+
+class Log(Module):
+    """Natural logarithm."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.log(x)
+
+
+class Sqrt(Module):
+    """Square root."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.sqrt(x)
+
+
+class Square(Module):
+    """x times x."""
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.square(x)
+
+
+class Power(Module):
+    """(shift + scale * x) to the power of a number."""
+
+    def __init__(self, exponent: float, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.exponent, self.scale, self.shift = exponent, scale, shift
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        base = ops.add(ops.multiply(x, self.scale), self.shift)
+        y: Tensor = ops.power(base, exponent=self.exponent)
+        return y
+
+
+class Clip(Module):
+    """x from ``low`` to ``high``."""
+
+    def __init__(self, low: float, high: float) -> None:
+        if not low <= high:
+            raise SettingsError(f"Clip: expected low <= high, found {low} and {high}")
+        self.low, self.high = low, high
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.clip(x, low=self.low, high=self.high)
+
+
+class Affine(Module):
+    """scale * x + shift with two numbers that are given, not learned."""
+
+    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.scale, self.shift = scale, shift
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        y: Tensor = ops.add(ops.multiply(x, self.scale), self.shift)
+        return y
+
+
+class Scale(Module):
+    """weight * x + bias, both learned and of a shape that broadcasts to a sample's.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        ``channels`` for one number for each channel; (1,) for one number for all.
+    weight, bias : bool
+        Whether there are such.
+    """
+
+    def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:
+        given = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = sizes("Scale.shape", given, len(given))
+        if not (weight or bias):
+            raise SettingsError("Scale: expected a weight or a bias, found neither")
+        self.weight = Parameter(np.ones(self.shape)) if weight else None
+        self.bias = Parameter(np.zeros(self.shape)) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        last = tuple(x.shape)[len(x.shape) - len(self.shape) :]
+        if any(own not in (1, n) for own, n in zip(self.shape, last, strict=False)) or len(
+            last
+        ) != len(self.shape):
+            raise ShapeError(
+                f"Scale: expected an input whose last axes take {self.shape}, found "
+                f"{tuple(x.shape)}"
+            )
+        if self.weight is not None:
+            x = ops.multiply(x, self.weight)
+        return x if self.bias is None else ops.add(x, self.bias)
+
+
+class GradientReversal(Module):
+    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818)."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return _reversed(x, scale=self.scale)
+
+
+@op
+def _reversed(x: Any, *, scale: float):  # type: ignore[no-untyped-def]
+    return x, lambda dy: (dy * x.dtype.type(-scale),)

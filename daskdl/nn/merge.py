@@ -1,0 +1,202 @@
+"""Layers of several inputs, or of several results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import ShapeError
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+
+class _Merge(Module):
+    """One result of several inputs that come one by one or as a tuple, taken two by two."""
+
+    _operation: Callable[..., Any]
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that broadcast to one."""
+        given = _given(self, inputs)
+        y: Tensor = functools.reduce(type(self)._operation, given)
+        return y
+
+
+class Add(_Merge):
+    """The sum of all inputs."""
+
+    _operation = ops.add
+
+
+class Subtract(_Merge):
+    """The first input minus all others."""
+
+    _operation = ops.subtract
+
+
+class Multiply(_Merge):
+    """The product of all inputs."""
+
+    _operation = ops.multiply
+
+
+class Divide(_Merge):
+    """The first input divided by all others."""
+
+    _operation = ops.divide
+
+
+class Maximum(_Merge):
+    """The largest of all inputs, element by element."""
+
+    _operation = ops.maximum
+
+
+class Minimum(_Merge):
+    """The smallest of all inputs, element by element."""
+
+    _operation = ops.minimum
+
+
+class Average(_Merge):
+    """The mean of all inputs, element by element."""
+
+    _operation = ops.add
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that broadcast to one."""
+        given = _given(self, inputs)
+        return super().forward(*given) * (1 / len(given))
+
+
+class MatMul(_Merge):
+    """The matrix product of all inputs over their last two axes."""
+
+    _operation = ops.matmul
+
+
+class Dot(Module):
+    """The inner product of two inputs over their last axis, (..., C) twice -> (...)."""
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        y: Tensor = ops.sum(ops.multiply(*_two(self, inputs)), axis=-1)
+        return y
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...)."""
+
+    def __init__(self, eps: float = 1e-8) -> None:
+        self.eps = eps
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        first, second = (ops.normalize(x, eps=self.eps) for x in _two(self, inputs))
+        y: Tensor = ops.sum(first * second, axis=-1)
+        return y
+
+
+class PairwiseDistance(Module):
+    """The distance of two inputs over their last axis, (..., C) twice -> (...).
+
+    Parameters
+    ----------
+    p : float
+        Of the norm: 2 for Euclid's, 1 for the sum of magnitudes.
+    eps : float
+        Is added to each difference, so that the slope at 0 is finite.
+    """
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
+        self.p, self.eps = p, eps
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        difference = ops.abs(ops.subtract(*_two(self, inputs)) + self.eps)
+        total = ops.sum(ops.power(difference, exponent=self.p), axis=-1)
+        y: Tensor = ops.power(total, exponent=1 / self.p)
+        return y
+
+
+class Join(Module):
+    """Join all inputs along an axis, by default the channels."""
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that differ in one axis to one."""
+        y: Tensor = ops.concatenate(*_given(self, inputs), axis=self.axis)
+        return y
+
+
+class Stack(Module):
+    """Join all inputs along a new axis."""
+
+    def __init__(self, axis: int = 1) -> None:
+        self.axis = axis
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays of one shape to one."""
+        y: Tensor = ops.stack(*_given(self, inputs), axis=self.axis)
+        return y
+
+
+class Split(Module):
+    """Cut the input into pieces along an axis, by default the channels.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of the pieces.
+    axis : int
+    """
+
+    def __init__(self, sizes: Sequence[int], axis: int = -1) -> None:
+        self.sizes, self.axis = tuple(sizes), axis
+
+    def forward(self, x: Any) -> tuple[Tensor, ...]:
+        """Map one array to a tuple."""
+        if not -len(x.shape) <= self.axis < len(x.shape) or sum(self.sizes) != x.shape[self.axis]:
+            raise ShapeError(
+                f"Split: expected {sum(self.sizes)} places in axis {self.axis}, found shape "
+                f"{tuple(x.shape)}"
+            )
+        y: tuple[Tensor, ...] = ops.split(x, sizes=self.sizes, axis=self.axis)
+        return y
+
+
+class Pick(Module):
+    """Take one of several inputs by its number, such as the outputs of an LSTM."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the input."""
+        given = _given(self, inputs)
+        if not -len(given) <= self.index < len(given):
+            raise ShapeError(f"Pick: expected an input number {self.index}, found {len(given)}")
+        return given[self.index]
+
+
+def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the inputs, which may also come as one tuple."""
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    if not inputs:
+        raise ShapeError(f"{type(layer).__name__}: expected at least 1 input, found none")
+    return inputs
+
+
+def _two(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
+    given = _given(layer, inputs)
+    if len(given) != 2 or given[0].shape != given[1].shape:
+        raise ShapeError(
+            f"{type(layer).__name__}: expected two inputs of one shape, found "
+            f"{', '.join(str(tuple(x.shape)) for x in given)}"
+        )
+    return given[0], given[1]

@@ -1,0 +1,82 @@
+"""The padding of a convolution layer: numbers, or what keeps the input's size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.arguments import sides
+
+
+class Padding:
+    """Zeros before and behind each axis.
+
+    Parameters
+    ----------
+    layer : str
+        Its name, for errors.
+    padding : numbers, "same" or "causal"
+        "same": an axis of length n has ``ceil(n / stride)`` results, the odd zero behind.
+        "causal": all zeros before, so that a result sees nothing behind itself.
+    kernel, stride, dilation : sequences of int
+        One number for each axis.
+    """
+
+    def __init__(
+        self,
+        layer: str,
+        padding: Any,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        dilation: Sequence[int],
+    ) -> None:
+        self.layer = layer
+        self.reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+        self.stride = tuple(stride)
+        self.mode = padding if padding in ("same", "causal") else "fixed"
+        if padding == "causal" and len(self.reach) > 1:
+            raise SettingsError(f"{layer}: padding: expected causal only along one axis of time")
+        self.fixed = (
+            sides(f"{layer}.padding", padding, len(self.reach)) if self.mode == "fixed" else ()
+        )
+
+    def of(self, lengths: Sequence[int]) -> tuple[int, ...]:
+        """Return the zeros before and behind each axis, for an input of these lengths.
+
+        Raises
+        ------
+        ShapeError
+            When the kernel does not fit into the padded input.
+        """
+        pads: tuple[int, ...]
+        if self.mode == "causal":
+            pads = (self.reach[0] - 1, 0)
+        elif self.mode == "same":
+            more = [
+                max((-(-n // step) - 1) * step + reach - n, 0)
+                for n, step, reach in zip(lengths, self.stride, self.reach, strict=True)
+            ]
+            pads = tuple(part for n in more for part in (n // 2, n - n // 2))
+        else:
+            pads = self.fixed
+        found = tuple(
+            n + before + behind
+            for n, before, behind in zip(lengths, pads[::2], pads[1::2], strict=True)
+        )
+        if any(n < reach for n, reach in zip(found, self.reach, strict=True)):
+            image = {1: "a sequence", 2: "an image", 3: "a volume"}[len(found)]
+            raise ShapeError(
+                f"{self.layer}: expected {image} of at least {self.reach} after padding, found "
+                f"{found}"
+            )
+        return pads
+
+    def share(self, in_channels: int, out_channels: int, groups: int) -> int:
+        """Return the input channels of a group, which have to divide both kinds of channels."""
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ShapeError(
+                f"{self.layer}.groups: expected a divisor of the {in_channels} channels in and "
+                f"the {out_channels} out, found {groups}"
+            )
+        return in_channels // groups

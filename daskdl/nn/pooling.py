@@ -1,0 +1,147 @@
+"""Pooling layers: maxima and means over windows of sequences, images and volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.nn.arguments import Sizes, check_axes, sides, sizes
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+_AXES = {1: "N T C", 2: "N H W C", 3: "N D H W C"}
+
+
+class _Pool(Module):
+    """Pooling over windows; subclasses say how many axes and by what.
+
+    Parameters
+    ----------
+    kernel_size : int, or one for each axis
+    stride : int, or one for each axis, optional
+        The kernel's size without.
+    padding : int, one for each axis, or one for each side of each axis
+        Cells that are in no maximum, and zeros of a mean.
+    ceil_mode : bool
+        Whether a last window may reach beyond input and padding.
+    """
+
+    _axes: int
+    _operation: str
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+    ) -> None:
+        name, axes = type(self).__name__, self._axes
+        self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
+        self.stride = self.kernel if stride is None else sizes(f"{name}.stride", stride, axes)
+        self.pad = sides(f"{name}.padding", padding, axes)
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., C) to (N, windows ..., C)."""
+        check_axes(self, x, _AXES[self._axes])
+        plain = self._axes == 1
+        y: Tensor = getattr(ops, self._operation)(
+            x,
+            kernel_size=self.kernel[0] if plain else self.kernel,
+            stride=self.stride[0] if plain else self.stride,
+            pad=self.pad,
+            ceil_mode=self.ceil_mode,
+            **self._settings(),
+        )
+        return y
+
+    def _settings(self) -> dict[str, Any]:
+        return {}
+
+
+class _AvgPool(_Pool):
+    """Means; ``count_include_pad`` says whether cells of the padding count."""
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.count_include_pad = count_include_pad
+
+    def _settings(self) -> dict[str, Any]:
+        return {"count_include_pad": self.count_include_pad}
+
+
+class MaxPool1d(_Pool):
+    """The largest number of each window, (N, T, C) -> (N, steps, C).
+
+    Arguments as :class:`MaxPool2d`'s, of one axis.
+    """
+
+    _axes, _operation = 1, "max_pool1d"
+
+
+class MaxPool2d(_Pool):
+    """The largest number of each window, (N, H, W, C) -> (N, rows, columns, C).
+
+    Parameters
+    ----------
+    kernel_size : int or (rows, columns)
+    stride : int or (down, across), optional
+        The kernel's size without.
+    padding : int, (down, across) or (above, below, left, right)
+        Cells that are in no maximum.
+    ceil_mode : bool
+        Whether a last window may reach beyond image and padding.
+    """
+
+    _axes, _operation = 2, "max_pool2d"
+
+
+class MaxPool3d(_Pool):
+    """The largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
+
+    Arguments as :class:`MaxPool2d`'s, of three axes.
+    """
+
+    _axes, _operation = 3, "max_pool3d"
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window, (N, T, C) -> (N, steps, C).
+
+    Arguments as :class:`AvgPool2d`'s, of one axis.
+    """
+
+    _axes, _operation = 1, "avg_pool1d"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window, (N, H, W, C) -> (N, rows, columns, C).
+
+    Parameters
+    ----------
+    kernel_size, stride, ceil_mode
+        As :class:`MaxPool2d`'s.
+    padding : int, (down, across) or (above, below, left, right)
+        Zeros.
+    count_include_pad : bool
+        Whether cells of the padding count as cells of a window.
+    """
+
+    _axes, _operation = 2, "avg_pool2d"
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
+
+    Arguments as :class:`AvgPool2d`'s, of three axes.
+    """
+
+    _axes, _operation = 3, "avg_pool3d"

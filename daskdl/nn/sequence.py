@@ -1,0 +1,112 @@
+"""Layers around sequences: a layer at each step, both directions, and a loop that feeds itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+
+class TimeDistributed(Module):
+    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...)."""
+
+    def __init__(self, layer: Module) -> None:
+        self.layer = layer
+
+    def forward(self, x: Any) -> Tensor:
+        """Apply the layer to all steps at once, as if they were samples."""
+        if len(x.shape) < 3:
+            raise ShapeError(
+                f"TimeDistributed: expected an input of shape (N, T, ...), found {tuple(x.shape)}"
+            )
+        n, steps, *rest = x.shape
+        y = self.layer(ops.reshape(x, shape=(n * steps, *rest)))
+        result: Tensor = ops.reshape(y, shape=(n, steps, *y.shape[1:]))
+        return result
+
+
+class Bidirectional(Module):
+    """Run one recurrent layer ahead and another back, and merge what they return at each step.
+
+    Parameters
+    ----------
+    ahead, back : Module
+        RNN, LSTM or GRU.
+    merge : "concatenate", "sum", "mean" or "multiply"
+    """
+
+    def __init__(self, ahead: Module, back: Module, merge: str = "concatenate") -> None:
+        if merge not in ("concatenate", "sum", "mean", "multiply"):
+            raise SettingsError(
+                f"Bidirectional.merge: expected concatenate, sum, mean or multiply, found {merge!r}"
+            )
+        self.ahead, self.back, self.merge = ahead, back, merge
+
+    def forward(self, x: Any, lengths: ArrayLike | None = None) -> Tensor:
+        """Map x (N, T, in) to (N, T, C), or to (N, T, 2 C) when they are concatenated."""
+        first = _outputs(self.ahead(x, lengths=lengths))
+        second = _outputs(self.back(x, lengths=lengths, reverse=True))
+        y: Tensor
+        if self.merge == "concatenate":
+            y = ops.concatenate(first, second)
+        elif self.merge == "multiply":
+            y = first * second
+        else:
+            y = (first + second) * (0.5 if self.merge == "mean" else 1.0)
+        return y
+
+
+class RecurrentDecoder(Module):
+    """Unroll a recurrent layer, each step's output being the next step's input.
+
+    Parameters
+    ----------
+    layer : Module
+        RNN, LSTM or GRU that returns both outputs and states.
+    steps : int
+    head : Module, optional
+        Makes the output, and next input, of the layer's output; needed where it has other channels.
+    """
+
+    def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
+        if steps < 1:
+            raise SettingsError(f"RecurrentDecoder.steps: expected at least 1, found {steps}")
+        self.layer, self.steps, self.head = layer, steps, head
+
+    def forward(self, x: Any, state: Any = None) -> Tensor:
+        """Map the first input x (N, in), and the state to start from, to (N, steps, in)."""
+        if len(x.shape) != 2:
+            raise ShapeError(
+                f"RecurrentDecoder: expected a first input of shape (N, in), found {tuple(x.shape)}"
+            )
+        outputs = []
+        for _ in range(self.steps):
+            y, state = self.layer(ops.reshape(x, shape=(x.shape[0], 1, x.shape[1])), state)
+            x = ops.reshape(y, shape=(y.shape[0], y.shape[2]))
+            x = x if self.head is None else self.head(x)
+            outputs.append(x)
+        result: Tensor = ops.stack(*outputs, axis=1)
+        return result
+
+
+class Masking(Module):
+    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape."""
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape (..., C) to the same shape."""
+        kept = (np.asarray(x) != self.value).any(-1, keepdims=True)
+        y: Tensor = ops.multiply(x, kept.astype(x.dtype))
+        return y
+
+
+def _outputs(result: Any) -> Any:
+    return result[0] if isinstance(result, tuple) else result

@@ -1,0 +1,158 @@
+"""The summary of a model: a table of its modules, what comes out of each, and what they weigh."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.nn.module import Module, Parameter
+from daskdl.tensor import Tensor, no_grad
+
+HEADINGS = ("name", "layer", "output shape", "parameters", "bytes")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One module: ``bytes`` are those of what comes out of it for one sample."""
+
+    name: str
+    layer: str
+    output_shapes: tuple[tuple[int | str, ...], ...]
+    parameters: int
+    bytes: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what stands in the table."""
+        shapes = " ".join(f"({', '.join(map(str, shape))})" for shape in self.output_shapes)
+        return self.name, self.layer, shapes, f"{self.parameters:,}", f"{self.bytes:,}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All modules in the order in which they were done, and the sums over them.
+
+    ``parameters`` of a row are its own, without those of the modules in it, so that they add up.
+    """
+
+    rows: tuple[Row, ...]
+    parameters: int
+    trainable: int
+    buffers: int
+
+    def total(self) -> str:
+        """Return the line below the table."""
+        return (
+            f"{self.parameters:,} parameters ({self.trainable:,} trainable) and "
+            f"{self.buffers:,} numbers in buffers, {4 * (self.parameters + self.buffers):,} bytes"
+        )
+
+    def __str__(self) -> str:
+        table = [HEADINGS, *(row.cells() for row in self.rows)]
+        widths = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if i > 2 else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in table
+        ]
+        rule = "-" * max(map(len, lines))
+        return "\n".join([lines[0], rule, *lines[1:], rule, self.total()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        def line(cells: tuple[str, ...], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        body = "".join(line(row.cells(), "td") for row in self.rows)
+        return (
+            f"<table><thead>{line(HEADINGS, 'th')}</thead><tbody>{body}</tbody></table>"
+            f"<p>{html.escape(self.total())}</p>"
+        )
+
+
+def summarise(
+    model: Module, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
+) -> Summary:
+    """Run one sample of zeros through a model, in inference, and return what comes out of each.
+
+    Parameters
+    ----------
+    model : Module
+        Is left as it was.
+    input_shape : sequence of int, or a sequence of them for several inputs
+        Without the batch's axis.
+    dtype : str
+    """
+    shapes: Any = input_shape if any(not isinstance(n, int) for n in input_shape) else [input_shape]
+    inputs = [np.zeros((1, *shape), dtype) for shape in shapes]
+    seen: dict[str, Any] = {}
+    with no_grad(), _watched(model, seen):
+        model(*inputs)
+    rows: list[Row] = []
+    held: set[int] = set()
+    for name, module in model.modules():
+        parts = [part for part in _tensors(seen.get(name)) if part.ndim]
+        own = [p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in held]
+        held.update(map(id, own))
+        rows.append(
+            Row(
+                name,
+                type(module).__name__,
+                tuple(_sample(part.shape) for part in parts),
+                sum(p.data.size for p in own),
+                sum(part.data.nbytes for part in parts),
+            )
+        )
+    parameters = list(model.parameters())
+    return Summary(
+        tuple(rows),
+        sum(p.data.size for p in parameters),
+        sum(p.data.size for p in parameters if p.requires_grad),
+        sum(b.data.size for _, b in model.named_buffers()),
+    )
+
+
+@contextmanager
+def _watched(model: Module, seen: dict[str, Any]) -> Iterator[None]:
+    """Set all modules to inference and keep what each returns, the last time it is called."""
+    modes = [(module, module.__dict__.get("training")) for _, module in model.modules()]
+
+    def watch(name: str, module: Module) -> None:
+        forward = module.forward
+
+        def watching(*inputs: Any, **settings: Any) -> Any:
+            seen[name] = result = forward(*inputs, **settings)
+            return result
+
+        module.__dict__["forward"] = watching  # goes before that of the class
+
+    for name, module in {id(m): (n, m) for n, m in model.modules()}.values():
+        watch(name, module)
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.__dict__.pop("forward", None)
+            module.__dict__.pop("training", None)
+            if mode is not None:
+                module.training = mode
+
+
+def _tensors(result: Any) -> Iterator[Tensor]:
+    if isinstance(result, Tensor):
+        yield result
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            yield from _tensors(part)
+
+
+def _sample(shape: tuple[int, ...]) -> tuple[int | str, ...]:
+    return ("N", *shape[1:]) if shape[0] == 1 else shape

@@ -1,0 +1,121 @@
+"""Elementary functions, element by element, and choices between two arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.ops.arithmetic import arrays_of, unbroadcast
+from daskdl.tensor import Array, op
+
+
+@op
+def exp(x: Array):  # type: ignore[no-untyped-def]
+    """E to the power of x."""
+    y = np.exp(x)
+    return y, lambda dy: (dy * y,)
+
+
+@op
+def log(x: Array):  # type: ignore[no-untyped-def]
+    """Natural logarithm; -inf at 0 and NaN below, without a warning."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(x)
+    return y, lambda dy: (_quotient(dy, x),)
+
+
+@op
+def sqrt(x: Array):  # type: ignore[no-untyped-def]
+    """Square root; NaN below 0, and an infinite slope at 0."""
+    with np.errstate(invalid="ignore"):
+        y = np.sqrt(x)
+    return y, lambda dy: (_quotient(dy, 2 * y),)
+
+
+@op
+def square(x: Array):  # type: ignore[no-untyped-def]
+    """X times x."""
+    return x * x, lambda dy: (2 * dy * x,)
+
+
+@op
+def abs(x: Array):  # type: ignore[no-untyped-def]
+    """Magnitude; the gradient at 0 is 0."""
+    return np.abs(x), lambda dy: (dy * np.sign(x),)
+
+
+@op
+def power(x: Array, *, exponent: float):  # type: ignore[no-untyped-def]
+    """X to the power of a number; NaN where that is no real number."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y = np.power(x, x.dtype.type(exponent))
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        if exponent == 0:
+            return (np.zeros_like(x),)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = np.power(x, x.dtype.type(exponent - 1))
+        return (dy * (x.dtype.type(exponent) * slope),)
+
+    return y, backward
+
+
+@op
+def clip(x: Array, *, low: float | None = None, high: float | None = None):  # type: ignore[no-untyped-def]
+    """X from ``low`` to ``high``; the gradient passes where x is in between, borders included."""
+    if low is not None and high is not None and low > high:
+        raise SettingsError(f"clip: expected low <= high, found {low} and {high}")
+    least = -np.inf if low is None else low
+    most = np.inf if high is None else high
+    return np.clip(x, x.dtype.type(least), x.dtype.type(most)), lambda dy: (
+        dy * ((x >= least) & (x <= most)),
+    )
+
+
+@op
+def maximum(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Return the larger of two, broadcast; of equals each takes half of the gradient."""
+    return _extreme(a, b, np.maximum, np.greater)
+
+
+@op
+def minimum(a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """Return the smaller of two, broadcast; of equals each takes half of the gradient."""
+    return _extreme(a, b, np.minimum, np.less)
+
+
+@op
+def where(condition: Array, a: Array, b: Array):  # type: ignore[no-untyped-def]
+    """A where ``condition`` (bool), b elsewhere, all three broadcast."""
+    condition = np.asarray(condition, bool)
+    a, b = arrays_of(a, b)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        return (
+            None,
+            lambda: unbroadcast(np.where(condition, dy, 0).astype(dy.dtype, copy=False), a.shape),
+            lambda: unbroadcast(np.where(condition, 0, dy).astype(dy.dtype, copy=False), b.shape),
+        )
+
+    return np.where(condition, a, b), backward
+
+
+def _extreme(a: Any, b: Any, choose: Any, beyond: Any):  # type: ignore[no-untyped-def]
+    a, b = arrays_of(a, b)
+    y = choose(a, b)
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        share = np.where(a == b, dy.dtype.type(0.5), beyond(a, b).astype(dy.dtype))
+        return (
+            lambda: unbroadcast(dy * share, a.shape),
+            lambda: unbroadcast(dy * (1 - share), b.shape),
+        )
+
+    return y, backward
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return a / b

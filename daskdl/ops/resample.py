@@ -1,0 +1,113 @@
+"""Images on another grid: each result is a weighted mean of pixels, axis by axis."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.blas import matmul
+from daskdl.ops.arguments import check_floats
+from daskdl.ops.shape import repeat
+from daskdl.tensor import Array, Tensor, op
+
+
+@op
+def along(x: Array, *, matrix: Array, axis: int):  # type: ignore[no-untyped-def]
+    """Multiply an axis of ``x``, counted from the first, by a matrix (new length, old length)."""
+    weights = np.asarray(matrix, x.dtype)
+
+    def product(factor: Array, array: Array) -> Array:
+        lead, rest = array.shape[:axis], array.shape[axis + 1 :]
+        columns = array.reshape(*lead, array.shape[axis], -1)
+        return matmul(factor, columns).reshape(*lead, len(factor), *rest)
+
+    return product(weights, x), lambda dy: (product(weights.T, dy),)
+
+
+def upsample_nearest(x: Array | Tensor, *, scale: tuple[int, ...]) -> Tensor:
+    """Write each element ``scale`` times along the axes between the first and the last.
+
+    x (N, D1, ..., C) -> (N, D1 * scale[0], ..., C)
+    """
+    for axis, times in enumerate(scale, start=1):
+        if times != 1:
+            x = repeat(x, times=times, axis=axis)
+    return x if isinstance(x, Tensor) else Tensor(x)
+
+
+def resize_bilinear(
+    x: Array | Tensor, *, size: tuple[int, int], align_corners: bool = False
+) -> Tensor:
+    """Interpolate images linearly at the points of another grid.
+
+    Parameters
+    ----------
+    x : array (N, H, W, C)
+    size : (rows, columns)
+    align_corners : bool
+        Whether the corners' pixels lie on each other; otherwise the images' edges do.
+
+    Returns
+    -------
+    array (N, rows, columns, C)
+    """
+    image: Any = x
+    check_floats("resize_bilinear", image, axes=4)
+    if min(size) < 1:
+        raise SettingsError(f"resize_bilinear: size: expected at least 1, found {size}")
+    return _separably(x, _linear, size, align_corners)
+
+
+def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
+    """Take means over ``size`` windows that share an image out, whatever its size.
+
+    x (N, H, W, C) -> (N, *size, C); window i reaches from pixel i H / size to (i + 1) H / size,
+    rounded down and up.
+    """
+    image: Any = x
+    check_floats("adaptive_avg_pool2d", image, axes=4)
+    return _separably(x, _shares, size)
+
+
+def bins(length: int, count: int) -> list[tuple[int, int]]:
+    """Return where each of ``count`` windows that share ``length`` pixels out begins and ends."""
+    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+
+
+def _separably(x: Any, matrix: Any, size: tuple[int, int], *settings: Any) -> Tensor:
+    rows, columns = (matrix(n, m, *settings) for n, m in zip(x.shape[1:3], size, strict=True))
+    y: Tensor = along(along(x, matrix=rows, axis=1), matrix=columns, axis=2)
+    return y
+
+
+@lru_cache(maxsize=64)
+def _linear(length: int, count: int, align_corners: bool) -> Array:
+    at = np.arange(count, dtype=np.float64)
+    if align_corners:
+        at *= (length - 1) / (count - 1) if count > 1 else 0
+    else:
+        at = np.maximum((at + 0.5) * length / count - 0.5, 0)
+    return linear_weights(at, length)
+
+
+@lru_cache(maxsize=64)
+def _shares(length: int, count: int) -> Array:
+    matrix = np.zeros((count, length))
+    for i, (start, stop) in enumerate(bins(length, count)):
+        matrix[i, start:stop] = 1 / (stop - start)
+    return matrix
+
+
+def linear_weights(at: Array, length: int) -> Array:
+    """Return the matrix (points, length) that interpolates between pixels at places ``at``."""
+    below = np.clip(np.floor(at).astype(np.int64), 0, length - 1)
+    above = np.minimum(below + 1, length - 1)
+    share = np.clip(at - below, 0, 1)
+    matrix = np.zeros((len(at), length))
+    points = np.arange(len(at))
+    np.add.at(matrix, (points, below), 1 - share)
+    np.add.at(matrix, (points, above), share)
+    return matrix

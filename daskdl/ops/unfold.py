@@ -1,0 +1,114 @@
+"""Windows along an axis, taken out of it and added up again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.tensor import Array, op
+
+
+@op
+def unfold(  # type: ignore[no-untyped-def]
+    x: Array,
+    *,
+    axis: int,
+    size: int,
+    stride: int = 1,
+    pad: tuple[int, int] = (0, 0),
+    dilation: int = 1,
+):
+    """Take windows along an axis: (..., L, ...) -> (..., count, size, ...).
+
+    Parameters
+    ----------
+    x : array
+    axis : int
+        Counted from the first.
+    size, stride, dilation : int
+    pad : (before, behind)
+        Zeros around the axis.
+
+    Raises
+    ------
+    ShapeError
+        When the axis is shorter than a window.
+    """
+    count = _windows("unfold", x.shape, axis, size, stride, pad, dilation)
+    taps = [_tap(x.shape[axis], count, i * dilation - pad[0], stride) for i in range(size)]
+    lead: Any = (slice(None),) * axis
+    y = np.zeros((*x.shape[:axis], count, size, *x.shape[axis + 1 :]), x.dtype)
+    for i, (inside, at) in enumerate(taps):
+        y[(*lead, inside, i)] = x[(*lead, at)]
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        dx = np.zeros(x.shape, dy.dtype)
+        for i, (inside, at) in enumerate(taps):
+            dx[(*lead, at)] += dy[(*lead, inside, i)]
+        return (dx,)
+
+    return y, backward
+
+
+@op
+def fold(  # type: ignore[no-untyped-def]
+    windows: Array,
+    *,
+    axis: int,
+    length: int,
+    stride: int = 1,
+    pad: tuple[int, int] = (0, 0),
+    dilation: int = 1,
+):
+    """Add windows up along an axis, the other way of :func:`unfold`, whose gradient it is.
+
+    windows (..., count, size, ...) -> (..., length, ...); ``axis`` is the one of ``count``.
+    """
+    count, size = windows.shape[axis : axis + 2]
+    shape: tuple[int, ...] = (*windows.shape[:axis], length, *windows.shape[axis + 2 :])
+    if _windows("fold", shape, axis, size, stride, pad, dilation) != count:
+        raise ShapeError(f"fold: expected windows of an axis of {length}, found {windows.shape}")
+    taps = [_tap(length, count, i * dilation - pad[0], stride) for i in range(size)]
+    lead: Any = (slice(None),) * axis
+    y: Array = np.zeros(shape, windows.dtype)
+    for i, (inside, at) in enumerate(taps):
+        y[(*lead, at)] += windows[(*lead, inside, i)]
+
+    def backward(dy: Array):  # type: ignore[no-untyped-def]
+        d = np.zeros(windows.shape, dy.dtype)
+        for i, (inside, at) in enumerate(taps):
+            d[(*lead, inside, i)] = dy[(*lead, at)]
+        return (d,)
+
+    return y, backward
+
+
+def _windows(
+    name: str,
+    shape: tuple[int, ...],
+    axis: int,
+    size: int,
+    stride: int,
+    pad: tuple[int, int],
+    dilation: int,
+) -> int:
+    """Return how many windows an axis has."""
+    room = shape[axis] + sum(pad) - (size - 1) * dilation - 1
+    if room < 0:
+        raise ShapeError(
+            f"{name}: expected at least {(size - 1) * dilation + 1} elements along axis {axis} "
+            f"with padding {pad}, found shape {shape}"
+        )
+    return room // stride + 1
+
+
+def _tap(length: int, count: int, offset: int, stride: int) -> tuple[slice, slice]:
+    """Return which windows have a tap inside of the axis, and where these taps lie."""
+    first = max(0, -(offset // stride)) if offset < 0 else 0
+    last = min(count, (length - 1 - offset) // stride + 1)
+    if last <= first:
+        return slice(0, 0), slice(0, 0)
+    start = first * stride + offset
+    return slice(first, last), slice(start, start + (last - first - 1) * stride + 1, stride)

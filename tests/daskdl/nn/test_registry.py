@@ -1,0 +1,101 @@
+"""Every layer of the registry: it is handed on, has a recipe, and survives files and pickling."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import daskdl.nn.losses
+from daskdl import nn
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import as_tuple, check_gradient
+from tests.daskdl.nn.recipes import FLOATS, OTHERS, inputs_of
+
+LOSSES = daskdl.nn.losses.__name__
+ALL = sorted(
+    name
+    for name, layer in nn.Module.registry.items()
+    if layer.__module__.startswith("daskdl.nn.")
+    and not layer.__module__.startswith(LOSSES)
+    and not name.startswith("_")
+)
+
+
+def made(name):
+    return {**FLOATS, **OTHERS}[name][0]()
+
+
+def as_given(x):
+    """Return floats as a tensor, which some layers hand on as it is."""
+    return x if isinstance(x, Tensor) or x.dtype.kind != "f" else Tensor(x)
+
+
+def result_of(layer, inputs):
+    with nn.drawing(1):
+        return [tensor.data for tensor in as_tuple(layer(*map(as_given, inputs)))]
+
+
+def singles(name):
+    return [x.astype("f4") if x.dtype == np.float64 else x for x in inputs_of(name)]
+
+
+def test_every_layer_has_a_recipe_and_is_handed_on():
+    assert sorted({**FLOATS, **OTHERS}) == ALL
+    assert not [name for name in ALL if getattr(nn, name, None) is not nn.Module.registry[name]]
+    assert set(ALL) <= set(nn.__all__)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_round_trips(name, tmp_path):
+    """The same bits from the same call, a copy, a pickle, and a model file."""
+    layer, inputs = made(name), [x.copy() for x in singles(name)]
+    others = [made(name), pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)]
+    nn.save(layer, tmp_path / "layer.safetensors")
+    others.append(nn.load(tmp_path / "layer.safetensors"))
+    assert repr(others[-1]) == repr(layer)
+    first = result_of(layer, inputs)
+    assert {part.dtype for part in first} == {np.dtype(np.float32)}
+    for other in others:
+        assert type(other) is type(layer)
+        for a, b in zip(first, result_of(other, inputs), strict=True):
+            np.testing.assert_array_equal(a, b)
+    for x, kept in zip(inputs, singles(name), strict=True):
+        np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_gradients(name):
+    """Of all inputs and parameters, in float64, the draws of a forward pass repeated."""
+    if name == "BinaryThreshold":
+        pytest.skip("has no gradient")
+    if name == "GradientReversal":
+        pytest.skip("has another gradient than its value's; see test_elementwise.py")
+    layer, inputs = made(name), inputs_of(name)
+    names = [parameter for parameter, _ in layer.named_parameters()]
+    owners = dict(layer.modules())
+    floats = [x for x in inputs if x.dtype == np.float64]
+    layer.flat  # noqa: B018 - so that buffers are views
+
+    def call(*arrays):
+        for parameter, value in zip(names, arrays[len(floats) :], strict=True):
+            owner, _, attribute = parameter.rpartition(".")
+            owners[owner].__dict__[attribute] = value
+        with nn.drawing(1):
+            return layer(*(map(as_given, arrays[: len(floats)]) if floats else inputs))
+
+    values = [p.data.astype(np.float64) for p in layer.parameters()]
+    check_gradient(call, *floats, *values, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_arguments_are_said(name):
+    """A constructor has no arguments without names, and its class says what the layer is."""
+    layer = nn.Module.registry[name]
+    kinds = {p.kind for p in inspect.signature(layer.__init__).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert layer.__doc__
+    assert len(layer.__doc__.split("\n")[0]) > 5
