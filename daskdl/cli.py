@@ -3,26 +3,59 @@
 from __future__ import annotations
 
 import json
-import os
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from daskdl.console import application, run
+from daskdl.errors import ClusterError
 
 app = application("daskdl", "Deep learning on Dask clusters of CPUs.")
+#: Seconds to wait for workers.
+PATIENCE = 300
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-
-#: Packages whose versions decide speed or results.
-PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help='A cluster to ask as well: "local", an address such as tcp://host:8786, a '
+            "scheduler file (.json) or a job queue (.yaml).",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Workers to start, and to wait for.", min=1)
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Tell versions, BLAS libraries, cores, memory and where compiled kernels are kept."""
-    _print(diagnosis(), as_json)
+    from daskdl.doctor import diagnosis, diagnosis_of
+
+    if cluster is None:
+        _print(diagnosis(), as_json)
+        return
+    from daskdl.cluster import connect
+
+    with connect(cluster, workers=workers) as client:
+        _wait_for(client, workers or 1)
+        facts = diagnosis_of(client)
+    if not as_json:
+        same = "none: all versions are the client's"
+        facts["differences"] = dict(enumerate(facts["differences"], 1)) or same
+    _print(facts, as_json)
+
+
+def _wait_for(client: Any, workers: int) -> None:
+    try:
+        client.wait_for_workers(workers, timeout=PATIENCE)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"doctor: expected {workers} workers within {PATIENCE} s, found "
+            f"{len(client.nthreads())}; see whether the jobs have started"
+        ) from error
 
 
 @app.command()
@@ -49,61 +82,21 @@ def show(
     typer.echo(f"modules\n{_indented(repr(module))}")
 
 
-def diagnosis() -> dict[str, Any]:
-    """Return what decides speed and results on this machine, as plain data."""
-    import platform
-
-    import threadpoolctl
-    from distributed.system import MEMORY_LIMIT
-
-    from daskdl.kernels.blas import gemm_scratch
-    from daskdl.kernels.threads import available_cores, threads
-
-    libraries = {
-        Path(library["filepath"]).name: (
-            f"{library['internal_api']} {library['version']}, {library['num_threads']} threads"
-        )
-        for library in threadpoolctl.threadpool_info()
-    }
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "libraries": libraries,
-        "cores": available_cores(),
-        "thread budget": threads(),
-        "memory limit (GB)": round(MEMORY_LIMIT / 1e9, 1),
-        "kernel cache": _folder(Path(gemm_scratch.stats.cache_path)),
-        "environment": {k: v for k, v in sorted(os.environ.items()) if _decides_speed(k)},
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _decides_speed(variable: str) -> bool:
-    return variable.endswith("_NUM_THREADS") or variable.startswith(("DASK_", "NUMBA_"))
-
-
-def _folder(path: Path) -> dict[str, Any]:
-    existing = next(p for p in (path, *path.parents) if p.exists())
-    return {"folder": str(path), "writable": os.access(existing, os.W_OK)}
-
-
 def _print(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
+    typer.echo("\n".join(_lines(facts)))
+
+
+def _lines(facts: dict[Any, Any]) -> list[str]:
+    lines = []
     for name, value in facts.items():
         if isinstance(value, dict):
-            lines = [f"{key}: {item}" for key, item in value.items()] or ["nothing"]
-            typer.echo(f"{name}\n{_indented(chr(10).join(lines))}")
+            lines += [f"{name}", _indented("\n".join(_lines(value) or ["nothing"]))]
         else:
-            typer.echo(f"{name}: {value}")
+            lines.append(f"{name}: {value}")
+    return lines
 
 
 def _indented(text: str) -> str:

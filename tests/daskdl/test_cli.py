@@ -30,13 +30,16 @@ def test_doctor_tells_people_the_same(capsys, monkeypatch):
     assert "  OMP_NUM_THREADS: 3" in out
 
 
-def test_doctor_says_when_compiled_kernels_cannot_be_kept(tmp_path):
-    from daskdl.cli import _folder
+def test_doctor_tells_of_a_cluster(capsys):
+    assert run(app, ["doctor", "--cluster", "local", "--workers", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "differences: none: all versions are the client's" in out
+    assert "  MB/s: " in out
 
-    assert _folder(tmp_path / "not" / "made") == {
-        "folder": str(tmp_path / "not" / "made"),
-        "writable": True,
-    }
+
+def test_doctor_of_a_cluster_that_is_not_there(capsys):
+    assert run(app, ["doctor", "--cluster", "nowhere.json"]) == 4
+    assert capsys.readouterr().err.startswith("daskdl: nowhere.json: expected a scheduler file")
 
 
 @pytest.fixture

@@ -1,0 +1,132 @@
+"""What decides speed and results on this machine, and on all machines of a cluster."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Packages whose versions decide speed or results.
+PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
+
+#: Bytes that one worker fetches from another, so often, to time the network.
+FETCHED, FETCHES = 64 << 20, 5
+
+
+def diagnosis(folder: str | None = None) -> dict[str, Any]:
+    """Return what decides speed and results on this machine, as plain data.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Whose disk is asked for its room; the system's temporary folder without it.
+    """
+    import threadpoolctl
+    from distributed.system import MEMORY_LIMIT
+
+    from daskdl.kernels.blas import gemm_scratch
+    from daskdl.kernels.threads import available_cores, threads
+
+    libraries = {
+        Path(library["filepath"]).name: (
+            f"{library['internal_api']} {library['version']}, {library['num_threads']} threads"
+        )
+        for library in threadpoolctl.threadpool_info()
+    }
+    return {
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "libraries": libraries,
+        "cores": available_cores(),
+        "thread budget": threads(),
+        "memory limit (GB)": round(MEMORY_LIMIT / 1e9, 1),
+        "free disk (GB)": round(shutil.disk_usage(folder or tempfile.gettempdir()).free / 1e9, 1),
+        "kernel cache": _folder(Path(gemm_scratch.stats.cache_path)),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if _decides_speed(k)},
+    }
+
+
+def diagnosis_of(client: Client) -> dict[str, Any]:
+    """Return what decides speed and results on all machines of a cluster.
+
+    Returns
+    -------
+    dict
+        Of "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`; of
+        "differences", sentences about versions that are not the client's; and of "network", the
+        rate at which one worker fetches from another, if there are two.
+    """
+    here, there = diagnosis(), client.run_on_scheduler(diagnosis)
+    workers = client.run(_diagnosis_of_worker)
+    everyone = {"scheduler": there, **{f"worker {address}": w for address, w in workers.items()}}
+    return {
+        "client": here,
+        "scheduler": there,
+        "workers": workers,
+        "differences": [line for name, it in everyone.items() for line in _unlike(name, it, here)],
+        "network": _network(client, list(workers)),
+    }
+
+
+def _diagnosis_of_worker(dask_worker: Any) -> dict[str, Any]:
+    facts = diagnosis(dask_worker.local_directory)
+    limit = dask_worker.memory_manager.memory_limit
+    return {
+        **facts,
+        "threads": dask_worker.state.nthreads,
+        "memory limit (GB)": round(limit / 1e9, 1) if limit else facts["memory limit (GB)"],
+    }
+
+
+def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Return a sentence for each version that is not the client's."""
+    pairs = {"python": (it["python"], here["python"])}
+    pairs |= {p: (it["packages"][p], here["packages"][p]) for p in PACKAGES}
+    return [
+        f"{name}: expected {package} {ours} as here, found {theirs}"
+        for package, (theirs, ours) in pairs.items()
+        if theirs != ours
+    ]
+
+
+def _network(client: Client, workers: list[str]) -> dict[str, Any]:
+    if len(workers) < 2:
+        return {}
+    import numpy as np
+
+    giver, taker = workers[:2]
+    rates = []
+    for _ in range(FETCHES):
+        data = client.submit(np.ones, FETCHED, np.uint8, workers=[giver], pure=False)
+        client.submit(len, data, workers=[giver], pure=False).result()
+        client.submit(int, workers=[taker], pure=False).result()
+        began = time.perf_counter()
+        client.submit(len, data, workers=[taker], pure=False).result()
+        rates.append(FETCHED / (time.perf_counter() - began) / 1e6)
+    return {"from": giver, "to": taker, "MB/s": round(max(rates))}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _decides_speed(variable: str) -> bool:
+    return variable.endswith("_NUM_THREADS") or variable.startswith(("DASK_", "NUMBA_"))
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    existing = next(p for p in (path, *path.parents) if p.exists())
+    return {"folder": str(path), "writable": os.access(existing, os.W_OK)}

@@ -1,0 +1,59 @@
+"""What a cluster's machines have and can do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from distributed import Client, LocalCluster
+
+from daskdl import doctor
+from daskdl.cluster import connect
+
+
+def test_every_machine_of_a_cluster_is_asked():
+    with connect("local", workers=2, threads_per_worker=2) as client:
+        facts = doctor.diagnosis_of(client)
+        assert set(facts["workers"]) == set(client.nthreads())
+    assert facts["scheduler"]["packages"] == facts["client"]["packages"]
+    for worker in facts["workers"].values():
+        assert worker["threads"] == 2
+        assert worker["free disk (GB)"] > 0
+        assert 0 < worker["memory limit (GB)"] <= facts["client"]["memory limit (GB)"]
+    assert facts["differences"] == []
+    network = facts["network"]
+    assert {network["from"], network["to"]} == set(facts["workers"])
+    assert network["MB/s"] > 1
+
+
+def test_versions_that_differ_are_named(monkeypatch):
+    here = os.getpid()
+
+    def version(package):
+        return "9.9" if package == "numpy" and os.getpid() == here else "1.0"
+
+    monkeypatch.setattr(doctor, "_version", version)
+    found = doctor._unlike("worker tcp://a", {"python": "3.11.1", "packages": ONES}, diagnosis())
+    assert found == ["worker tcp://a: expected numpy 9.9 as here, found 1.0"]
+
+
+ONES = dict.fromkeys(doctor.PACKAGES, "1.0")
+
+
+def diagnosis():
+    return {**doctor.diagnosis(), "python": "3.11.1"}
+
+
+def test_one_worker_has_no_network():
+    with (
+        LocalCluster(1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        assert doctor.diagnosis_of(client)["network"] == {}
+
+
+def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
+    assert doctor._folder(tmp_path / "not" / "made") == {
+        "folder": str(tmp_path / "not" / "made"),
+        "writable": True,
+    }
