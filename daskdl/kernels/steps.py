@@ -1,0 +1,93 @@
+"""How an optim method's kernel runs over a vector: in one pass, with factors that differ by range.
+
+What limits such a pass is memory: Adam reads four vectors and writes three. The new ones are
+written past the caches (:mod:`daskdl.kernels.stores`), so that nothing is read that is not needed.
+
+The kernels are compiled without any of the liberties that :func:`~daskdl.kernels.jit.fastjit`
+takes: whether an element is computed in a vector register or in what is left at a loop's end, its
+bits are the same. So a worker that owns a slice of the weights gets the bits of the whole step, and
+a pass that waits for memory loses nothing by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.memory import ALIGNMENT, empty
+from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.stores import streams
+from daskdl.kernels.threads import in_parallel
+
+Array = NDArray[Any]
+
+
+def step(
+    kernel: Any,
+    weights: Array,
+    gradient: Array,
+    state: Sequence[Array | None],
+    factors: Array,
+    ranges: tuple[Array, Array] | None = None,
+) -> list[Any]:
+    """Return new weights and state.
+
+    Parameters
+    ----------
+    kernel : numba function
+        ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of vectors;
+        what it writes at ``k`` depends on what it reads at ``k`` alone. Stores by
+        :func:`~daskdl.kernels.stores.put` and ends with :func:`~daskdl.kernels.stores.drain`.
+    weights, gradient : float32 or float64 (n,)
+    state : sequence of (n,) or None
+        None, for what the method does without, reaches the kernel as None, twice.
+    factors : (K, F)
+        One row for each kind of range, of the weights' dtype.
+    ranges : (stops, kinds), int64 (R,) each, optional
+        Where consecutive ranges end, and which row each has; one range of the first row if None.
+
+    Returns
+    -------
+    list of (n,) or None
+        New weights, then new state.
+    """
+    held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
+    new = [None if a is None else empty(weights.size, weights.dtype) for a in (weights, *state)]
+    arrays = held + new
+    past = True if streams(*(a for a in new if a is not None)) else None
+    line = ALIGNMENT // weights.dtype.itemsize
+
+    def run(start: int, stop: int, row: Any, past: bool | None) -> None:
+        here = slice(start, stop)
+        kernel(*(a if a is None else a[here] for a in arrays), row, past)
+
+    def run_ranges(start: int, stop: int) -> None:
+        assert ranges is not None
+        stops, kinds = ranges
+        r = int(np.searchsorted(stops, start, "right"))
+        while start < stop:
+            end, row = min(int(stops[r]), stop), factors[kinds[r]]
+            if past and start % line:  # what goes past the caches has to begin with a line of them
+                middle = min(end, start + -start % line)
+                run(start, middle, row, None)
+                start = middle
+            if start < end:
+                run(start, end, row, past)
+            start, r = end, r + 1
+
+    def part(i: int, j: int) -> None:
+        start, stop = UNIT * i, min(UNIT * j, weights.size)
+        if ranges is None:
+            run(start, stop, factors[0], past)
+        else:
+            run_ranges(start, stop)
+
+    units = -(-weights.size // UNIT)
+    if units < 2 * LEAST_UNITS:
+        part(0, units)  # what goes around it would cost as much
+    else:
+        in_parallel(part, units, least=LEAST_UNITS)
+    return [None if a is None else a.reshape(weights.shape) for a in new]
