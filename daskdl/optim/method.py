@@ -2,32 +2,148 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from daskdl.optim.layout import Layout
 
 Vector = NDArray[np.float32]
-State = dict[str, Vector]
+
+#: Arrays (size,), beside which a schedule may have scalars ().
+State = dict[str, NDArray[Any]]
 
 
-class Method(Protocol):
-    """An optim method; it changes none of its inputs, since a task's result may be used again."""
+class Method(ABC):
+    """An optim method: settings that do not change, and pure functions.
 
+    It changes none of its inputs, since a task's result may be used again; an array that a step
+    leaves as it is may be handed on. Methods are frozen dataclasses: they pickle and compare by
+    value. Around a method there may be others, which :class:`ClipNorm`, :class:`EMA` and such are:
+    each has the state of the inner one and its own beside it, under names with its own prefix.
+
+    What an engine does with one::
+
+        method = method.on(Layout.of(model))       # once, before it is sent anywhere
+        state = method.init(size)
+        weights, state = method.update(weights, gradient, state, iteration)
+        state = method.observe(state, loss)        # after each validation
+
+    An engine that cuts the vector into slices asks ``method.part(slices)`` for the method of a
+    member's slices; None says that only the whole vector can be stepped, or only with one more sum
+    over the members::
+
+        mine = method.part(slices, reduces=True)
+        sums = mine.sums(weights, gradient, state, iteration)
+        if sums is not None:
+            mine = mine.knowing(sum_over_members(sums))
+        weights, state = mine.update(weights, gradient, state, iteration)
+
+    State that belongs to no number of the vector, a schedule's, has the shape (): every member has
+    all of it.
+    """
+
+    @property
+    def by_element(self) -> bool:
+        """Whether this very method may step any slice of the vector by itself.
+
+        Each number's step depends on its own weight, gradient and state alone then, and slices get
+        the bits of the whole.
+        """
+        return False
+
+    @abstractmethod
     def init(self, size: int) -> State:
-        """Return the state before the first step, arrays (size,)."""
+        """Return the state before the first step: float32 arrays (size,), maybe scalars."""
 
+    @abstractmethod
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
     ) -> tuple[Vector, State]:
-        """Return new weights and state; ``iteration`` counts from 0."""
+        """Return new weights and state.
+
+        Parameters
+        ----------
+        weights, gradient : float32 (size,)
+            Or float64, then the results are float64 too.
+        state : mapping of str to array
+        iteration : int
+            From 0.
+        scale : float
+            What the gradient is multiplied with first.
+        """
+
+    def on(self, layout: Layout) -> Self:
+        """Return the method for a model's parameters.
+
+        Raises
+        ------
+        SettingsError
+            When a pattern of parameter names matches none of them.
+        """
+        return self
+
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Method | None:
+        """Return the method for the vector of these slices side by side, None if there is none.
+
+        ``reduces`` says that the engine can add up :meth:`sums` over the owners of all slices; more
+        methods can step slices then.
+        """
+        return self if self.by_element else None
+
+    def sums(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> NDArray[np.float64] | None:
+        """Return what a step needs of the whole vector: a few sums that add up over slices.
+
+        None if it needs nothing. Otherwise ``part(slices, reduces=True).knowing(total)`` makes the
+        step, where ``total`` is the sum over the owners of all slices. Roundings of that sum
+        depend on how the vector is cut, in float64.
+        """
+        return None
+
+    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
+        """Return the same for one step, with the sums over all slices."""
+        return self
+
+    def observe(self, state: State, metric: float) -> State:
+        """Return the state after a validation: what a schedule such as Plateau decides by."""
+        return state
+
+    def rate_at(self, iteration: int, state: State | None = None) -> float:
+        """Return the learning rate of an iteration."""
+        raise NotImplementedError(f"{type(self).__name__} has to define rate_at()")
 
 
-def in_range(method: object, name: str, value: float, low: float, high: float) -> None:
+def in_range(thing: object, name: str, value: float, low: float, high: float) -> None:
     """Raise a SettingsError unless low <= value < high."""
-    if not low <= value < high:
+    if not (isinstance(value, (int, float, np.number)) and low <= value < high):
         raise SettingsError(
-            f"{type(method).__name__}: expected {low:g} <= {name} < {high:g}, found {value!r}"
+            f"{type(thing).__name__}: expected {low:g} <= {name} < {high:g}, found {value!r}"
         )
+
+
+def at_least_zero(thing: object, *names: str) -> None:
+    """Raise a SettingsError unless these settings are finite and not negative."""
+    for name in names:
+        in_range(thing, name, getattr(thing, name), 0, float("inf"))
+
+
+def below_one(thing: object, *names: str) -> None:
+    """Raise a SettingsError unless these settings are from 0 to 1, and not 1."""
+    for name in names:
+        in_range(thing, name, getattr(thing, name), 0, 1)

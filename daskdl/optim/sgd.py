@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from typing import Any
 
-import numpy as np
-
-from daskdl.kernels.moments import momentum_step, sgd_step
-from daskdl.optim.method import State, Vector, in_range
+from daskdl.errors import SettingsError
+from daskdl.kernels import descent
+from daskdl.optim.elementwise import Elementwise
+from daskdl.optim.method import at_least_zero, below_one, in_range
+from daskdl.optim.schedules.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class SGD:
-    """w -= rate * v, v = momentum * v + g, g with ``weight_decay * w`` added.
+class SGD(Elementwise):
+    """w -= rate * v, v = momentum * v + (1 - dampening) * g, g with ``weight_decay * w`` added.
 
     Parameters
     ----------
-    rate : float
-        Learning rate.
+    learning_rate : float or Schedule
     momentum : float
         0 <= momentum < 1.
     nesterov : bool
-        Step along ``g + momentum * v`` (I. Sutskever et al., 2013).
+        Step along ``g + momentum * v`` (I. Sutskever et al., ICML 2013).
     weight_decay : float
+    dampening : float
+        0 <= dampening < 1; the first gradient goes into v without it.
     """
 
-    rate: float = 0.01
+    learning_rate: float | Schedule = 0.01
     momentum: float = 0.0
     nesterov: bool = False
     weight_decay: float = 0.0
+    dampening: float = 0.0
 
     def __post_init__(self) -> None:
-        in_range(self, "rate", self.rate, 0, inf)
-        in_range(self, "momentum", self.momentum, 0, 1)
-        in_range(self, "weight_decay", self.weight_decay, 0, inf)
+        super().__post_init__()
+        below_one(self, "momentum")
+        in_range(self, "dampening", self.dampening, 0, 1)
+        at_least_zero(self, "weight_decay")
+        if self.nesterov and (not self.momentum or self.dampening):
+            raise SettingsError(
+                "SGD: expected momentum > 0 and dampening = 0 with nesterov=True, found "
+                f"momentum={self.momentum!r} and dampening={self.dampening!r}"
+            )
 
-    def init(self, size: int) -> State:
-        """Return the velocity, zeros (size,), or nothing without momentum."""
-        return {"velocity": np.zeros(size, np.float32)} if self.momentum else {}
+    def kernel(self) -> Any:
+        """Return the kernel."""
+        return descent.momentum if self.momentum else descent.sgd
 
-    def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int
-    ) -> tuple[Vector, State]:
-        """Return new weights and state."""
-        factors = np.array([self.rate, self.weight_decay, self.momentum, self.nesterov], np.float32)
-        if not self.momentum:
-            return sgd_step(weights, gradient, factors), {}
-        new, velocity = momentum_step(weights, gradient, state["velocity"], factors)
-        return new, {"velocity": velocity}
+    def starts(self) -> dict[str, float | None]:
+        """Return the velocity, zero, or nothing without momentum."""
+        return {"velocity": 0.0} if self.momentum else {}
+
+    def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
+        """Return the kernel's factors."""
+        share = 1 - self.dampening if iteration else 1.0
+        along = (self.momentum, share, float(self.nesterov)) if self.momentum else ()
+        return (decay, rate, *along)

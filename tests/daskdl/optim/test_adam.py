@@ -1,52 +1,54 @@
-"""Adam and AdamW against their formulas and PyTorch; the rate's schedule; clipping."""
+"""Adam against its formula and PyTorch; the rate's schedule; clipping."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
 from daskdl.optim import Adam
-from tests.daskdl.optim.runs import SIZE, check_pure, descend, gradients, start, torch_descends
+from daskdl.optim.schedules import Step
+from tests.daskdl.optim import runs
 
-CASES = {
-    "plain": {},
-    "betas": {"beta1": 0.5, "beta2": 0.9},
-    "epsilon": {"epsilon": 1e-2},
-    "decay": {"weight_decay": 0.1},
-}
-each = pytest.mark.parametrize("settings", CASES.values(), ids=CASES)
-
-
-@each
-def test_agrees_with_pytorch(settings, torch):
-    def make(parameters):
-        betas = settings.get("beta1", 0.9), settings.get("beta2", 0.999)
-        decay, epsilon = settings.get("weight_decay", 0), settings.get("epsilon", 1e-8)
-        kind = torch.optim.AdamW if decay else torch.optim.Adam
-        return kind(parameters, lr=0.01, betas=betas, eps=epsilon, weight_decay=decay)
-
-    expected = torch_descends(make, torch)
-    np.testing.assert_allclose(descend(Adam(0.01, **settings)), expected, rtol=1e-5, atol=2e-6)
+options = st.fixed_dictionaries(
+    {
+        "beta1": runs.betas,
+        "beta2": runs.betas,
+        "epsilon": runs.epsilons,
+        "weight_decay": runs.decays,
+        "amsgrad": st.booleans(),
+    }
+)
 
 
-@each
-def test_is_the_papers_algorithm(settings):
-    """Algorithm 1 of arXiv 1412.6980, in float64; the decay as in algorithm 2 of 1711.05101."""
-    method = Adam(0.01, **settings)
-    w, m, v = start().astype(float), 0.0, 0.0
-    for i in range(10):
-        g, t = gradients(w, i), i + 1
-        m = method.beta1 * m + (1 - method.beta1) * g
-        v = method.beta2 * v + (1 - method.beta2) * g * g
-        step = m / (1 - method.beta1**t) / (np.sqrt(v / (1 - method.beta2**t)) + method.epsilon)
-        w = w - 0.01 * method.weight_decay * w - 0.01 * step
-    np.testing.assert_allclose(descend(method), w, rtol=1e-5, atol=2e-6)
+def theirs(options):
+    """Return the settings under PyTorch's names."""
+    names = {"epsilon": "eps", "weight_decay": "weight_decay", "amsgrad": "amsgrad"}
+    named = {new: options[old] for old, new in names.items() if old in options}
+    return named | {"betas": (options["beta1"], options["beta2"])}
 
 
-@each
-def test_changes_none_of_its_inputs(settings):
-    check_pure(Adam(0.01, clip_norm=1.0, warmup=3, **settings))
+@runs.few
+@given(rate=runs.rates, options=options, dtype=runs.dtypes)
+def test_agrees_with_pytorch(rate, options, dtype, torch):
+    expected = runs.torch_descends(
+        lambda p: torch.optim.Adam(p, lr=rate, **theirs(options)), torch, np.dtype(dtype)
+    )
+    runs.assert_close(runs.descend(Adam(rate, **options), dtype=np.dtype(dtype)), expected)
+
+
+@runs.few
+@given(options=options, points=runs.cuts)
+def test_slices_have_the_bits_of_the_whole(options, points):
+    runs.check_pure(Adam(0.01, **options))
+    runs.check_slices(Adam(0.01, **options), points)
+
+
+def test_changes_none_of_its_inputs():
+    runs.check_pure(Adam(0.01, clip_norm=1.0, warmup=3))
+    assert Adam(clip_norm=1.0).part([slice(0, 5)]) is None
 
 
 def test_first_step_has_the_length_of_the_rate():
@@ -91,17 +93,21 @@ def test_rate_stays_without_a_schedule():
 
 
 def test_state_is_two_moments_of_float32():
-    state = Adam().init(SIZE)
+    state = Adam().init(runs.SIZE)
     assert {name: (a.dtype, a.shape) for name, a in state.items()} == {
-        "mean": (np.float32, (SIZE,)),
-        "square": (np.float32, (SIZE,)),
+        "mean": (np.float32, (runs.SIZE,)),
+        "square": (np.float32, (runs.SIZE,)),
     }
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"rate": -1}, "Adam: expected 0 <= rate < inf, found -1"),
+        ({"learning_rate": -1}, "Adam: expected 0 <= learning_rate < inf, found -1"),
+        (
+            {"learning_rate": Step(0.1, 3), "warmup": 3},
+            "Adam: expected a number as learning_rate with warmup or decay_over, found Step",
+        ),
         ({"beta1": 1.0}, "Adam: expected 0 <= beta1 < 1, found 1.0"),
         ({"beta2": -0.1}, "Adam: expected 0 <= beta2 < 1, found -0.1"),
         ({"epsilon": -1e-8}, "Adam: expected 0 <= epsilon"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.optim import SGD, Adam
-from daskdl.optim.method import in_range
-from tests.daskdl.optim.runs import descend, start
+from daskdl.optim import SGD, Adam, Method
+from daskdl.optim.method import at_least_zero, below_one, in_range
+from tests.daskdl.optim.runs import LAYOUT, descend, start
 
 METHODS = [SGD(0.1), SGD(0.1, momentum=0.9), Adam(0.05), Adam(0.05, warmup=5, decay_over=30)]
 
@@ -29,7 +30,36 @@ def test_it_travels_between_processes_and_compares_by_value(method):
     np.testing.assert_array_equal(descend(twin), descend(method))
 
 
-def test_in_range_names_method_setting_and_value():
+@dataclass(frozen=True)
+class Plain(Method):
+    """A method of one's own with no more than it needs."""
+
+    def init(self, size):
+        return {}
+
+    def update(self, weights, gradient, state, iteration, scale=1.0):
+        return weights - np.float32(scale) * gradient, {}
+
+
+def test_a_method_of_ones_own_needs_two_functions():
+    method, w = Plain(), start()
+    assert method.on(LAYOUT) is method
+    assert not method.by_element
+    assert method.part([slice(0, 3)]) is None
+    assert method.sums(w, w, {}, 0) is None
+    assert method.knowing([]) is method
+    assert method.observe({}, 1.0) == {}
+    with pytest.raises(NotImplementedError, match=r"Plain has to define rate_at\(\)"):
+        method.rate_at(0)
+
+
+def test_errors_name_method_setting_and_value():
     in_range(SGD(), "rate", 0.0, 0, 1)
     with pytest.raises(SettingsError, match=r"SGD: expected 0 <= rate < 1, found 1$"):
         in_range(SGD(), "rate", 1, 0, 1)
+    with pytest.raises(SettingsError, match=r"SGD: expected 0 <= rate < 1, found None$"):
+        in_range(SGD(), "rate", None, 0, 1)
+    at_least_zero(SGD(), "learning_rate", "momentum")
+    below_one(SGD(), "momentum")
+    with pytest.raises(SettingsError, match=r"SGD: expected 0 <= learning_rate < 1, found 3$"):
+        below_one(SGD(3), "learning_rate")

@@ -6,34 +6,47 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
 from daskdl.optim import SGD
-from tests.daskdl.optim.runs import SIZE, check_pure, descend, torch_descends
-
-CASES = {
-    "plain": {},
-    "momentum": {"momentum": 0.9},
-    "nesterov": {"momentum": 0.9, "nesterov": True},
-    "decay": {"weight_decay": 0.1},
-    "all": {"momentum": 0.5, "nesterov": True, "weight_decay": 0.01},
-}
-each = pytest.mark.parametrize("settings", CASES.values(), ids=CASES)
+from tests.daskdl.optim import runs
 
 
-@each
-def test_agrees_with_pytorch(settings, torch):
-    expected = torch_descends(lambda p: torch.optim.SGD(p, lr=0.05, **settings), torch)
-    np.testing.assert_allclose(descend(SGD(0.05, **settings)), expected, rtol=1e-5, atol=1e-6)
+@st.composite
+def options(draw):
+    """Draw settings that PyTorch gives the same names."""
+    momentum = draw(st.just(0.0) | runs.betas)
+    nesterov = bool(momentum) and draw(st.booleans())
+    dampening = 0.0 if nesterov or not momentum else draw(st.just(0.0) | runs.betas)
+    decay = draw(runs.decays)
+    return {
+        "momentum": momentum,
+        "nesterov": nesterov,
+        "dampening": dampening,
+        "weight_decay": decay,
+    }
 
 
-@each
-def test_changes_none_of_its_inputs(settings):
-    check_pure(SGD(0.05, **settings))
+@runs.few
+@given(rate=runs.rates, options=options(), dtype=runs.dtypes)
+def test_agrees_with_pytorch(rate, options, dtype, torch):
+    expected = runs.torch_descends(
+        lambda p: torch.optim.SGD(p, lr=rate, **options), torch, np.dtype(dtype)
+    )
+    runs.assert_close(runs.descend(SGD(rate, **options), dtype=np.dtype(dtype)), expected)
+
+
+@runs.few
+@given(options=options(), points=runs.cuts)
+def test_slices_have_the_bits_of_the_whole(options, points):
+    runs.check_pure(SGD(0.05, **options))
+    runs.check_slices(SGD(0.05, **options), points)
 
 
 def test_two_steps_by_hand():
-    method = SGD(rate=0.1, momentum=0.5)
+    method = SGD(learning_rate=0.1, momentum=0.5)
     w, g = np.array([1.0], np.float32), np.array([2.0], np.float32)
     w, state = method.update(w, g, method.init(1), 0)
     np.testing.assert_allclose((w[0], state["velocity"][0]), (0.8, 2))
@@ -42,18 +55,21 @@ def test_two_steps_by_hand():
 
 
 def test_state_is_what_momentum_needs():
-    assert SGD().init(SIZE) == {}
-    velocity = SGD(momentum=0.9).init(SIZE)["velocity"]
+    assert SGD().init(runs.SIZE) == {}
+    velocity = SGD(momentum=0.9).init(runs.SIZE)["velocity"]
     assert velocity.dtype == np.float32
-    assert velocity.shape == (SIZE,)
+    assert velocity.shape == (runs.SIZE,)
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"rate": -1}, "SGD: expected 0 <= rate < inf, found -1"),
-        ({"rate": float("nan")}, "SGD: expected 0 <= rate < inf, found nan"),
+        ({"learning_rate": -1}, "SGD: expected 0 <= learning_rate < inf, found -1"),
+        ({"learning_rate": float("nan")}, "SGD: expected 0 <= learning_rate < inf, found nan"),
+        ({"learning_rate": "fast"}, "SGD: expected 0 <= learning_rate < inf, found 'fast'"),
         ({"momentum": 1.0}, "SGD: expected 0 <= momentum < 1, found 1.0"),
+        ({"dampening": 1.0}, "SGD: expected 0 <= dampening < 1, found 1.0"),
+        ({"nesterov": True}, "SGD: expected momentum > 0 and dampening = 0 with nesterov=True"),
     ],
 )
 def test_impossible_settings_are_refused(settings, sentence):
@@ -63,4 +79,4 @@ def test_impossible_settings_are_refused(settings, sentence):
 
 def test_settings_cannot_change_under_a_run():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        SGD().rate = 1.0
+        SGD().learning_rate = 1.0

@@ -1,0 +1,74 @@
+"""ClipNorm: a method that sees no gradient longer than a norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.reduce import sum_of_squares
+from daskdl.optim.method import State, Vector
+from daskdl.optim.wrapper import Wrapper
+
+
+@dataclass(frozen=True)
+class ClipNorm(Wrapper):
+    """A gradient whose Euclidean norm, over all parameters, is larger is scaled down to it.
+
+    R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. Whoever owns slices of the vector can
+    step them after a sum of one number over all owners, as :class:`Layerwise` shows.
+
+    Parameters
+    ----------
+    method : Method
+    norm : float
+        Above 0.
+    """
+
+    norm: float
+    known: tuple[float, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.norm > 0:
+            raise SettingsError(f"ClipNorm: expected norm > 0, found {self.norm!r}")
+
+    @property
+    def by_element(self) -> bool:
+        """The norm is that of the whole vector."""
+        return False
+
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+        """Return the same for slices side by side; None for an engine that adds up no sums."""
+        inner = self.method.part(slices) if reduces else None
+        return None if inner is None else replace(self, method=inner)
+
+    def sums(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> NDArray[np.float64]:
+        """Return the sum of squares of the gradient, (1,)."""
+        return np.array([scale * scale * sum_of_squares(gradient)])
+
+    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
+        """Return the same with the sums over all slices."""
+        return replace(self, known=tuple(map(float, sums)))
+
+    def update(
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> tuple[Vector, State]:
+        """Return new weights and state."""
+        (total,) = self.known or self.sums(weights, gradient, state, iteration, scale)
+        norm = math.sqrt(total)
+        if norm > self.norm:
+            scale *= self.norm / norm
+        return self.method.update(weights, gradient, state, iteration, scale)

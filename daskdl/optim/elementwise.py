@@ -1,0 +1,100 @@
+"""Methods that step each number by itself: one kernel, a few vectors of state, a few factors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from daskdl.kernels.steps import step
+from daskdl.optim.grouping import ALONE, Grouping
+from daskdl.optim.method import State, Vector
+from daskdl.optim.scheduled import Scheduled
+
+
+class Elementwise(Scheduled):
+    """Base of these methods: a subclass says its kernel, its state and its factors.
+
+    Its field ``weight_decay`` is what groups of parameters may have their own of.
+    """
+
+    weight_decay: float
+
+    @property
+    def by_element(self) -> bool:
+        """Any slice of the vector may be stepped by itself."""
+        return True
+
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+        """Return the same: it does for any slices."""
+        return self if self.by_element else None
+
+    @abstractmethod
+    def kernel(self) -> Any:
+        """Return the numba function of a step, see :func:`daskdl.kernels.steps.step`."""
+
+    @abstractmethod
+    def starts(self) -> dict[str, float | None]:
+        """Return what each vector of the state begins with, in the kernel's order.
+
+        None stands for a vector that these settings do without.
+        """
+
+    @abstractmethod
+    def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
+        """Return the kernel's factors after the gradient's scale.
+
+        Parameters
+        ----------
+        iteration : int
+            From 0.
+        rate, decay : float
+            Learning rate and weight decay, of a group if there are groups.
+        """
+
+    def slots(self, size: int) -> State:
+        """Return the vectors of the state, float32 (size,)."""
+        return {
+            name: np.full(size, start, np.float32) if start else np.zeros(size, np.float32)
+            for name, start in self.starts().items()
+            if start is not None
+        }
+
+    def update(
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> tuple[Vector, State]:
+        """Return new weights and state."""
+        return self.update_groups(weights, gradient, state, iteration, scale, ALONE)
+
+    def update_groups(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        groups: Grouping,
+    ) -> tuple[Vector, State]:
+        """Return new weights and state, where ranges differ in learning rate and decay."""
+        rate = self.rate_at(iteration, state)
+        rows: Sequence[Any] = [
+            (scale, *self.factors(iteration, rate * part, self.decay_of(decay)))
+            for part, decay in zip(groups.rates, groups.decays, strict=True)
+        ]
+        starts = self.starts()
+        new, *after = step(
+            self.kernel(),
+            weights,
+            gradient,
+            [None if start is None else state[name] for name, start in starts.items()],
+            np.array(rows, weights.dtype),
+            None if groups.ranges is None else groups.ranges.arrays,
+        )
+        vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
+        return new, vectors | self.kept(state)
+
+    def decay_of(self, own: float | None) -> float:
+        """Return a group's weight decay: its own, or the method's."""
+        return self.weight_decay if own is None else own

@@ -1,0 +1,173 @@
+"""Groups: parameters that have their own learning rate or weight decay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from daskdl.optim.elementwise import Elementwise
+from daskdl.optim.grouping import Grouping
+from daskdl.optim.layerwise import Layerwise
+from daskdl.optim.layout import Layout
+from daskdl.optim.method import Method, State, Vector, in_range
+from daskdl.optim.ranges import Ranges
+
+
+@dataclass(frozen=True)
+class Group:
+    """Which parameters, and what they have of their own.
+
+    Parameters
+    ----------
+    pattern : str
+        Of their names, such as ``"encoder.*"`` or ``"*.bias"`` (fnmatch).
+    rate : float
+        What the learning rate is multiplied with; 0 leaves the parameters as they are.
+    weight_decay : float, optional
+        None for the method's.
+    most_axes : int, optional
+        Only parameters of at most so many axes: 1 for biases and the gains of norms, whatever their
+        names.
+    """
+
+    pattern: str = "*"
+    rate: float = 1.0
+    weight_decay: float | None = None
+    most_axes: int | None = None
+
+    def __post_init__(self) -> None:
+        in_range(self, "rate", self.rate, 0, inf)
+        if self.weight_decay is not None:
+            in_range(self, "weight_decay", self.weight_decay, 0, inf)
+
+    def places(self, layout: Layout) -> list[int]:
+        """Return the places in a layout of the parameters that it means."""
+        most = inf if self.most_axes is None else self.most_axes
+        found = [i for i in layout.find(self.pattern) if len(layout.shapes[i]) <= most]
+        if not found:
+            some = ", ".join(layout.names[:5]) + (", ..." if len(layout.names) > 5 else "")
+            axes = "" if self.most_axes is None else f" and at most {self.most_axes} axes"
+            raise SettingsError(
+                f"Group: expected a parameter whose name matches {self.pattern!r}{axes}, found "
+                f"none among the {len(layout.names)} of the model ({some})"
+            )
+        return found
+
+
+#: No weight decay for biases and the gains of norms.
+NO_DECAY_OF_VECTORS = Group(most_axes=1, weight_decay=0.0)
+
+
+@dataclass(frozen=True)
+class Groups(Method):
+    """A method with groups of parameters; one that is in several has what the first of them says.
+
+    What wraps a method, such as :class:`ClipNorm`, goes around this and not inside.
+
+    Parameters
+    ----------
+    method : Method
+        One with a weight decay of its own: all but LBFGS.
+    groups : tuple of Group
+
+    Examples
+    --------
+    >>> from daskdl.optim import AdamW
+    >>> layout = Layout(("dense.weight", "dense.bias"), ((2, 3), (2,)))
+    >>> Groups(AdamW(), (Group("*.bias", weight_decay=0.0),)).on(layout).ranges
+    Ranges(stops=(6, 8), kinds=(0, 1))
+    """
+
+    method: Elementwise | Layerwise
+    groups: tuple[Group, ...] = (NO_DECAY_OF_VECTORS,)
+    ranges: Ranges | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, (Elementwise, Layerwise)):
+            raise SettingsError(
+                f"Groups: expected a method whose rate and decay may differ by parameter, found "
+                f"{self.method!r}; what wraps a method goes around Groups"
+            )
+        object.__setattr__(self, "groups", tuple(self.groups))
+        for group in self.groups:
+            if not isinstance(group, Group):
+                raise SettingsError(f"Groups: expected a tuple of Group, found {group!r} in it")
+
+    def on(self, layout: Layout) -> Self:
+        """Return the same for a model's parameters."""
+        kinds = [0] * len(layout.names)
+        for number in range(len(self.groups), 0, -1):  # the first one last, so that it stays
+            for place in self.groups[number - 1].places(layout):
+                kinds[place] = number
+        ranges = Ranges(layout.ranges.stops, tuple(kinds)).joined()
+        return replace(self, method=self.method.on(layout), ranges=ranges)
+
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+        """Return the same for slices side by side."""
+        inner = self.method.part(slices, reduces)
+        if inner is None:
+            return None
+        return replace(self, method=inner, ranges=self._ranges().part(slices))
+
+    def sums(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> NDArray[np.float64] | None:
+        """Return what the method needs of the whole vector."""
+        if not isinstance(self.method, Layerwise):
+            return None
+        put = (weights, gradient, state, iteration, scale)
+        return self.method.sums_of_groups(*put, self._grouping())
+
+    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
+        """Return the same for one step, with the sums over all slices."""
+        return replace(self, method=self.method.knowing(sums))
+
+    def init(self, size: int) -> State:
+        """Return the method's state."""
+        if self._ranges().size != size:
+            raise SettingsError(
+                f"Groups: expected a vector of the {self._ranges().size} numbers of its layout, "
+                f"found {size}"
+            )
+        return self.method.init(size)
+
+    def update(
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> tuple[Vector, State]:
+        """Return new weights and state."""
+        put = (weights, gradient, state, iteration, scale)
+        return self.method.update_groups(*put, self._grouping())
+
+    def observe(self, state: State, metric: float) -> State:
+        """Return the state after a validation."""
+        return self.method.observe(state, metric)
+
+    def rate_at(self, iteration: int, state: State | None = None) -> float:
+        """Return the learning rate of parameters without a group."""
+        return self.method.rate_at(iteration, state)
+
+    def _grouping(self) -> Grouping:
+        return Grouping(
+            self._ranges(),
+            (1.0, *(group.rate for group in self.groups)),
+            (None, *(group.weight_decay for group in self.groups)),
+        )
+
+    def _ranges(self) -> Ranges:
+        if self.ranges is None:
+            raise SettingsError(
+                "Groups: expected on(Layout.of(model)) before a step, since names are those of a "
+                f"model's parameters; found patterns {[g.pattern for g in self.groups]} without one"
+            )
+        return self.ranges

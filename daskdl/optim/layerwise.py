@@ -1,0 +1,150 @@
+"""Methods whose steps go by the norms of each parameter, so that they have to know the layout."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.reduce import sum_of_squares
+from daskdl.kernels.steps import step
+from daskdl.optim.grouping import ALONE, Grouping
+from daskdl.optim.layout import Layout
+from daskdl.optim.method import State, Vector
+from daskdl.optim.ranges import Ranges
+from daskdl.optim.scheduled import Scheduled
+
+Norms = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layerwise(Scheduled):
+    """Base of these methods.
+
+    Who owns slices of the vector can make its part of a step after one small sum over all owners,
+    of two numbers for each parameter: see :class:`Method`.
+
+    Parameters
+    ----------
+    vectors : bool
+        Whether parameters of one axis, biases and the gains of norms, are scaled by their norms
+        like the others; they step like those of the method without norms if not.
+    layout, ranges, known :
+        Of :meth:`on`, :meth:`part` and :meth:`knowing`.
+    """
+
+    vectors: bool = True
+    layout: Layout | None = field(default=None, repr=False)
+    ranges: Ranges | None = field(default=None, repr=False)
+    known: tuple[float, ...] | None = field(default=None, repr=False)
+
+    weight_decay = 0.0  # subclasses have a field of that name
+
+    def on(self, layout: Layout) -> Self:
+        """Return the same for a model's parameters."""
+        return replace(self, layout=layout, ranges=layout.ranges)
+
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+        """Return the same for slices side by side; None for an engine that adds up no sums."""
+        return replace(self, ranges=self._bound()[1].part(slices)) if reduces else None
+
+    def sums(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> Norms:
+        """Return the squared norms by parameter, two for each, (2 P,)."""
+        return self.sums_of_groups(weights, gradient, state, iteration, scale, ALONE)
+
+    def sums_of_groups(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        groups: Grouping,
+    ) -> Norms:
+        """Return the same where ranges differ in weight decay."""
+        return self.squares(weights, gradient, state, iteration, scale, self._settings(groups))
+
+    def knowing(self, sums: Sequence[float] | Norms) -> Self:
+        """Return the same with the sums over all slices."""
+        return replace(self, known=tuple(map(float, sums)))
+
+    def update(
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> tuple[Vector, State]:
+        """Return new weights and state."""
+        return self.update_groups(weights, gradient, state, iteration, scale, ALONE)
+
+    @abstractmethod
+    def squares(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        settings: tuple[Norms, Norms],
+    ) -> Norms:
+        """Return the sums with these shares of the rate and weight decays of the parameters."""
+
+    @abstractmethod
+    def update_groups(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        groups: Grouping,
+    ) -> tuple[Vector, State]:
+        """Return new weights and state, where ranges differ in learning rate and decay."""
+
+    def squares_of(self, vector: Vector) -> Norms:
+        """Return the sum of squares of each parameter (P,)."""
+        layout, ranges = self._bound()
+        sums = np.zeros(len(layout.names))
+        for here, place in ranges:
+            sums[place] += sum_of_squares(vector[here])
+        return sums
+
+    def run(
+        self, kernel: Any, weights: Vector, gradient: Vector, state: Sequence[Any], rows: Any
+    ) -> list[Any]:
+        """Run a kernel with a row of factors for each parameter, (P, F)."""
+        table = np.ascontiguousarray(rows, weights.dtype)
+        return step(kernel, weights, gradient, state, table, self._bound()[1].joined().arrays)
+
+    def _settings(self, groups: Grouping) -> tuple[Norms, Norms]:
+        """Return what the rate is multiplied with, and the weight decay, of each parameter."""
+        layout, ranges = self._bound()
+        kinds = np.zeros(len(layout.names), int)
+        if groups.ranges is not None:
+            stops, group = groups.ranges.arrays
+            for here, place in ranges:
+                if here.start < here.stop:
+                    kinds[place] = group[np.searchsorted(stops, here.start, "right")]
+        decays = [self.weight_decay if decay is None else decay for decay in groups.decays]
+        return np.array(groups.rates)[kinds], np.array(decays)[kinds]
+
+    def _adapted(self) -> NDArray[np.bool_]:
+        """Return which parameters are scaled by their norms."""
+        return np.array([self.vectors or len(s) > 1 for s in self._bound()[0].shapes], bool)
+
+    def _bound(self) -> tuple[Layout, Ranges]:
+        if self.layout is None or self.ranges is None:
+            raise SettingsError(
+                f"{type(self).__name__}: expected on(Layout.of(model)) before a step, which goes "
+                "by the norm of each parameter; found a method that knows none"
+            )
+        return self.layout, self.ranges

@@ -1,0 +1,92 @@
+"""LBFGS: a quasi-Newton method for gradients of the full batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskdl.kernels.dots import dot
+from daskdl.optim.method import State, Vector, at_least_zero
+from daskdl.optim.scheduled import Scheduled
+from daskdl.optim.schedules.schedule import Schedule, whole
+
+#: A pair whose y and s have no more in common says nothing of the curvature.
+LEAST_CURVATURE = 1e-10
+
+
+@dataclass(frozen=True)
+class LBFGS(Scheduled):
+    """Steps along the gradient times an inverse Hessian made of the last steps.
+
+    J. Nocedal and S. Wright, Numerical Optimization (2006), algorithm 7.4; steps of a fixed length
+    as PyTorch's without a line search makes them, one for each gradient. It takes differences of
+    gradients for curvature: each iteration has to have all samples. Its dot products are of the
+    whole vector, so that slices cannot be stepped by themselves.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        Length of a step; the first one is no longer than 1 by the sum of its absolute values.
+    history : int
+        Pairs of steps and differences of gradients that are kept, each two vectors of state.
+    smallest_gradient : float
+        No step while no number of the gradient is larger.
+    smallest_change : float
+        No step that would, at its first order, lower the loss by no more.
+    """
+
+    learning_rate: float | Schedule = 1.0
+    history: int = 10
+    smallest_gradient: float = 1e-7
+    smallest_change: float = 1e-9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self, "history", 1)
+        at_least_zero(self, "smallest_gradient", "smallest_change")
+
+    def slots(self, size: int) -> State:
+        """Return the last gradient, the last step, and the pairs, the oldest first; zeros."""
+        names = [f"{kind}.{i:03d}" for i in range(self.history) for kind in ("moved", "changed")]
+        return {name: np.zeros(size, np.float32) for name in ("gradient", "step", *names)}
+
+    def update(
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> tuple[Vector, State]:
+        """Return new weights and state; vectors of the history are handed on."""
+        g = gradient * gradient.dtype.type(scale)
+        if np.abs(g).max(initial=0) <= self.smallest_gradient:
+            return weights.copy(), state
+        pairs = [(state[f"moved.{i:03d}"], state[f"changed.{i:03d}"]) for i in range(self.history)]
+        if iteration:
+            changed = g - state["gradient"]
+            if dot(changed, state["step"]) > LEAST_CURVATURE:
+                pairs = [*pairs[1:], (state["step"], changed)]
+        along = _newton(g, pairs)
+        length = self.rate_at(iteration, state)
+        if not iteration:
+            length *= min(1.0, 1 / float(np.abs(g).sum(dtype=np.float64)))
+        if dot(g, along) > -self.smallest_change:
+            length = 0.0
+        step = along * along.dtype.type(length)
+        after = {"gradient": g, "step": step}
+        for i, (moved, changed) in enumerate(pairs):
+            after |= {f"moved.{i:03d}": moved, f"changed.{i:03d}": changed}
+        return weights + step, after | self.kept(state)
+
+
+def _newton(g: Vector, pairs: list[tuple[Vector, Vector]]) -> Vector:
+    """Return the negative gradient times the inverse Hessian that the pairs stand for."""
+    known = [(s, y, dot(y, s)) for s, y in pairs]
+    known = [pair for pair in known if pair[2] > LEAST_CURVATURE]  # others are not there yet
+    q, shares = -g, []
+    for s, y, curvature in reversed(known):
+        shares.append(dot(s, q) / curvature)
+        q -= q.dtype.type(shares[-1]) * y
+    if known:
+        _, y, curvature = known[-1]
+        q *= q.dtype.type(curvature / dot(y, y))
+    for (s, y, curvature), share in zip(known, reversed(shares), strict=True):
+        q += q.dtype.type(share - dot(y, q) / curvature) * s
+    return q

@@ -1,0 +1,73 @@
+"""Ranges: how the numbers of a vector fall, one after the other, into kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Consecutive ranges of a vector, each of a kind: a parameter, or a group of them.
+
+    Parameters
+    ----------
+    stops : tuple of int
+        Where each ends, which is where the next one begins.
+    kinds : tuple of int
+        Which kind each is of.
+
+    Examples
+    --------
+    >>> Ranges((3, 10), (0, 1)).part([slice(2, 5), slice(9, 10)])
+    Ranges(stops=(1, 4), kinds=(0, 1))
+    """
+
+    stops: tuple[int, ...]
+    kinds: tuple[int, ...]
+
+    def __iter__(self) -> Iterator[tuple[slice, int]]:
+        """Yield (numbers, kind) of each range."""
+        start = 0
+        for stop, kind in zip(self.stops, self.kinds, strict=True):
+            yield slice(start, stop), kind
+            start = stop
+
+    @property
+    def size(self) -> int:
+        """Numbers of the vector."""
+        return self.stops[-1] if self.stops else 0
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Stops and kinds, int64 each."""
+        return np.array(self.stops, np.int64), np.array(self.kinds, np.int64)
+
+    def joined(self) -> Ranges:
+        """Return the same with neighbours of one kind as one range, and without empty ones."""
+        stops: list[int] = []
+        kinds: list[int] = []
+        for here, kind in self:
+            if here.start == here.stop:
+                continue
+            if kinds and kinds[-1] == kind:
+                stops[-1] = here.stop
+            else:
+                stops.append(here.stop)
+                kinds.append(kind)
+        return Ranges(tuple(stops), tuple(kinds))
+
+    def part(self, slices: Sequence[slice]) -> Ranges:
+        """Return the ranges of the vector that has these slices of this one side by side."""
+        stops, kinds, total = [], [], 0
+        for piece in slices:
+            for here, kind in self:
+                n = min(here.stop, piece.stop) - max(here.start, piece.start)
+                if n > 0:
+                    total += n
+                    stops.append(total)
+                    kinds.append(kind)
+        return Ranges(tuple(stops), tuple(kinds)).joined()

@@ -1,0 +1,44 @@
+"""What every schedule is: the learning rate as a function of the iteration."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+
+
+class Schedule(ABC):
+    """Called with an iteration, from 0, it returns the learning rate of that iteration.
+
+    Schedules are frozen dataclasses: they pickle and compare by value. One that goes by more than
+    the iteration, as Plateau does, keeps that in a state which goes in and comes out.
+    """
+
+    @abstractmethod
+    def __call__(self, iteration: int) -> float:
+        """Return the learning rate of an iteration."""
+
+    def init(self) -> dict[str, NDArray[Any]]:
+        """Return the state before anything was observed: scalars by name."""
+        return {}
+
+    def observe(self, state: dict[str, NDArray[Any]], metric: float) -> dict[str, NDArray[Any]]:
+        """Return the state after a metric was measured."""
+        return state
+
+    def at(self, iteration: int, state: dict[str, NDArray[Any]]) -> float:
+        """Return the learning rate of an iteration with what was observed before."""
+        return self(iteration)
+
+
+def whole(thing: object, name: str, least: int) -> None:
+    """Raise a SettingsError unless a setting is a whole number of at least ``least``."""
+    value = getattr(thing, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SettingsError(
+            f"{type(thing).__name__}: expected {name} to be a whole number of at least {least}, "
+            f"found {value!r}"
+        )

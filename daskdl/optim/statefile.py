@@ -1,0 +1,71 @@
+"""A method's state in a safetensors file, by its plain names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from daskdl.errors import CheckpointError
+from daskdl.optim.method import State
+
+
+def save_state(path: str | os.PathLike[str], state: State) -> None:
+    """Write a state; beside, then renamed, so that a file is whole or not there.
+
+    Raises
+    ------
+    CheckpointError
+        When it cannot be written.
+    """
+    from safetensors.numpy import save
+
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        # Not ascontiguousarray, which makes (1,) of a scalar.
+        beside.write_bytes(save({name: np.asarray(a, order="C") for name, a in state.items()}))
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{target}: the optimizer's state cannot be written ({error})"
+        ) from error
+
+
+def load_state(path: str | os.PathLike[str], like: State) -> State:
+    """Read a state.
+
+    Parameters
+    ----------
+    path : path
+    like : state
+        What ``init`` returns for the method that goes on with it: names and shapes have to be the
+        same.
+
+    Raises
+    ------
+    CheckpointError
+        When there is no such file, it is not whole, or it is of another method or model.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        state: State = load(Path(path).read_bytes())
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"{path}: expected a whole safetensors file of an optimizer's state, found that it "
+            f"cannot be read ({error})"
+        ) from error
+    for name in sorted(like.keys() | state.keys()):
+        wanted, found = (
+            f"shape {arrays[name].shape}" if name in arrays else "none" for arrays in (like, state)
+        )
+        if wanted != found:
+            raise CheckpointError(
+                f"{path}: expected {name} of {wanted}, found {found}; it is the state of another "
+                "method or model"
+            )
+    return state

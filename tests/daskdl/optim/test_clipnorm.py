@@ -1,0 +1,53 @@
+"""ClipNorm against PyTorch's function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import SettingsError
+from daskdl.optim import LAMB, SGD, Adam, ClipNorm, ClipValue
+from tests.daskdl.optim import runs
+
+
+@given(norm=st.floats(0.01, 20))
+def test_it_is_pytorchs(norm, torch):
+    g = runs.gradients(runs.start(), 0)
+    parameter = torch.nn.Parameter(torch.zeros(runs.SIZE))
+    parameter.grad = torch.tensor(g)
+    torch.nn.utils.clip_grad_norm_([parameter], norm)
+    method = ClipNorm(SGD(1.0), norm)
+    new, _ = method.update(np.zeros_like(g), g, {}, 0)
+    np.testing.assert_allclose(new, -parameter.grad.numpy(), rtol=2e-6)
+
+
+def test_it_is_adams_own():
+    found = runs.descend(ClipNorm(Adam(0.1), 0.5))
+    np.testing.assert_allclose(found, runs.descend(Adam(0.1, clip_norm=0.5)), rtol=1e-6)
+
+
+def test_slices_step_alike_when_the_norm_is_added_up():
+    runs.check_pure(ClipNorm(Adam(0.1), 0.5))
+    runs.check_reduced_slices(ClipNorm(Adam(0.1), 0.5))
+    runs.check_reduced_slices(ClipNorm(ClipValue(Adam(0.1), 0.2), 0.5))
+
+
+def test_what_needs_sums_of_its_own_is_not_cut():
+    assert ClipNorm(LAMB(), 0.5).on(runs.LAYOUT).part([slice(0, 3)], reduces=True) is None
+
+
+def test_zero_and_what_is_not_finite():
+    method, w = ClipNorm(SGD(1.0), 1.0), np.zeros(2, np.float32)
+    np.testing.assert_array_equal(method.update(w, w, {}, 0)[0], w)
+    new, _ = method.update(w, np.array([np.nan, 1], np.float32), {}, 0)
+    assert np.isnan(new[0])
+    new, _ = method.update(w, np.array([np.inf, 1], np.float32), {}, 0)
+    assert np.isnan(new[0])
+
+
+@pytest.mark.parametrize("norm", [0.0, -1, float("nan")])
+def test_impossible_norms_are_refused(norm):
+    with pytest.raises(SettingsError, match=f"ClipNorm: expected norm > 0, found {norm}"):
+        ClipNorm(SGD(), norm)

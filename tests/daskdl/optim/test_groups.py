@@ -1,0 +1,142 @@
+"""Groups of parameters against PyTorch's, and that slices of them have the bits of the whole."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import SettingsError
+from daskdl.optim import (
+    LAMB,
+    LBFGS,
+    NO_DECAY_OF_VECTORS,
+    SGD,
+    Adam,
+    AdamW,
+    ClipNorm,
+    Ftrl,
+    Group,
+    Groups,
+    RMSprop,
+)
+from tests.daskdl.optim import runs
+
+GROUPS = (
+    Group("*.bias", weight_decay=0.0),
+    Group("first.*", rate=0.5),
+    Group("*", rate=2.0, weight_decay=0.3),
+)
+#: Of the three parameters of runs.LAYOUT: what PyTorch's groups would have.
+RATES, DECAYS = (0.5, 1.0, 2.0), (0.1, 0.0, 0.3)
+
+
+def settings_of_torch(torch, weights, rate):
+    pieces, stop = [], 0
+    for n in (20, 5, 12):
+        pieces.append(weights[stop : stop + n].clone().requires_grad_())
+        stop += n
+    return pieces, [
+        {"params": [p], "lr": rate * r, "weight_decay": d}
+        for p, r, d in zip(pieces, RATES, DECAYS, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ours", "name", "more"),
+    [
+        (SGD(0.1, 0.9, weight_decay=0.1), "SGD", {"momentum": 0.9}),
+        (Adam(0.1, weight_decay=0.1), "Adam", {}),
+        (AdamW(0.1, weight_decay=0.1), "AdamW", {}),
+        (RMSprop(0.1, weight_decay=0.1, centered=True), "RMSprop", {"centered": True}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_agrees_with_pytorchs_groups(ours, name, more, torch):
+    method = Groups(ours, GROUPS).on(runs.LAYOUT)
+    found = runs.descend(method, dtype=np.float64)
+    weights = torch.tensor(runs.start().astype(float))
+    pieces, groups = settings_of_torch(torch, weights, 0.1)
+    theirs = getattr(torch.optim, name)(groups, **more)
+    for i in range(runs.STEPS):
+        g = torch.tensor(runs.gradients(np.concatenate([p.detach().numpy() for p in pieces]), i))
+        for piece, part in zip(pieces, g.split([20, 5, 12]), strict=True):
+            piece.grad = part.clone()
+        theirs.step()
+    runs.assert_close(found, np.concatenate([p.detach().numpy() for p in pieces]))
+
+
+@runs.few
+@given(points=runs.cuts, method=st.sampled_from([SGD(0.1, 0.9), AdamW(), Ftrl()]))
+def test_slices_have_the_bits_of_the_whole(points, method):
+    groups = Groups(method, GROUPS)
+    runs.check_pure(groups.on(runs.LAYOUT))
+    runs.check_slices(groups.on(runs.long_layout(301)), points)
+
+
+def test_a_long_vector_has_the_bits_of_its_slices():
+    groups = Groups(AdamW(0.1), GROUPS).on(runs.long_layout(301 + (1 << 20)))
+    runs.check_slices(groups, [3, 50, 77], large=True)
+
+
+def test_the_first_group_that_means_a_parameter_counts():
+    assert Groups(SGD(), GROUPS).on(runs.LAYOUT).ranges.kinds == (2, 1, 3)
+    assert Groups(SGD(), GROUPS[::-1]).on(runs.LAYOUT).ranges.kinds == (1,)
+
+
+def test_rate_of_zero_leaves_parameters_as_they_are():
+    method = Groups(AdamW(0.1), (Group("first.*", rate=0.0),)).on(runs.LAYOUT)
+    after = runs.descend(method)
+    np.testing.assert_array_equal(after[:25], runs.start()[:25])
+    assert (after[25:] != runs.start()[25:]).all()
+
+
+def test_vectors_are_found_by_their_axes():
+    method = Groups(SGD(0.1, weight_decay=0.5)).on(runs.LAYOUT)
+    assert method.groups == (NO_DECAY_OF_VECTORS,)
+    w = np.ones(runs.SIZE, np.float32)
+    new, _ = method.update(w, 0 * w, method.init(runs.SIZE), 0)
+    np.testing.assert_array_equal(np.flatnonzero(new == 1), np.arange(20, 25))
+
+
+def test_parameters_of_one_method_may_go_by_norms():
+    method = Groups(LAMB(0.1, weight_decay=0.1), GROUPS).on(runs.LAYOUT)
+    runs.check_reduced_slices(method)
+
+
+def test_before_it_knows_a_layout_it_says_so():
+    method = Groups(SGD())
+    assert pickle.loads(pickle.dumps(method)) == method
+    with pytest.raises(SettingsError, match=r"Groups: expected on\(Layout\.of\(model\)\) before"):
+        method.init(37)
+    with pytest.raises(SettingsError, match="of the 37 numbers of its layout, found 36"):
+        method.on(runs.LAYOUT).init(36)
+
+
+def test_a_pattern_that_matches_nothing_is_refused():
+    with pytest.raises(
+        SettingsError,
+        match=r"Group: expected a parameter whose name matches 'frist\.\*', found none among the 3 "
+        r"of the model \(first\.weight, first\.bias, last\.weight\)",
+    ):
+        Groups(SGD(), (Group("frist.*"),)).on(runs.LAYOUT)
+    with pytest.raises(SettingsError, match=r"matches '\*\.weight' and at most 1 axes, found none"):
+        Groups(SGD(), (Group("*.weight", most_axes=1),)).on(runs.LAYOUT)
+
+
+@pytest.mark.parametrize("inner", [LBFGS(), ClipNorm(SGD(), 1.0), "SGD"], ids=repr)
+def test_it_goes_inside_of_other_wrappers(inner):
+    with pytest.raises(SettingsError, match=r"Groups: expected a method whose rate .* may differ"):
+        Groups(inner)
+
+
+def test_impossible_groups_are_refused():
+    with pytest.raises(SettingsError, match="Group: expected 0 <= rate < inf, found -1"):
+        Group(rate=-1)
+    with pytest.raises(SettingsError, match="Group: expected 0 <= weight_decay < inf, found -1"):
+        Group(weight_decay=-1)
+    with pytest.raises(SettingsError, match=r"expected a tuple of Group, found '\*\.bias' in it"):
+        Groups(SGD(), ("*.bias",))
