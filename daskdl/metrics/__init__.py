@@ -1,0 +1,26 @@
+"""Metrics: statistics that merge exactly over batches and shards, and their values."""
+
+from daskdl.metrics.accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
+from daskdl.metrics.confusion import F1, Precision, Recall
+from daskdl.metrics.curves import PRAUC, ROCAUC
+from daskdl.metrics.detection import MeanAveragePrecision
+from daskdl.metrics.metric import Metric
+from daskdl.metrics.ranking import NDCG, HitRatio
+from daskdl.metrics.regression import MeanAbsoluteError, MeanSquaredError
+
+__all__ = [
+    "F1",
+    "NDCG",
+    "PRAUC",
+    "ROCAUC",
+    "Accuracy",
+    "BinaryAccuracy",
+    "HitRatio",
+    "MeanAbsoluteError",
+    "MeanAveragePrecision",
+    "MeanSquaredError",
+    "Metric",
+    "Precision",
+    "Recall",
+    "TopKAccuracy",
+]

@@ -1,0 +1,75 @@
+"""Accuracy: the share of labels that are the best of the scores, or among the k best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.metrics.metric import (
+    Array,
+    Metric,
+    Statistics,
+    count,
+    ratio,
+    same_shape,
+    scores_and_labels,
+    yes_or_no,
+)
+
+
+class _Share(Metric):
+    """A number of hits over a number of trials."""
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the share of hits."""
+        return ratio(int(statistics["hits"]), int(statistics["count"]))
+
+
+@dataclass(frozen=True)
+class TopKAccuracy(_Share):
+    """Share of labels whose score is among the ``k`` highest.
+
+    Of equal scores the one of the lower class is the higher, as for ``argmax``; NaN is the highest
+    of all, but never a hit.
+    """
+
+    k: int = 5
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise SettingsError(f"{type(self).__name__}: expected k >= 1, found {self.k}")
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (..., C) with labels (...) from 0."""
+        scores, labels = scores_and_labels(self, prediction, target)
+        own = np.take_along_axis(scores, labels[:, None], 1)
+        later = np.arange(scores.shape[1]) > labels[:, None]
+        below = (scores < own) | ((scores == own) & later)
+        ranks = scores.shape[1] - 1 - below.sum(1)
+        hits = (ranks < self.k) & ~np.isnan(own[:, 0])
+        return {"hits": count(int(hits.sum())), "count": count(len(labels))}
+
+
+@dataclass(frozen=True)
+class Accuracy(TopKAccuracy):
+    """Share of labels that have the highest score."""
+
+    k: int = 1
+
+
+@dataclass(frozen=True)
+class BinaryAccuracy(_Share):
+    """Share of targets of 0 and 1 that a score of at least ``threshold`` tells right."""
+
+    threshold: float = 0.5
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (...) with targets (...)."""
+        prediction, target = same_shape(self, prediction, target)
+        told = (prediction >= self.threshold) == yes_or_no(self, target)
+        hits = told & ~np.isnan(prediction)
+        return {"hits": count(int(hits.sum())), "count": count(target.size)}

@@ -1,0 +1,112 @@
+"""Precision, recall and F1 from counts of what was confused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.metrics.metric import (
+    Array,
+    Metric,
+    Statistics,
+    same_shape,
+    scores_and_labels,
+    yes_or_no,
+)
+
+
+@dataclass(frozen=True)
+class _Confusion(Metric):
+    """Counts of each class: told rightly, told wrongly, and missed.
+
+    Parameters
+    ----------
+    classes : int, optional
+        Without it there are two: a target of 1 is to be told from 0 by a score of at least
+        ``threshold``, and the metric is that of 1. With it, the class is the one of the highest
+        score.
+    average : "macro" or "micro"
+        Mean of the classes' metrics, or the metric of their sums. A class of which there was
+        nothing to divide by counts 0.
+    threshold : float
+    """
+
+    classes: int | None = None
+    average: str = "macro"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.average not in ("macro", "micro"):
+            raise SettingsError(
+                f"{type(self).__name__}: expected average 'macro' or 'micro', found "
+                f"{self.average!r}"
+            )
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (..., C) with labels (...), or scores with targets of 0 and 1."""
+        if self.classes is None:
+            prediction, target = same_shape(self, prediction, target)
+            told, true = prediction >= self.threshold, yes_or_no(self, target)
+            counts = [(told & true).sum(), (told & ~true).sum(), (~told & true).sum()]
+            arrays = [np.asarray(c, np.int64).reshape(1) for c in counts]
+        else:
+            scores, labels = scores_and_labels(self, prediction, target)
+            if scores.shape[1] != self.classes:
+                raise ShapeError(
+                    f"{type(self).__name__}: expected scores of {self.classes} classes, found "
+                    f"{scores.shape[1]}"
+                )
+            best = scores.argmax(1) if len(scores) else labels
+            hits, told, true = (
+                np.bincount(x, minlength=self.classes).astype(np.int64)
+                for x in (labels[best == labels], best, labels)
+            )
+            arrays = [hits, told - hits, true - hits]
+        names = ("true_positive", "false_positive", "false_negative")
+        return dict(zip(names, arrays, strict=True))
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the metric."""
+        names = ("true_positive", "false_positive", "false_negative")
+        hits, false, missed = (statistics[name].astype(np.float64) for name in names)
+        if self.average == "micro":
+            hits, false, missed = (np.atleast_1d(x.sum()) for x in (hits, false, missed))
+        above, below = self.quotient(hits, false, missed)
+        if not (hits + false + missed).any():
+            return float("nan")
+        return float(np.mean(np.divide(above, below, out=np.zeros_like(above), where=below > 0)))
+
+    def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
+        """Return what is divided by what."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Precision(_Confusion):
+    """Share of what was told to be a class that is of it."""
+
+    def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
+        """Return hits over all that was told."""
+        return hits, hits + false
+
+
+@dataclass(frozen=True)
+class Recall(_Confusion):
+    """Share of a class that was told to be of it."""
+
+    def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
+        """Return hits over all that there is."""
+        return hits, hits + missed
+
+
+@dataclass(frozen=True)
+class F1(_Confusion):
+    """Harmonic mean of precision and recall."""
+
+    def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
+        """Return twice the hits over all that was told and all that there is."""
+        return 2 * hits, 2 * hits + false + missed

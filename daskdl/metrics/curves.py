@@ -1,0 +1,130 @@
+"""Areas under curves over all thresholds: receiver operating characteristic, precision-recall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError, SettingsError
+from daskdl.metrics.metric import Array, Metric, Statistics, count, ratio, same_shape, yes_or_no
+
+
+@dataclass(frozen=True)
+class _Curve(Metric):
+    """How many positives and negatives have each score.
+
+    Parameters
+    ----------
+    bins : int, optional
+        Without it all distinct scores are kept, and the area is exact. With it scores have to be
+        from 0 to 1, those in one of so many intervals are taken for equal, and the statistics have
+        that size however many samples there are; :meth:`bounds` says how far off the area may be.
+    """
+
+    bins: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.bins is not None and self.bins < 1:
+            raise SettingsError(f"{type(self).__name__}: expected bins >= 1, found {self.bins}")
+
+    def joined(self) -> frozenset[str]:
+        """Return the names of statistics that are joined: all but of bins."""
+        return frozenset({"scores", "positive", "negative"} if self.bins is None else ())
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (...) with targets (...) of 0 and 1."""
+        prediction, target = same_shape(self, prediction, target)
+        scores, true = prediction.reshape(-1), yes_or_no(self, target).reshape(-1)
+        known = ~np.isnan(scores)
+        nan = count(int((~known).sum()))
+        scores, true = scores[known], true[known]
+        if self.bins is None:
+            values, positive, negative = _by_score(scores.astype(np.float64), true, ~true)
+            return {"scores": values, "positive": positive, "negative": negative, "nan": nan}
+        wrong = scores[(scores < 0) | (scores > 1)]
+        if wrong.size:
+            raise DataError(
+                f"{type(self).__name__}: expected scores from 0 to 1 for bins, found {wrong[0]}"
+            )
+        at = np.minimum((scores.astype(np.float64) * self.bins).astype(np.int64), self.bins - 1)
+        positive, negative = (np.bincount(at[x], minlength=self.bins) for x in (true, ~true))
+        return {"positive": positive, "negative": negative, "nan": nan}
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the area; NaN of positives or negatives alone, and if any score was NaN."""
+        return float("nan") if statistics["nan"] else self._areas(*self._counts(statistics))[1]
+
+    def bounds(self, statistics: Mapping[str, Array]) -> tuple[float, float]:
+        """Return what the area without bins is at least and at most."""
+        if statistics["nan"]:
+            return float("nan"), float("nan")
+        low, middle, high = self._areas(*self._counts(statistics))
+        return (middle, middle) if self.bins is None else (low, high)
+
+    def _counts(self, statistics: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return positives and negatives of each score or bin, the highest first."""
+        positive, negative = statistics["positive"], statistics["negative"]
+        if self.bins is None:
+            _, positive, negative = _by_score(statistics["scores"], positive, negative)
+        return positive[::-1], negative[::-1]
+
+    def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
+        """Return the area if in each bin the negatives are above, if all are equal, and if not."""
+        raise NotImplementedError
+
+
+def _by_score(scores: Array, positive: Array, negative: Array) -> tuple[Array, Array, Array]:
+    """Return the distinct scores in order, and the counts of each."""
+    values, at = np.unique(scores, return_inverse=True)
+    counts = []
+    for numbers in (positive, negative):
+        total = np.zeros(len(values), np.int64)
+        np.add.at(total, at, numbers.astype(np.int64))
+        counts.append(total)
+    return values, counts[0], counts[1]
+
+
+@dataclass(frozen=True)
+class ROCAUC(_Curve):
+    """Share of pairs of a positive and a negative in which the positive has the higher score.
+
+    Equal scores count one half. That is the area under the receiver operating characteristic.
+    """
+
+    def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
+        below = negative.sum() - np.cumsum(negative)
+        least, equal = int(positive @ below), int(positive @ negative)
+        pairs = int(positive.sum()) * int(negative.sum())
+        return (
+            ratio(least, pairs),
+            ratio(2 * least + equal, 2 * pairs),
+            ratio(least + equal, pairs),
+        )
+
+
+@dataclass(frozen=True)
+class PRAUC(_Curve):
+    """Average precision: the mean over positives of the precision at their score.
+
+    That is the area under the steps of precision over recall, without interpolation, which would
+    be too good (J. Davis and M. Goadrich, The Relationship Between Precision-Recall and ROC Curves,
+    ICML 2006). NaN without positives.
+    """
+
+    def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
+        told, false = np.cumsum(positive), np.cumsum(negative)
+        some = positive > 0
+        positive, negative, told, false = (x[some] for x in (positive, negative, told, false))
+        if not len(positive):
+            return (float("nan"),) * 3
+        before = told - positive + 1
+        precisions = (
+            before / (before + false),  # of the first positive after all negatives
+            told / (told + false),
+            told / (told + false - negative),  # of all positives before any negative
+        )
+        low, middle, high = (float((positive * p).sum() / told[-1]) for p in precisions)
+        return low, middle, high

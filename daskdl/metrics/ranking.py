@@ -1,0 +1,99 @@
+"""Ranking of items: hit ratio and normalised discounted cumulative gain at k."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.metrics.exactsum import exact_sum, mean_of
+from daskdl.metrics.metric import Array, Metric, Statistics, count, ratio, scores_and_labels
+
+
+def _check_k(metric: Metric, k: int) -> None:
+    if k < 1:
+        raise SettingsError(f"{type(metric).__name__}: expected k >= 1, found {k}")
+
+
+def _ranks(scores: Array, labels: Array) -> Array:
+    """Return from 0 the places of the items that count; of equal scores they are the last."""
+    own = np.take_along_axis(scores, labels[:, None], 1)
+    return scores.shape[1] - 1 - (scores < own).sum(1)
+
+
+@dataclass(frozen=True)
+class HitRatio(Metric):
+    """Share of users whose item is among the ``k`` of the highest scores.
+
+    X. He et al., Neural Collaborative Filtering, arXiv 1708.05031. An item is behind all others of
+    its score, so that a model that scores all alike gains nothing by it.
+    """
+
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        _check_k(self, self.k)
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (N, items) with the item (N,) that counts."""
+        scores, labels = scores_and_labels(self, prediction, target)
+        hits = _ranks(scores, labels) < self.k
+        return {"hits": count(int(hits.sum())), "count": count(len(labels))}
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the share."""
+        return ratio(int(statistics["hits"]), int(statistics["count"]))
+
+
+@dataclass(frozen=True)
+class NDCG(Metric):
+    """Gains of the ``k`` highest scores, discounted by log2(place + 1), over the most there can be.
+
+    K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20
+    (2002). Of equal scores the one of less relevance is taken for the higher. A sample without
+    anything relevant counts 0.
+    """
+
+    k: int = 10
+
+    def __post_init__(self) -> None:
+        _check_k(self, self.k)
+
+    def statistics(self, prediction: Any, target: Any) -> Statistics:
+        """Compare scores (N, items) with the item (N,) that counts, or relevances (N, items)."""
+        scores, target = np.asarray(prediction), np.asarray(target)
+        if scores.ndim == 2 and target.shape == scores.shape:
+            gains = self._of_relevances(scores, target)
+        else:
+            scores, labels = scores_and_labels(self, scores, target)
+            ranks = _ranks(scores, labels)
+            discounts = _discounts(scores.shape[1])
+            gains = np.where(ranks < self.k, discounts[ranks], 0) if len(labels) else np.zeros(0)
+        return {"sum": exact_sum(gains), "count": count(len(gains))}
+
+    def _of_relevances(self, scores: Array, relevance: Array) -> Array:
+        relevance = relevance.astype(np.float64)
+        wrong = relevance[~(relevance >= 0)]
+        if wrong.size:
+            raise DataError(f"NDCG: expected relevances of 0 and more, found {wrong[0]}")
+        n, items = scores.shape
+        if not items:
+            raise ShapeError(f"NDCG: expected at least 1 item, found shape {scores.shape}")
+        order = np.lexsort((relevance, -scores), axis=-1)
+        found = np.take_along_axis(relevance, order, 1)
+        best = -np.sort(-relevance, axis=1)
+        # cumulated one after the other, so that a row's sum does not depend on the others
+        discounts = _discounts(items)[: self.k]
+        sums = [np.cumsum(x[:, : self.k] * discounts, 1)[:, -1] for x in (found, best)]
+        return np.divide(sums[0], sums[1], out=np.zeros(n), where=sums[1] > 0)
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the mean over the samples."""
+        return mean_of(statistics["sum"], int(statistics["count"]))
+
+
+def _discounts(items: int) -> Array:
+    return 1 / np.log2(np.arange(2, items + 2))

@@ -1,0 +1,86 @@
+"""Areas under curves against scikit-learn, for any cut, and the bounds of those from bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as theirs
+
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.metrics import PRAUC, ROCAUC
+from tests.daskdl.cuts import check_cuts
+
+PAIRS = [(ROCAUC, theirs.roc_auc_score), (PRAUC, theirs.average_precision_score)]
+
+
+def draw(n, distinct):
+    """Return scores, of which some are equal, and targets of both kinds."""
+    rng = np.random.default_rng([n, distinct])
+    target = rng.integers(0, 2, n)
+    target[:2] = 0, 1
+    scores = np.round(rng.random(n) * distinct) / distinct
+    return scores, target
+
+
+@pytest.mark.parametrize(("made", "expected"), PAIRS)
+@given(data=st.data(), n=st.integers(2, 40), distinct=st.sampled_from([1, 3, 10, 10**6]))
+def test_it_is_scikit_learns(made, expected, data, n, distinct):
+    scores, target = draw(n, distinct)
+    found = check_cuts(made(), scores, target, data)
+    assert found == pytest.approx(expected(target, scores), rel=1e-12)
+    assert made().bounds(made().statistics(scores, target)) == (found, found)
+
+
+@pytest.mark.parametrize(("made", "expected"), PAIRS)
+@given(
+    data=st.data(),
+    n=st.integers(2, 40),
+    distinct=st.sampled_from([1, 3, 10, 10**6]),
+    bins=st.integers(1, 20),
+)
+def test_bins_say_how_far_off_they_are(made, expected, data, n, distinct, bins):
+    scores, target = draw(n, distinct)
+    metric = made(bins)
+    found = check_cuts(metric, scores, target, data)
+    statistics = metric.statistics(scores, target)
+    low, high = metric.bounds(statistics)
+    right = expected(target, scores)
+    assert low - 1e-12 <= right <= high + 1e-12
+    assert low <= found <= high
+    assert statistics["positive"].size == bins
+
+
+def test_many_bins_come_close():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 2, 20000)
+    scores = rng.beta(2 + target, 3 - target)
+    for made, expected in PAIRS:
+        low, high = made(1000).bounds(made(1000).statistics(scores, target))
+        assert high - low < 0.005
+        assert low <= expected(target, scores) <= high
+
+
+def test_float32_and_float64_batches_and_signed_zeros_merge():
+    metric = ROCAUC()
+    one = metric.statistics(np.array([0.0, 0.5], "f4"), np.array([0, 1]))
+    two = metric.statistics(np.array([-0.0, 0.5]), np.array([1, 0]))
+    assert metric.value(metric.merge(one, two)) == 0.5
+
+
+@pytest.mark.parametrize("made", [ROCAUC, PRAUC])
+def test_what_has_no_area(made):
+    assert np.isnan(made()(np.array([0.1, np.nan]), np.array([0, 1])))
+    assert np.isnan(made(5)(np.array([0.1, np.nan]), np.array([0, 1])))
+    assert np.isnan(made()(np.array([0.1, 0.2]), np.array([0, 0])))
+    assert np.isnan(made()(np.empty(0), np.empty(0)))
+
+
+def test_mistakes():
+    with pytest.raises(DataError, match=r"ROCAUC: .* from 0 to 1 for bins, found 1\.5"):
+        ROCAUC(10)(np.array([0.5, 1.5]), np.array([0, 1]))
+    with pytest.raises(SettingsError, match="PRAUC: expected bins >= 1, found 0"):
+        PRAUC(0)
+    with pytest.raises(ShapeError, match="PRAUC: expected targets of 0 and 1, found -1"):
+        PRAUC()(np.zeros(2), np.array([-1, 1]))
