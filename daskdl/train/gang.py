@@ -96,22 +96,15 @@ class GangEngine(OnCluster):
     job : Job
     samples : SampleSet
     validation : SampleSet, optional
-    exchange : str
-        "halving" or "mesh", see :mod:`daskdl.train.plan`.
     """
 
     group_limit = 1000
 
     def __init__(
-        self,
-        client: Client,
-        job: Job,
-        samples: SampleSet,
-        validation: SampleSet | None,
-        exchange: str = "halving",
+        self, client: Client, job: Job, samples: SampleSet, validation: SampleSet | None
     ) -> None:
         super().__init__(client, job, samples, validation)
-        self._exchange, self._patience = exchange, seconds("peer-timeout")
+        self._patience = seconds("peer-timeout")
         self._formed: tuple[Gang, Future] | None = None
         self._at = -1  # the iteration whose state the members keep
         self._sent_slices: list[Future] = []
@@ -147,7 +140,7 @@ class GangEngine(OnCluster):
         owners = tuple(members.index(a) for a in addresses)
         if self._formed is None or not self._formed[0].is_of(members, owners):
             name = f"gang-{self._job.id}-{self._attempt}"
-            gang = Gang(name, members, owners, self._exchange, self._patience)
+            gang = Gang(name, members, owners, self._patience)
             self._formed = gang, self._cluster.send(f"members-{name}", gang, members[0])
             self._at = -1
         gang, future = self._formed

@@ -19,7 +19,7 @@ from daskdl.train import step
 from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job
 from daskdl.train.meeting import BrokenGangError, Kept, Meeting
-from daskdl.train.plan import EXCHANGES, Plan
+from daskdl.train.plan import Plan, plans
 from daskdl.train.slices import Slice, packed, slice_of, unpack
 from daskdl.train.step import Record, State
 from daskdl.train.sums import Sums, views
@@ -40,8 +40,6 @@ class Gang:
         Of the members' workers, by rank.
     owners : tuple of int
         The rank of the member that holds each shard.
-    exchange : str
-        Name of a plan in :data:`daskdl.train.plan.EXCHANGES`.
     patience : float
         Seconds that a member waits for another.
     """
@@ -49,7 +47,6 @@ class Gang:
     id: str
     addresses: tuple[str, ...]
     owners: tuple[int, ...]
-    exchange: str
     patience: float
 
     def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
@@ -64,12 +61,11 @@ class Gang:
 
     def plan(self, rank: int) -> Plan:
         """Return what a member does."""
-        return _plans(self.exchange, self.owners)[rank]
+        return _plans(self.owners)[rank]
 
     def slices(self, size: int) -> list[list[slice]]:
         """Return which numbers of the vector each member has."""
-        plans = _plans(self.exchange, self.owners)
-        return [[slice_of(span, size) for span in plan.owned] for plan in plans]
+        return [[slice_of(span, size) for span in p.owned] for p in _plans(self.owners)]
 
     def shards(self, rank: int) -> list[int]:
         """Return a member's shards."""
@@ -85,8 +81,8 @@ class Draw(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _plans(exchange: str, owners: tuple[int, ...]) -> list[Plan]:
-    return EXCHANGES[exchange](owners)
+def _plans(owners: tuple[int, ...]) -> list[Plan]:
+    return plans(owners)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Coroutine, Iterator
 from typing import Any
@@ -61,8 +62,9 @@ def test_an_address_where_nobody_is_is_named(workers: Pair, run: str) -> None:
 def test_an_attempt_that_is_ended_from_outside_says_why(workers: Pair, run: str) -> None:
     waiting = workers.threads.submit(workers.exchange(0, run, 3).open)
     meeting = workers.meetings[0]
-    while not any(key[0] == run for key in meeting._came):
-        pass
+    limit = time.monotonic() + 20
+    while not any(key[0] == run for key in list(meeting._came)):
+        assert time.monotonic() < limit
     call(meeting, meeting.end(run, 3, "worker 1 is lost"))
     with pytest.raises(BrokenGangError, match="worker 1 is lost"):
         waiting.result(20)

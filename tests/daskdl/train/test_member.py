@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from daskdl.optim import SGD, Adagrad, Adam
 from daskdl.train.member import Gang, by_element
-from daskdl.train.plan import EXCHANGES
 
 METHODS = [
     SGD(0.1),
@@ -51,9 +50,8 @@ def test_who_looks_at_the_whole_gradient_steps_the_whole_vector() -> None:
     assert not by_element(Own(False))
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
-def test_members_share_the_vector_out(exchange: str) -> None:
-    gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), exchange, 1.0)
+def test_members_share_the_vector_out() -> None:
+    gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
     covered = [i for own in gang.slices(1000) for s in own for i in range(s.start, s.stop)]
     assert sorted(covered) == list(range(1000))
     assert [gang.shards(rank) for rank in range(3)] == [[0, 1], [2, 4], [3]]
@@ -61,6 +59,6 @@ def test_members_share_the_vector_out(exchange: str) -> None:
 
 
 def test_a_member_has_a_name_for_errors() -> None:
-    gang = Gang("g", ("tcp://a:1", "tcp://b:1"), (0, *[1] * 20), "mesh", 1.0)
+    gang = Gang("g", ("tcp://a:1", "tcp://b:1"), (0, *[1] * 20), 1.0)
     assert gang.name(0) == "worker tcp://a:1 (shard 0)"
     assert gang.name(1) == "worker tcp://b:1 (shards 1, 2, 3, 4, 5, 6, 7, 8, ...)"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.train.plan import EXCHANGES, Node, Plan, Span, joined, mesh, sums
+from daskdl.train.plan import Node, Plan, Span, joined, plans, sums
 from daskdl.train.tree import fold
 
 Held = dict[Node, list[tuple[Span, str]]]
@@ -27,26 +27,26 @@ def find(held: Held, node: Node, span: Span) -> str:
     raise AssertionError(f"{span} of {node} is not here")
 
 
-def reduced(plans: Sequence[Plan], owners: Sequence[int]) -> list[Held]:
+def reduced(every: Sequence[Plan], owners: Sequence[int]) -> list[Held]:
     """Carry out the reduction with texts for numbers; return what each member holds."""
     held: list[Held] = [
         {(0, s): [(WHOLE, str(s))] for s, owner in enumerate(owners) if owner == m}
-        for m in range(len(plans))
+        for m in range(len(every))
     ]
-    for plan, own in zip(plans, held, strict=True):
+    for plan, own in zip(every, held, strict=True):
         for left, right, result in plan.local:
             text = f"({find(own, left, WHOLE)}+{find(own, right, WHOLE)})"
             own[result] = [(WHOLE, text)]
-    for i in range(len(plans[0].reduce)):
+    for i in range(len(every[0].reduce)):
         sent = [
             (peer, node, span, find(held[m], node, span))
-            for m, plan in enumerate(plans)
+            for m, plan in enumerate(every)
             for peer, parts in plan.reduce[i].sends.items()
             for node, span in parts
         ]
         for peer, node, span, text in sent:
             held[peer].setdefault(node, []).append((span, text))
-        for own, plan in zip(held, plans, strict=True):
+        for own, plan in zip(held, every, strict=True):
             for left, right, result, span in plan.reduce[i].adds:
                 text = f"({find(own, left, span)}+{find(own, right, span)})"
                 own.setdefault(result, []).append((span, text))
@@ -60,12 +60,11 @@ def shards_of_members(draw: Callable[..., list[int]]) -> list[int]:
     return draw(st.permutations(owners))
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
 @given(owners=shards_of_members())
-def test_members_come_to_the_canonical_sum_of_all_numbers(exchange: str, owners: list[int]) -> None:
-    plans = EXCHANGES[exchange](owners)
+def test_members_come_to_the_canonical_sum_of_all_numbers(owners: list[int]) -> None:
+    every = plans(owners)
     covered = []
-    for plan, own in zip(plans, reduced(plans, owners), strict=True):
+    for plan, own in zip(every, reduced(every, owners), strict=True):
         for start, stop in plan.owned:
             pieces = [(s, t) for s, t in own[plan.root] if start <= s[0] and s[1] <= stop]
             assert joined([span for span, _ in pieces]) == [(start, stop)]
@@ -75,14 +74,13 @@ def test_members_come_to_the_canonical_sum_of_all_numbers(exchange: str, owners:
     assert joined(covered) == [WHOLE]
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
 @given(owners=shards_of_members())
-def test_members_get_each_number_once(exchange: str, owners: list[int]) -> None:
-    plans = EXCHANGES[exchange](owners)
-    known = [list(plan.owned) for plan in plans]
-    for i in range(len(plans[0].gather)):
+def test_members_get_each_number_once(owners: list[int]) -> None:
+    every = plans(owners)
+    known = [list(plan.owned) for plan in every]
+    for i in range(len(every[0].gather)):
         before = [joined(spans) for spans in known]
-        for m, plan in enumerate(plans):
+        for m, plan in enumerate(every):
             for peer, spans in plan.gather[i].sends.items():
                 for a, b in spans:
                     assert any(c <= a and b <= d for c, d in before[m])
@@ -91,18 +89,17 @@ def test_members_get_each_number_once(exchange: str, owners: list[int]) -> None:
     assert all(joined(spans) == [WHOLE] for spans in known)
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
 @given(owners=shards_of_members())
-def test_what_one_sends_the_other_waits_for(exchange: str, owners: list[int]) -> None:
-    plans = EXCHANGES[exchange](owners)
+def test_what_one_sends_the_other_waits_for(owners: list[int]) -> None:
+    every = plans(owners)
     for name in ("reduce", "gather"):
-        for m, plan in enumerate(plans):
+        for m, plan in enumerate(every):
             for i, step in enumerate(getattr(plan, name)):
                 assert m not in step.sends
                 for peer in {*step.sends, *step.receives}:
                     assert peer in plan.peers
                 for peer, parts in step.sends.items():
-                    assert getattr(plans[peer], name)[i].receives[m] == parts
+                    assert getattr(every[peer], name)[i].receives[m] == parts
 
 
 def messages(plan: Plan) -> int:
@@ -110,19 +107,15 @@ def messages(plan: Plan) -> int:
 
 
 @pytest.mark.parametrize("members", [2, 8, 64])
-def test_halving_sends_few_messages_and_no_more_numbers(members: int) -> None:
-    owners = list(range(members))
-    few, many = EXCHANGES["halving"](owners)[0], mesh(owners)[0]
-    assert messages(few) == 2 * (members.bit_length() - 1)
-    assert messages(many) == 2 * (members - 1)
-    for plan in (few, many):
-        sent = [b - a for s in plan.reduce for parts in s.sends.values() for _, (a, b) in parts]
-        assert sum(sent) == 1 - Fraction(1, members)
+def test_messages_are_few_and_of_no_more_numbers_than_must_be(members: int) -> None:
+    plan = plans(list(range(members)))[0]
+    assert messages(plan) == 2 * (members.bit_length() - 1)
+    sent = [b - a for s in plan.reduce for parts in s.sends.values() for _, (a, b) in parts]
+    assert sum(sent) == 1 - Fraction(1, members)
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
-def test_who_has_all_shards_speaks_to_nobody(exchange: str) -> None:
-    (plan,) = EXCHANGES[exchange]([0] * 5)
+def test_who_has_all_shards_speaks_to_nobody() -> None:
+    (plan,) = plans([0] * 5)
     assert plan.peers == []
     assert plan.owned == [WHOLE]
     assert plan.local[-1][2] == plan.root
@@ -137,11 +130,10 @@ def test_the_sums_are_the_trees(shards: int) -> None:
     assert texts[root] == canonical(shards)
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
-def test_whole_subtrees_are_added_before_they_are_sent(exchange: str) -> None:
-    plans = EXCHANGES[exchange]([0, 0, 0, 0, 1, 1, 1, 1])
-    assert [len(plan.local) for plan in plans] == [3, 3]
-    assert [len(plan.reduce) for plan in plans] == [1, 1]
-    assert [parts for _, parts in plans[0].reduce[0].sends.items()] == [
+def test_whole_subtrees_are_added_before_they_are_sent() -> None:
+    every = plans([0, 0, 0, 0, 1, 1, 1, 1])
+    assert [len(plan.local) for plan in every] == [3, 3]
+    assert [len(plan.reduce) for plan in every] == [1, 1]
+    assert [parts for _, parts in every[0].reduce[0].sends.items()] == [
         [((2, 0), (Fraction(1, 2), Fraction(1)))]
     ]

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.train.plan import halving
+from daskdl.train.plan import plans
 from daskdl.train.slices import UNIT, cut, packed, put_together, slice_of, unpack
 
 
@@ -35,9 +35,7 @@ def test_one_slice_is_a_view_and_several_are_side_by_side() -> None:
 def test_a_state_is_cut_and_put_together(size: int, members: int) -> None:
     weights = np.arange(size, dtype=np.float32)
     slots = {"mean": weights + 1000, "square": weights + 2000}
-    slices = [
-        [slice_of(span, size) for span in plan.owned] for plan in halving(list(range(members)))
-    ]
+    slices = [[slice_of(span, size) for span in plan.owned] for plan in plans(list(range(members)))]
     parts = [cut(weights, slots, own) for own in slices]
     assert sum(sys.getsizeof(p) for p in parts) >= 3 * weights.nbytes
     found, state = put_together(parts, slices, size)

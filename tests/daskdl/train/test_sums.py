@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskdl.train.plan import EXCHANGES
+from daskdl.train.plan import Plan, plans
 from daskdl.train.step import Gradient, add
 from daskdl.train.sums import Sums, views
 from daskdl.train.tree import fold
@@ -34,10 +31,10 @@ def expected(leaves: list[Gradient | None]) -> Gradient:
     return top[0] if len(top) == 1 else add(*top)
 
 
-def exchanged(members: list[Sums], plans: list[Any]) -> None:
+def exchanged(members: list[Sums], of: list[Plan]) -> None:
     """Carry every message of an iteration."""
-    for i in range(len(plans[0].reduce)):
-        outgoing = [m.outgoing(plan.reduce[i]) for m, plan in zip(members, plans, strict=True)]
+    for i in range(len(of[0].reduce)):
+        outgoing = [m.outgoing(plan.reduce[i]) for m, plan in zip(members, of, strict=True)]
         for rank, member in enumerate(members):
             notes = {}
             for peer, room in member.room(i).items():
@@ -48,16 +45,15 @@ def exchanged(members: list[Sums], plans: list[Any]) -> None:
             member.take(i, notes)
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_members_have_the_bits_of_the_sum_in_one_place(exchange: str, data: st.DataObject) -> None:
+def test_members_have_the_bits_of_the_sum_in_one_place(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 5), "members")
     rest = data.draw(st.lists(st.integers(0, n - 1), max_size=6), "other owners")
     owners = data.draw(st.permutations([*range(n), *rest]), "owners")
     size = data.draw(st.sampled_from([1, 17, 100, 333]), "size")
-    plans = EXCHANGES[exchange](owners)
-    members = [Sums(plan, size) for plan in plans]
+    own_plans = plans(owners)
+    members = [Sums(plan, size) for plan in own_plans]
     for _ in range(2):  # the memory is used again
         shards = st.integers(0, len(owners) - 1)
         empty = data.draw(st.sets(shards, max_size=len(owners) - 1), "empty")
@@ -72,7 +68,7 @@ def test_members_have_the_bits_of_the_sum_in_one_place(exchange: str, data: st.D
                         leaf.vector.copy(), leaf.loss, leaf.samples, leaf.seconds
                     )
                     member.put(s, own)
-        exchanged(members, plans)
+        exchanged(members, own_plans)
         for member in members:
             total = member.total()
             assert (total.loss, total.samples, total.seconds) == (
@@ -85,8 +81,7 @@ def test_members_have_the_bits_of_the_sum_in_one_place(exchange: str, data: st.D
 
 
 def test_sums_of_own_shards_leave_one_vector() -> None:
-    plans = EXCHANGES["halving"]([0, 0, 0, 0])
-    sums, leaves = Sums(plans[0], 8), gradients(4, 8, set())
+    sums, leaves = Sums(plans([0] * 4)[0], 8), gradients(4, 8, set())
     want = expected(leaves)
     for s, leaf in enumerate(leaves):
         sums.put(s, leaf)
@@ -97,6 +92,6 @@ def test_sums_of_own_shards_leave_one_vector() -> None:
 
 def test_parts_are_views() -> None:
     vector = np.zeros(100, np.float32)
-    (part,) = views(vector, EXCHANGES["mesh"]([0, 1])[1].owned)
+    (part,) = views(vector, plans([0, 1])[1].owned)
     part += 1
     assert vector.sum() == part.size == 52
