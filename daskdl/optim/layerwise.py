@@ -49,6 +49,16 @@ class Layerwise(Scheduled):
         """Return the same for a model's parameters."""
         return replace(self, layout=layout, ranges=layout.ranges)
 
+    def init(self, size: int) -> State:
+        """Return the state before the first step."""
+        expected = self._bound()[1].size
+        if size != expected:
+            raise SettingsError(
+                f"{type(self).__name__}: expected a vector of the {expected} numbers of its "
+                f"layout, found {size}"
+            )
+        return super().init(size)
+
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
         """Return the same for slices side by side; None for an engine that adds up no sums."""
         return replace(self, ranges=self._bound()[1].part(slices)) if reduces else None

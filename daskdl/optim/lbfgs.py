@@ -59,13 +59,14 @@ class LBFGS(Scheduled):
         if np.abs(g).max(initial=0) <= self.smallest_gradient:
             return weights.copy(), state
         pairs = [(state[f"moved.{i:03d}"], state[f"changed.{i:03d}"]) for i in range(self.history)]
-        if iteration:
+        first = not state["gradient"].any()  # there may have been iterations without a step
+        if not first:
             changed = g - state["gradient"]
             if dot(changed, state["step"]) > LEAST_CURVATURE:
                 pairs = [*pairs[1:], (state["step"], changed)]
         along = _newton(g, pairs)
         length = self.rate_at(iteration, state)
-        if not iteration:
+        if first:
             length *= min(1.0, 1 / float(np.abs(g).sum(dtype=np.float64)))
         if dot(g, along) > -self.smallest_change:
             length = 0.0

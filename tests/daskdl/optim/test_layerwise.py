@@ -16,7 +16,11 @@ each = pytest.mark.parametrize("method", [LARS(0.1), LAMB(0.1)], ids=["LARS", "L
 def test_before_it_knows_a_layout_it_says_so(method):
     w = runs.start()
     with pytest.raises(SettingsError, match=r"L\w+: expected on\(Layout\.of\(model\)\) before"):
-        method.update(w, w, method.init(runs.SIZE), 0)
+        method.init(runs.SIZE)
+    with pytest.raises(SettingsError, match=r"L\w+: expected on\(Layout\.of\(model\)\) before"):
+        method.update(w, w, {"mean": w, "square": w, "velocity": w}, 0)
+    with pytest.raises(SettingsError, match="of the 37 numbers of its layout, found 36"):
+        method.on(runs.LAYOUT).init(36)
 
 
 @each

@@ -45,6 +45,9 @@ def test_it_stays_where_the_gradient_vanishes():
     new, after = method.update(w, np.zeros_like(w), state, 0)
     np.testing.assert_array_equal(new, w)
     assert after.keys() == state.keys()
+    g = runs.gradients(w, 0)
+    later, early = (method.update(w, g, s, i)[0] for s, i in ((after, 1), (state, 0)))
+    np.testing.assert_array_equal(later, early)  # a first step, whenever it comes
 
 
 def test_it_changes_none_of_its_inputs():
