@@ -88,7 +88,7 @@ def minimum(a: Array, b: Array):  # type: ignore[no-untyped-def]
 
 @op
 def where(condition: Array, a: Array, b: Array):  # type: ignore[no-untyped-def]
-    """A where ``condition`` (bool), b elsewhere, all three broadcast."""
+    """Take a where ``condition`` (bool) holds and b elsewhere, all three broadcast."""
     condition = np.asarray(condition, bool)
     a, b = arrays_of(a, b)
 

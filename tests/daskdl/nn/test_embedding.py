@@ -1,0 +1,96 @@
+"""Embedding layers beside PyTorch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+
+
+@settings(max_examples=10)
+@given(rows=st.integers(1, 9), features=st.integers(1, 5), padded=st.booleans())
+def test_agrees_with_pytorch(rows, features, padded, torch):
+    index = rows - 1 if padded else None
+    ours, theirs = nn.Embedding(rows, features, index), torch.nn.Embedding(rows, features, index)
+    ids = np.random.default_rng(rows).integers(0, rows, (3, 4))
+    if padded:  # PyTorch's row of the padding is whatever was loaded, ours always stands for zeros
+        ids[ids == index] = 0
+    check_like_pytorch(torch, ours, theirs, ids, channels=False)
+
+
+def test_padding_is_zero_and_learns_nothing():
+    layer = nn.Embedding(4, 3, padding_index=1, seed=0)
+    assert not layer.weight.data[1].any()
+    layer.weight.data[:] = 1
+    y = layer(np.array([1, 2]))
+    np.testing.assert_array_equal(y.data, [[0, 0, 0], [1, 1, 1]])
+    y.backward(np.ones((2, 3), "f4"))
+    np.testing.assert_array_equal(layer.weight.grad.any(1), [False, False, True, False])
+
+
+def test_long_rows_are_shortened_as_pytorchs(torch):
+    ours, theirs = nn.Embedding(5, 3, max_norm=1.0, seed=0), torch.nn.Embedding(5, 3, max_norm=1.0)
+    ours.weight.data[0] = 0.01
+    before, ids = ours.weight.data.copy(), np.arange(5)
+    theirs.weight.data = torch.tensor(before)
+    np.testing.assert_allclose(ours(ids).data, theirs(torch.tensor(ids)).detach(), atol=1e-6)
+    np.testing.assert_array_equal(ours.weight.data, before)  # which others may be reading
+
+
+@settings(max_examples=10)
+@given(mode=st.sampled_from(["sum", "mean"]), padded=st.booleans(), weighted=st.booleans())
+def test_bags_agree_with_pytorch(mode, padded, weighted, torch):
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, 6, (4, 3))
+    ids[0] = 5
+    index = 5 if padded else None
+    ours = nn.EmbeddingBag(6, 4, index, mode=mode, seed=0)
+    theirs = torch.nn.EmbeddingBag(6, 4, mode=mode, padding_idx=index)
+    theirs.weight.data = torch.tensor(ours.weight.data.copy())
+    weights = rng.random((4, 3)).astype("f4") if weighted and mode == "sum" else None
+    right = theirs(
+        torch.tensor(ids), per_sample_weights=None if weights is None else torch.tensor(weights)
+    )
+    result = ours(ids, weights)
+    np.testing.assert_allclose(result.data, right.detach(), atol=1e-6)
+    dy = rng.normal(size=(4, 4)).astype("f4")
+    result.backward(dy)
+    right.backward(torch.tensor(dy))
+    np.testing.assert_allclose(ours.weight.grad, theirs.weight.grad, atol=1e-6)
+
+
+def test_weighted_bags_by_hand():
+    """Means and roots as TensorFlow's embedding_lookup_sparse has them."""
+    ids, weights = np.array([[0, 1]]), np.array([[3.0, 4.0]])
+    for mode, divisor in (("sum", 1), ("mean", 7), ("sqrtn", 5)):
+        layer = nn.EmbeddingBag(2, 3, mode=mode, seed=0)
+        expected = weights @ layer.weight.data / divisor
+        np.testing.assert_allclose(layer(ids, weights).data, expected, rtol=1e-5)
+    empty = nn.EmbeddingBag(2, 3, padding_index=0, mode="mean")
+    np.testing.assert_array_equal(empty(np.zeros((1, 2), int)).data, np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"padding_index": 3}, r"Embedding\.padding_index: expected 0 to 2, found 3"),
+        ({"max_norm": 0}, r"Embedding\.max_norm: expected more than 0, found 0"),
+    ],
+)
+def test_impossible_settings(arguments, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        nn.Embedding(3, 2, **arguments)
+
+
+def test_impossible_bags():
+    with pytest.raises(SettingsError, match=r"EmbeddingBag\.mode: .* found 'max'"):
+        nn.EmbeddingBag(3, 2, mode="max")
+    with pytest.raises(ShapeError, match=r"EmbeddingBag: expected ids .* found \(3,\) and None"):
+        nn.EmbeddingBag(3, 2)(np.arange(3))
+    with pytest.raises(ShapeError, match="ids from 0 to 2, the rows of the table, found 3"):
+        nn.Embedding(3, 2)(np.array([3]))
