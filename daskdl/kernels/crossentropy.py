@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.elementary import exponential
-from daskdl.kernels.jit import fusedjit
+from daskdl.kernels.jit import fastjit, fusedjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
 from daskdl.kernels.threads import in_parallel
@@ -64,7 +64,7 @@ def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
     Parameters
     ----------
     logits : array (..., C)
-    targets : array (rows, C), or (1, C) for all rows
+    targets : array (rows, C)
 
     Returns
     -------
@@ -76,10 +76,22 @@ def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
 
     def part(i: int, j: int) -> None:
-        _soft(rows[i:j], shares if len(shares) == 1 else shares[i:j], losses[i:j], scales[i:j])
+        _soft(rows[i:j], shares[i:j], losses[i:j], scales[i:j])
 
     in_parallel(part, len(rows), least=_least(rows))
     return losses, scales
+
+
+def shared_target(logits: Array, shared: Array, tops: Array) -> NDArray[np.float64]:
+    """Return sum(shared * (logits - top)) of each row; shared (C,), tops (rows,)."""
+    rows, result = _rows(logits), np.empty(len(tops))
+    target, offsets = same_dtype(shared, rows.dtype), flat(tops, rows.dtype)
+
+    def part(i: int, j: int) -> None:
+        _shared_target(rows[i:j], target, offsets[i:j], result[i:j])
+
+    in_parallel(part, len(rows), least=_least(rows))
+    return result
 
 
 def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) -> Array:
@@ -133,7 +145,6 @@ def _gradient(  # type: ignore[no-untyped-def]
 def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
     one, scratch = logits.dtype.type(1), np.empty(logits.shape[1], logits.dtype)
     for r in range(logits.shape[0]):
-        q = r if targets.shape[0] > 1 else 0
         top = logits[r, 0]
         for c in range(scratch.size):
             top = logits[r, c] if logits[r, c] > top else top
@@ -142,10 +153,19 @@ def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
         sum_, mass, dot = 0.0, 0.0, 0.0
         for c in range(scratch.size):
             sum_ += scratch[c]
-            mass += targets[q, c]
-            dot += targets[q, c] * (logits[r, c] - top)
+            mass += targets[r, c]
+            dot += targets[r, c] * (logits[r, c] - top)
         losses[r] = mass * np.log(sum_) - dot
         scales[r, 0], scales[r, 1] = top, one / logits.dtype.type(sum_)
+
+
+@fastjit
+def _shared_target(logits, target, tops, result):  # type: ignore[no-untyped-def]
+    for r in range(logits.shape[0]):
+        total = 0.0
+        for c in range(logits.shape[1]):
+            total += target[c] * (logits[r, c] - tops[r])
+        result[r] = total
 
 
 @fusedjit

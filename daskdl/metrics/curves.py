@@ -96,7 +96,7 @@ class ROCAUC(_Curve):
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
         below = negative.sum() - np.cumsum(negative)
-        least, equal = int(positive @ below), int(positive @ negative)
+        least, equal = int((positive * below).sum()), int((positive * negative).sum())
         pairs = int(positive.sum()) * int(negative.sum())
         return (
             ratio(least, pairs),

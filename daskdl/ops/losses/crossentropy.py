@@ -69,12 +69,25 @@ def cross_entropy(
             f"cross_entropy: expected integer labels of shape {logits.shape[:-1]}, found "
             f"{labels.dtype} {labels.shape}; probabilities would have shape {logits.shape}"
         )
+    if weight is None and not smoothing and ignore_index is None:
+        return _plain(logits, labels)
     return _hard(logits, labels, weight, smoothing, ignore_index)
+
+
+def _plain(logits: Array, labels: Array) -> Parts:
+    losses, scales = kernels.cross_entropy(logits, labels)
+
+    def slope(s: Array) -> Array:
+        if not s.ndim:
+            return kernels.cross_entropy_gradient(logits, labels, scales, float(s))
+        factors = np.broadcast_to(s, labels.shape)
+        return weighted.gradient(logits, labels, scales, factors)
+
+    return losses.reshape(labels.shape), (slope, None)
 
 
 def _hard(logits: Array, labels: Array, weight: Any, smoothing: float, ignored: Any) -> Parts:
     shape, classes = (len(labels) if labels.ndim else 1, -1), logits.shape[-1]
-    positions = max(1, math.prod(labels.shape[1:]))
     labels, shares = _counted(labels, ignored)
     losses, scales = kernels.cross_entropy(logits, labels)
     hits = shares if weight is None else shares * weight[labels.reshape(-1)]
@@ -82,14 +95,14 @@ def _hard(logits: Array, labels: Array, weight: Any, smoothing: float, ignored: 
     shared = np.ones(classes) if weight is None else weight
     if spread is not None:
         hits = (1 - smoothing) * hits
-        rest, _ = weighted.soft(logits, shared[None])
+        own = logits.reshape(-1, classes)[np.arange(losses.size), labels.reshape(-1)]
+        sums = losses + (own - scales[:, 0])  # logarithms of the sums of exponentials
+        rest = shared.sum() * sums - weighted.shared_target(logits, shared, scales[:, 0])
         losses = _product(hits, losses) + _product(spread, rest)
     else:
         losses = _product(hits, losses)
 
     def slope(s: Array) -> Array:
-        if not s.ndim and weight is None and ignored is None and spread is None:
-            return kernels.cross_entropy_gradient(logits, labels, scales, float(s) / positions)
         each = np.broadcast_to(s.reshape(-1, 1), _cut(losses, shape).shape).reshape(-1)
         rest = None if spread is None else each * spread
         return weighted.gradient(logits, labels, scales, each * hits, rest, shared)

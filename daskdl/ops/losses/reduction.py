@@ -34,6 +34,9 @@ Slope = Callable[[Array], Array]
 #: Values, (N, ...) in any cut into elements, and the slope to each input; None where there is none.
 Parts = tuple[Array, tuple[Slope | None, ...]]
 
+#: Values that numpy adds up before threads would have begun to.
+FEW = 1 << 12
+
 
 def loss(function: Callable[..., Parts]) -> Callable[..., Any]:
     """Make a loss of a function from arrays to (values, slopes).
@@ -90,10 +93,13 @@ def _reduced(name: str, values: Array, weights: Any, dtype: Any) -> tuple[Array,
     if not values.size:
         return np.asarray(np.nan, dtype), np.zeros((), dtype)
     if weights is None:
-        total = float(sum_over(values, tuple(range(values.ndim))))
+        if values.size < FEW:
+            total = float(values.sum(dtype=np.float64))
+        else:
+            total = float(sum_over(values, tuple(range(values.ndim))))
         return np.asarray(total / values.size, dtype), np.asarray(1 / values.size, dtype)
     sums = sum_over(values, tuple(range(1, values.ndim))).reshape(n)
-    total = float(sums @ weights.astype(np.float64))
+    total = float((sums * weights).sum(dtype=np.float64))
     factors = np.asarray(weights / values.size, dtype)
     return np.asarray(total / values.size, dtype), factors.reshape(n, *(1,) * (values.ndim - 1))
 

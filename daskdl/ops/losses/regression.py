@@ -48,8 +48,7 @@ def huber(prediction: Array, target: Array, *, delta: float = 1.0) -> Parts:
         raise SettingsError(f"huber: expected delta > 0, found {delta}")
     difference = prediction - pair("huber", prediction, target)
     clipped = np.clip(difference, -delta, delta)
-    values = clipped * (difference - clipped / 2)
-    return values, (lambda s: s * clipped, lambda s: -s * clipped)
+    return _rounded(difference, clipped), (lambda s: s * clipped, lambda s: -s * clipped)
 
 
 @loss
@@ -69,8 +68,17 @@ def smooth_l1(prediction: Array, target: Array, *, beta: float = 1.0) -> Parts:
     if not beta:
         return _both(difference, np.sign, np.abs(difference))
     clipped = np.clip(difference, -beta, beta)
-    values = clipped * (difference - clipped / 2) / beta
-    return values, (lambda s: s * (clipped / beta), lambda s: s * (clipped / -beta))
+    values = _rounded(difference, clipped)
+    values /= beta
+    return values, (lambda s: clipped * (s / beta), lambda s: clipped * (s / -beta))
+
+
+def _rounded(difference: Array, clipped: Array) -> Array:
+    """Return half the square of the difference, and beyond the clipped a straight line."""
+    values = clipped / 2
+    np.subtract(difference, values, out=values)
+    values *= clipped
+    return values
 
 
 @loss
