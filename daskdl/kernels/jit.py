@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import getpass
+import hashlib
 import logging
 import os
 import sys
@@ -11,9 +12,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numba
 
@@ -23,81 +24,53 @@ logger = logging.getLogger(__name__)
 PATIENCE = 300.0
 
 
-class Turn:
-    """A lock between the processes of a machine: whoever has it compiles, the others wait.
+@contextmanager
+def turn(path: Path) -> Iterator[None]:
+    """Hold a lock between the processes of a machine: who has it compiles, the others wait.
 
     Without it, workers that start together would all compile the same, and numba's index of a
-    function's versions, which is read, changed and written again, could mix up two of them.
+    function's versions, which is read, changed and written again, could mix up two of them. There
+    is a lock for each function, so that processes may compile different ones at a time; who
+    compiles a function may wait for one that it calls, never the other way round.
 
     Parameters
     ----------
     path : path
         Of the file that is locked; the lock goes with the process that holds it.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
-        self._holders = 0  # threads of this process
-        self._lock = threading.Lock()
-        self._here = threading.local()
-        self._told = False
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Give back, at the end of the outermost scope of a thread, what was taken in it."""
-        depth = getattr(self._here, "depth", 0)
-        self._here.depth = depth + 1
-        try:
-            yield
-        finally:
-            self._here.depth = depth
-            if not depth and getattr(self._here, "taken", False):
-                self._give_back()
-
-    def take(self) -> None:
-        """Wait for one's turn to compile; it lasts until the end of the thread's scope."""
-        if getattr(self._here, "taken", False):
-            return
-        with self._lock:
-            if self._file is None:
-                self._file = self._locked()
-            self._holders += 1
-            self._here.taken = True
-
-    def _give_back(self) -> None:
-        with self._lock:
-            self._here.taken = False
-            self._holders -= 1
-            if not self._holders and self._file is not None:
-                self._file.close()  # and with it the lock
-                self._file = None
-
-    def _locked(self) -> IO[bytes] | None:
-        try:
-            file = self.path.open("ab")
-        except OSError:  # no such folder, or another user's file: better twice than never
-            return None
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        file = path.open("ab")
+    except OSError:  # no such folder, or another user's: better twice than never
+        yield
+        return
+    with file:
         limit = time.monotonic() + PATIENCE
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return file
+                break
             except OSError:
                 if time.monotonic() > limit:
-                    logger.warning("%s: waited %g s for another process", self.path, PATIENCE)
-                    return file
-                time.sleep(0.05)
+                    logger.warning("%s: waited %g s for another process", path, PATIENCE)
+                    break
+                time.sleep(0.02)
+        yield
 
-    def tell(self, folder: str) -> None:
-        """Say, once in a process, that it compiles."""
-        if not self._told:
-            self._told = True
-            logger.warning(
-                "compiling kernels, which is done once on this machine and takes up to a minute "
-                "(kept in %s)",
-                folder,
-            )
+
+_told = False
+
+
+def _tell(folder: str) -> None:
+    """Say, once in a process, that it compiles."""
+    global _told
+    if not _told:
+        _told = True
+        logger.warning(
+            "compiling kernels, which is done once on this machine and takes up to a minute "
+            "(kept in %s)",
+            folder,
+        )
 
 
 def _user() -> str:
@@ -107,7 +80,7 @@ def _user() -> str:
         return "user"
 
 
-_turn = Turn(Path(tempfile.gettempdir()) / f"daskdl-compiles-{_user()}.lock")
+_LOCKS = Path(tempfile.gettempdir()) / f"daskdl-compiles-{_user()}"
 
 
 def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
@@ -136,27 +109,34 @@ def _stamp(name: str) -> list[tuple[str, float, int]]:
 def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        compile_version, load = dispatcher.compile, dispatcher._cache.load_overload
+        cache, compile_version = dispatcher._cache, dispatcher.compile
+        load, index = cache.load_overload, cache._cache_file._index_path
+        lock = _LOCKS / hashlib.sha1(index.encode(), usedforsecurity=False).hexdigest()
+        scopes = threading.local()
         stamped = False
 
         def load_or_take_turn(signature: Any, context: Any) -> Any:
             nonlocal stamped
             if not stamped:  # at the first call, when all modules are there
-                dispatcher._cache._cache_file._source_stamp = _stamp(function.__module__)
+                cache._cache_file._source_stamp = _stamp(function.__module__)
                 stamped = True
             found = load(signature, context)
             if found is None:
-                _turn.take()
+                scopes.latest.enter_context(turn(lock))
                 found = load(signature, context)  # another process may have compiled meanwhile
             if found is None:
-                _turn.tell(dispatcher._cache.cache_path)
+                _tell(cache.cache_path)
             return found
 
         def compile_in_turn(signature: Any) -> Any:
-            with _turn.scope():
-                return compile_version(signature)
+            with ExitStack() as scope:
+                before, scopes.latest = getattr(scopes, "latest", None), scope
+                try:
+                    return compile_version(signature)
+                finally:
+                    scopes.latest = before
 
-        dispatcher._cache.load_overload = load_or_take_turn
+        cache.load_overload = load_or_take_turn
         dispatcher.compile = compile_in_turn
         return dispatcher
 

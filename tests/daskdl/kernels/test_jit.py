@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from daskdl.kernels import jit as module
-from daskdl.kernels.jit import Turn, fastjit, jit
+from daskdl.kernels.jit import fastjit, jit, turn
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -94,12 +94,15 @@ def test_processes_that_start_together_compile_once(tmp_path):
     assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2
 
 
-def test_a_turn_is_given_back_also_after_an_error(tmp_path):
-    mine, other = Turn(tmp_path / "lock"), Turn(tmp_path / "lock")
+def test_processes_compile_different_functions_at_a_time(tmp_path):
+    held, wanted = tmp_path / "one", tmp_path / "other"
+    with turn(held), turn(wanted):  # nobody waits
+        pass
 
+
+def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     def fail() -> None:
-        with mine.scope(), mine.scope():
-            mine.take()
+        with turn(tmp_path / "lock"):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -107,8 +110,7 @@ def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     taken = threading.Event()
 
     def take() -> None:
-        with other.scope():
-            other.take()
+        with turn(tmp_path / "lock"):
             taken.set()
 
     thread = threading.Thread(target=take)
@@ -117,19 +119,32 @@ def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     thread.join()
 
 
+def test_a_turn_is_waited_for(tmp_path):
+    order = []
+
+    def take() -> None:
+        with turn(tmp_path / "lock"):
+            order.append("second")
+
+    with turn(tmp_path / "lock"):
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
 def test_nobody_waits_for_ever(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(module, "PATIENCE", 0.1)
-    first, second = Turn(tmp_path / "lock"), Turn(tmp_path / "lock")
-    with first.scope(), second.scope():
-        first.take()
-        second.take()
+    with turn(tmp_path / "lock"), turn(tmp_path / "lock"):
+        pass
     assert "waited 0.1 s for another process" in caplog.text
 
 
 def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
-    turn = Turn(tmp_path / "none" / "lock")
-    with turn.scope():
-        turn.take()
+    with turn(tmp_path / "none" / "there" / "lock"):
+        pass
 
 
 USER = """
