@@ -69,7 +69,7 @@ class AlphaDropout(Dropout):
         scale = ((1 - self.rate) * (1 + self.rate * least**2)) ** -0.5
         kept = _kept(tuple(x.shape), x.dtype, self.rate) > 0
         factor = (scale * kept).astype(x.dtype)
-        shift = (scale * least * (~kept + self.rate - 1)).astype(x.dtype)
+        shift = (scale * least * (~kept - self.rate)).astype(x.dtype)
         y: Tensor = ops.multiply(x, factor) + shift
         return y
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from daskdl import nn
+from daskdl.errors import SettingsError
+from tests.daskdl.gradients import normal
 from tests.daskdl.nn.layers import check_layer
 
 
@@ -39,3 +44,23 @@ def test_layers_by_number_and_name():
 def test_empty_hands_its_input_on():
     x = object()
     assert nn.Sequential()(x) is x
+
+
+def test_adding_is_the_same_as_giving(tmp_path):
+    x = normal(2, 3).astype("f4")
+    model = nn.Sequential(nn.Linear(3, 4, seed=0)).add(nn.Tanh()).add(nn.Linear(4, 2, seed=1))
+    expected = nn.Sequential(nn.Linear(3, 4, seed=0), nn.Tanh(), nn.Linear(4, 2, seed=1))
+    np.testing.assert_array_equal(model(x).data, expected(x).data)
+    assert repr(model) == repr(expected)
+    nn.save(model, tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(nn.load(tmp_path / "m.safetensors")(x).data, model(x).data)
+    with pytest.raises(SettingsError, match=r"Sequential\.add: expected a Module, found 'ReLU'"):
+        model.add("ReLU")
+
+
+def test_adding_to_a_model_that_was_used_keeps_its_weights_in_one_vector():
+    model = nn.Sequential(nn.Linear(3, 4, seed=0))
+    before = model.flat.copy()
+    model.add(nn.Linear(4, 2, seed=1))
+    np.testing.assert_array_equal(model.flat[:16], before)
+    assert model.flat.size == 26
