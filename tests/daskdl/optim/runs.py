@@ -63,7 +63,7 @@ def torch_descends(
 def assert_close(found: np.ndarray, expected: np.ndarray, rtol: float = 1e-10) -> None:
     """Assert that weights agree as well as their dtype allows after a run, or ``rtol`` in f8."""
     if found.dtype == np.float32:
-        rtol = 1e-4  # steps that turn about enlarge roundings
+        rtol = 1e-3  # drawn settings may turn steps about, which enlarges roundings
     np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * max(1, np.abs(expected).max()))
 
 

@@ -59,6 +59,13 @@ def test_a_method_of_ones_own_is_a_kernel_and_its_factors():
 
 
 @each
+def test_float32_follows_float64(method):
+    """With usual settings, whose roundings stay what they are."""
+    single, double = (runs.descend(method, dtype=np.dtype(t)) for t in ("f4", "f8"))
+    np.testing.assert_allclose(single, double, rtol=3e-6, atol=3e-6)
+
+
+@each
 def test_long_slices_have_the_bits_of_the_whole(method):
     runs.check_slices(method, [3, 50, 77], large=True)
 
