@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -62,3 +63,61 @@ def test_agrees_with_pytorch(torch):
     theirs = torch.nn.functional.pixel_unshuffle(torch.tensor(x).permute(0, 3, 1, 2), 2)
     ours = ops.space_to_depth(Tensor(x), block=2)
     np.testing.assert_array_equal(ours.data, theirs.permute(0, 2, 3, 1).numpy())
+
+
+@given(axes=st.permutations([0, 1, 2]), axis=st.integers(-3, 2))
+def test_orders_and_turns(axes, axis):
+    x = normal(2, 3, 4)
+    np.testing.assert_array_equal(ops.transpose(x, axes=tuple(axes)).data, x.transpose(axes))
+    check_gradient(lambda t: ops.transpose(t, axes=tuple(axes)), x)
+    np.testing.assert_array_equal(ops.flip(x, axis=axis).data, np.flip(x, axis))
+    check_gradient(lambda t: ops.flip(t, axis=axis), x)
+    np.testing.assert_array_equal(ops.repeat(x, times=3, axis=axis).data, np.repeat(x, 3, axis))
+    check_gradient(lambda t: ops.repeat(t, times=3, axis=axis), x)
+
+
+@given(axis=st.integers(-4, 3), count=st.integers(1, 3))
+def test_stack(axis, count):
+    arrays = [normal(2, 3, 4, seed=i) for i in range(count)]
+    np.testing.assert_array_equal(ops.stack(*arrays, axis=axis).data, np.stack(arrays, axis))
+    check_gradient(lambda *tensors: ops.stack(*tensors, axis=axis), *arrays)
+
+
+@given(axis=st.integers(-3, 2), lengths=st.lists(sizes, min_size=1, max_size=3))
+def test_split_undoes_concatenate(axis, lengths):
+    arrays = [
+        normal(*(n if i == axis % 3 else 2 for i in range(3)), seed=j)
+        for j, n in enumerate(lengths)
+    ]
+    joined = np.concatenate(arrays, axis)
+    for piece, array in zip(ops.split(joined, sizes=lengths, axis=axis), arrays, strict=True):
+        np.testing.assert_array_equal(piece.data, array)
+    check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis), joined)
+    check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis)[0], joined)  # the others unused
+    with pytest.raises(ShapeError, match="split: expected sizes that add up to"):
+        ops.split(joined, sizes=[*lengths, 1], axis=axis)
+
+
+widths = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), min_size=2, max_size=2)
+
+
+@given(widths=widths, mode=st.sampled_from(["constant", "reflect", "edge"]))
+def test_pad(widths, mode):
+    x = normal(5, 6)
+    cut = x[
+        tuple(slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape, widths, strict=True))
+    ]
+    settings = {"constant_values": 1.5} if mode == "constant" else {}
+    expected = np.pad(cut, [(max(0, a), max(0, b)) for a, b in widths], mode=mode, **settings)
+    found = ops.pad(x, widths=widths, value=1.5, mode=mode)
+    np.testing.assert_array_equal(found.data, expected)
+    check_gradient(lambda t: ops.pad(t, widths=widths, value=1.5, mode=mode), x)
+
+
+def test_impossible_paddings():
+    with pytest.raises(SettingsError, match="constant, reflect or edge, found 'wrap'"):
+        ops.pad(np.ones(3), widths=[(1, 1)], mode="wrap")
+    with pytest.raises(ShapeError, match=r"pad: expected 2 pairs of widths for shape \(3, 3\)"):
+        ops.pad(np.ones((3, 3)), widths=[(1, 1)])
+    with pytest.raises(ShapeError, match="expected to reflect less than x has"):
+        ops.pad(np.ones(3), widths=[(3, 1)], mode="reflect")

@@ -1,0 +1,59 @@
+"""Images on another grid: gradients, and PyTorch's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.ops.resample import bins, linear_weights
+from tests.daskdl.gradients import check_gradient, normal
+
+pairs = st.tuples(st.integers(1, 6), st.integers(1, 6))
+
+
+@settings(max_examples=10)
+@given(size=pairs, image=pairs, align_corners=st.booleans())
+def test_gradients(size, image, align_corners):
+    x = normal(2, *image, 3)
+    check_gradient(lambda t: ops.resize_bilinear(t, size=size, align_corners=align_corners), x)
+    check_gradient(lambda t: ops.adaptive_avg_pool2d(t, size=size), x)
+
+
+@settings(max_examples=10)
+@given(scale=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+def test_nearest(scale):
+    x = normal(2, *(2 for _ in scale), 3)
+    check_gradient(lambda t: ops.upsample_nearest(t, scale=tuple(scale)), x)
+    expected = x
+    for axis, times in enumerate(scale, start=1):
+        expected = expected.repeat(times, axis)
+    np.testing.assert_array_equal(ops.upsample_nearest(x, scale=tuple(scale)).data, expected)
+
+
+@given(axis=st.integers(0, 2), rows=st.integers(1, 4))
+def test_a_matrix_along_an_axis(axis, rows):
+    x = normal(2, 3, 4)
+    matrix = normal(rows, x.shape[axis], seed=1)
+    expected = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+    np.testing.assert_allclose(ops.along(x, matrix=matrix, axis=axis).data, expected, atol=1e-12)
+    check_gradient(lambda t: ops.along(t, matrix=matrix, axis=axis), x)
+
+
+def test_weights_and_bins():
+    np.testing.assert_allclose(
+        linear_weights(np.array([0, 0.25, 2.0, 2.5]), 3),
+        [[1, 0, 0], [0.75, 0.25, 0], [0, 0, 1], [0, 0, 1]],
+    )
+    assert bins(5, 2) == [(0, 3), (2, 5)]
+    assert bins(2, 3) == [(0, 1), (0, 2), (1, 2)]
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(SettingsError, match=r"size: expected at least 1, found \(0, 2\)"):
+        ops.resize_bilinear(np.ones((1, 2, 2, 1)), size=(0, 2))
+    with pytest.raises(ShapeError, match=r"adaptive_avg_pool2d: .* found shape \(2, 2\)"):
+        ops.adaptive_avg_pool2d(np.ones((2, 2)), size=(1, 1))
