@@ -122,7 +122,6 @@ class GangEngine(OnCluster):
         graph = gang_graph(
             name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
         )
-        self._at = -1
         with self._turn(what):
             parts = self._results(graph, gang, what)
         self._sent_slices.clear()

@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,9 @@ from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam
 from daskdl.train import Callback, Trainer
-from daskdl.train.gang import gang_graph
+from daskdl.train.channel import Cluster
+from daskdl.train.gang import GangEngine, gang_graph
+from daskdl.train.job import Tools, pack
 from daskdl.train.member import Gang
 from tests.daskdl.train.runs import (
     Do,
@@ -221,7 +224,10 @@ def test_a_worker_that_joins_takes_part(
 
     def join() -> None:
         cluster.scale(2)
-        client.wait_for_workers(2, timeout=60)
+        limit = time.monotonic() + 60
+        while len(Cluster(client).workers("a test")) < 2:
+            assert time.monotonic() < limit, "no worker came"
+            time.sleep(0.02)
 
     class Watch(Callback):
         def on_group_end(self, trainer: Trainer, iteration: int) -> None:
@@ -257,8 +263,6 @@ def test_a_stuck_group_ends_with_a_sentence(client: Client, tmp_path: Path) -> N
     release = tmp_path / "release"
 
     def wait(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        import time
-
         limit = time.monotonic() + 20
         while os.getpid() != driver and not release.exists() and time.monotonic() < limit:
             time.sleep(0.01)
@@ -306,6 +310,23 @@ def test_fits_at_once_all_finish(client: Client, undisturbed: str) -> None:
     for thread in threads:
         thread.join(120)
     assert found == dict.fromkeys(names, undisturbed)
+
+
+def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
+    # Else members of either could wait on one worker for one that queues on the other.
+    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
+    engine, entered = GangEngine(client, job, problem(), None), threading.Event()
+
+    def enter() -> None:
+        with engine._turn("a test"):
+            entered.set()
+
+    with GangEngine(client, job, problem(), None)._turn("another"):
+        entering = threading.Thread(target=enter)
+        entering.start()
+        assert not entered.wait(0.5)
+    entering.join(30)
+    assert entered.is_set()
 
 
 def test_the_scheduler_forgets_what_is_done(client: Client) -> None:
