@@ -43,7 +43,12 @@ from daskdl.nn.elementwise import (
     Square,
 )
 from daskdl.nn.embedding import Embedding, EmbeddingBag
-from daskdl.nn.global_pooling import AdaptiveAvgPool2d, GlobalAvgPool, GlobalMaxPool
+from daskdl.nn.global_pooling import (
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool2d,
+    GlobalAvgPool,
+    GlobalMaxPool,
+)
 from daskdl.nn.groupnorm import GroupNorm
 from daskdl.nn.l2norm import Normalize
 from daskdl.nn.layernorm import LayerNorm
@@ -106,6 +111,7 @@ from daskdl.nn.positions import PositionalEncoding
 from daskdl.nn.prelu import PReLU, RReLU, SReLU
 from daskdl.nn.recurrent import GRU, LSTM, RNN
 from daskdl.nn.reduce import Max, Mean, Min, Sum
+from daskdl.nn.regions import RoIAlign, RoIPool
 from daskdl.nn.resample import Resize, Upsample
 from daskdl.nn.separable import SeparableConv2d
 from daskdl.nn.sequence import Bidirectional, Masking, RecurrentDecoder, TimeDistributed
@@ -137,6 +143,7 @@ __all__ = [
     "SELU",
     "Abs",
     "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool2d",
     "Add",
     "Affine",
     "AlphaDropout",
@@ -253,6 +260,8 @@ __all__ = [
     "Reshape",
     "Residual",
     "Resize",
+    "RoIAlign",
+    "RoIPool",
     "SReLU",
     "SSIMLoss",
     "Scale",

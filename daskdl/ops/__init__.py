@@ -38,6 +38,7 @@ from daskdl.ops.lrn import local_response_norm
 from daskdl.ops.lstm import lstm
 from daskdl.ops.pooling import avg_pool2d, global_avg_pool2d, global_max_pool2d, max_pool2d
 from daskdl.ops.reduce import mean, sum
+from daskdl.ops.regions import adaptive_max_pool2d, roi_align, roi_pool
 from daskdl.ops.resample import adaptive_avg_pool2d, along, resize_bilinear, upsample_nearest
 from daskdl.ops.rnn import rnn
 from daskdl.ops.shape import (
@@ -63,6 +64,7 @@ __all__ = [
     "Statistics",
     "abs",
     "adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
     "add",
     "along",
     "amax",
@@ -126,6 +128,8 @@ __all__ = [
     "reshape",
     "resize_bilinear",
     "rnn",
+    "roi_align",
+    "roi_pool",
     "sigmoid",
     "silu",
     "soft_shrink",

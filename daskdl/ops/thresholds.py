@@ -12,7 +12,7 @@ from daskdl.tensor import Array, op
 def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):  # type: ignore[no-untyped-def]
     """X where above ``threshold``, ``value`` elsewhere."""
     check_float("threshold", x)
-    above = x > threshold
+    above = ~(x <= threshold)  # NaN is kept
     return np.where(above, x, x.dtype.type(value)), lambda dy: (dy * above,)
 
 

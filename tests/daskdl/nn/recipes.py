@@ -15,6 +15,7 @@ SEQUENCE, IMAGE, VOLUME = (2, 6, 4), (2, 6, 5, 4), (2, 4, 5, 4, 2)
 #: Layer -> (how it is made, shapes of its inputs).
 FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "AdaptiveAvgPool2d": (lambda: nn.AdaptiveAvgPool2d((2, 3)), [IMAGE]),
+    "AdaptiveMaxPool2d": (lambda: nn.AdaptiveMaxPool2d((2, 3)), [IMAGE]),
     "Affine": (lambda: nn.Affine(2.0, 1.0), [SEQUENCE]),
     "AvgPool1d": (lambda: nn.AvgPool1d(3, 2, (1, 0)), [SEQUENCE]),
     "AvgPool2d": (lambda: nn.AvgPool2d(2, count_include_pad=False, padding=1), [IMAGE]),
@@ -123,7 +124,10 @@ for name in (
     FLOATS[name] = (getattr(nn, name), [(2, 3, 4), (2, 3, 4)])
 
 #: Layers whose inputs are not all floats: how each is made, and its inputs.
+REGIONS = np.array([[0, 0.3, 0.6, 3.2, 4.1], [1, 1, 0, 4.5, 5]], np.float32)
 OTHERS: dict[str, tuple[Callable[[], nn.Module], list[Any]]] = {
+    "RoIAlign": (lambda: nn.RoIAlign((2, 3), 0.9, 2), [normal(*IMAGE), REGIONS]),
+    "RoIPool": (lambda: nn.RoIPool((2, 3), 0.9), [normal(*IMAGE), REGIONS]),
     "Embedding": (lambda: nn.Embedding(7, 3, 0, 1.0, seed=0), [np.array([[0, 3, 6], [1, 1, 2]])]),
     "EmbeddingBag": (lambda: nn.EmbeddingBag(7, 3, 0, seed=0), [np.array([[0, 3, 6], [1, 1, 2]])]),
 }

@@ -21,7 +21,7 @@ def test_global_agrees_with_pytorch(shape, torch):
 
 @settings(max_examples=15)
 @given(size=st.tuples(*[st.integers(1, 5)] * 2), image=st.tuples(*[st.integers(1, 9)] * 2))
-@pytest.mark.parametrize("name", ["AdaptiveAvgPool2d"])
+@pytest.mark.parametrize("name", ["AdaptiveAvgPool2d", "AdaptiveMaxPool2d"])
 def test_adaptive_agrees_with_pytorch(name, size, image, torch):
     check_like_pytorch(
         torch, getattr(nn, name)(size), getattr(torch.nn, name)(size), (2, *image, 3)

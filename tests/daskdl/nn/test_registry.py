@@ -78,6 +78,7 @@ def test_gradients(name):
     names = [parameter for parameter, _ in layer.named_parameters()]
     owners = dict(layer.modules())
     floats = [x for x in inputs if x.dtype == np.float64]
+    others = [x for x in inputs if x.dtype != np.float64]
     layer.flat  # noqa: B018 - so that buffers are views
 
     def call(*arrays):
@@ -85,7 +86,7 @@ def test_gradients(name):
             owner, _, attribute = parameter.rpartition(".")
             owners[owner].__dict__[attribute] = value
         with nn.drawing(1):
-            return layer(*(map(as_given, arrays[: len(floats)]) if floats else inputs))
+            return layer(*map(as_given, arrays[: len(floats)]), *others)
 
     values = [p.data.astype(np.float64) for p in layer.parameters()]
     check_gradient(call, *floats, *values, tolerance=1e-5)

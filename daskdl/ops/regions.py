@@ -1,0 +1,151 @@
+"""Pooling of regions of images, of any size, to one size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.kernels import bins as kernel
+from daskdl.kernels.blas import matmul
+from daskdl.ops.arguments import check_floats
+from daskdl.ops.resample import bins, linear_weights
+from daskdl.tensor import Array, op
+
+
+@op
+def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):  # type: ignore[no-untyped-def]
+    """Take maxima over ``size`` windows that share an image out: (N, H, W, C) -> (N, *size, C)."""
+    check_floats("adaptive_max_pool2d", x, axes=4)
+    n = len(x)
+    rows, columns = (
+        np.tile(np.array(bins(length, count), np.int64), (n, 1, 1))
+        for length, count in zip(x.shape[1:3], size, strict=True)
+    )
+    y, places = kernel.maxima(x, np.arange(n), rows, columns)
+    return y, lambda dy: (kernel.gradient(dy, places, x.shape),)
+
+
+@op
+def roi_pool(  # type: ignore[no-untyped-def]
+    x: Array, regions: Array, *, size: tuple[int, int], scale: float = 1.0
+):
+    """Take the maxima of the boxes into which regions are cut, rounded to whole pixels.
+
+    Parameters
+    ----------
+    x : array (N, H, W, C), float32 or float64
+    regions : array (R, 5)
+        Number of the image, x and y of the first corner, x and y of the last; no gradient.
+    size : (rows, columns)
+        Boxes of a region.
+    scale : float
+        From the regions' units to pixels of x.
+
+    Returns
+    -------
+    array (R, rows, columns, C)
+        0 where a box lies outside of the image.
+
+    References
+    ----------
+    R. Girshick, Fast R-CNN, arXiv 1504.08083.
+    """
+    images = _check("roi_pool", x, regions)
+    corners = np.floor(np.abs(regions[:, 1:] * scale) + 0.5) * np.sign(regions[:, 1:])
+    bounds = []
+    for k, count in ((1, size[0]), (0, size[1])):
+        start, length = corners[:, k], x.shape[2 - k]
+        width = np.maximum(corners[:, k + 2] - start + 1, 1) / count
+        first = np.floor(np.arange(count) * width[:, None]) + start[:, None]
+        last = np.ceil(np.arange(1, count + 1) * width[:, None]) + start[:, None]
+        bounds.append(np.clip(np.stack([first, last], -1), 0, length).astype(np.int64))
+    y, places = kernel.maxima(x, images, *bounds)
+    return y, lambda dy: (lambda: kernel.gradient(dy, places, x.shape), None)
+
+
+@op
+def roi_align(  # type: ignore[no-untyped-def]
+    x: Array,
+    regions: Array,
+    *,
+    size: tuple[int, int],
+    scale: float = 1.0,
+    samples: int = 0,
+    aligned: bool = False,
+):
+    """Take means over points in the boxes into which regions are cut, interpolated linearly.
+
+    Both, interpolation and mean, are products with one matrix for rows and one for columns.
+
+    Parameters
+    ----------
+    x, regions, size, scale
+        As of :func:`roi_pool`.
+    samples : int
+        Points of a box along each axis; 0 for as many as it has pixels.
+    aligned : bool
+        Whether pixel centres lie at halves, as in Detectron2; regions are then not widened to one
+        pixel.
+
+    Returns
+    -------
+    array (R, rows, columns, C)
+
+    References
+    ----------
+    K. He et al., Mask R-CNN, arXiv 1703.06870.
+    """
+    images = _check("roi_align", x, regions)
+    corners = regions[:, 1:].astype(np.float64) * scale - (0.5 if aligned else 0.0)
+    matrices = [
+        [
+            _samples(*(corner[k], corner[k + 2]), count, length, samples, aligned).astype(x.dtype)
+            for k, count, length in ((1, size[0], x.shape[1]), (0, size[1], x.shape[2]))
+        ]
+        for corner in corners
+    ]
+    channels = x.shape[3]
+    y = np.empty((len(regions), *size, channels), x.dtype)
+    for r, (down, across) in enumerate(matrices):
+        rows = matmul(down, x[images[r]].reshape(x.shape[1], -1))
+        y[r] = matmul(across, rows.reshape(size[0], x.shape[2], channels))
+
+    def to_images(dy: Array) -> Array:
+        dx = np.zeros(x.shape, x.dtype)
+        for r, (down, across) in enumerate(matrices):
+            rows = matmul(across.T, dy[r]).reshape(size[0], -1)
+            dx[images[r]] += matmul(down.T, rows).reshape(x.shape[1:])
+        return dx
+
+    return y, lambda dy: (lambda: to_images(dy), None)
+
+
+def _samples(
+    start: float, stop: float, count: int, length: int, samples: int, aligned: bool
+) -> Array:
+    """Return the matrix (count, length) of means over points from ``start`` to ``stop``."""
+    reach = stop - start if aligned else max(stop - start, 1.0)
+    each = samples if samples > 0 else max(int(np.ceil(reach / count)), 1)
+    at = start + (np.arange(count * each) + 0.5) * reach / (count * each)
+    weights = linear_weights(at, length)
+    weights[(at < -1) | (at > length)] = 0
+    return weights.reshape(count, each, length).mean(1)
+
+
+def _check(operation: str, x: Array, regions: Any) -> Array:
+    """Return the number of each region's image."""
+    check_floats(operation, x, axes=4)
+    if regions.ndim != 2 or regions.shape[1] != 5:
+        raise ShapeError(
+            f"{operation}: regions: expected shape (R, 5), an image's number and two corners, "
+            f"found {regions.shape}"
+        )
+    images = regions[:, 0].astype(np.int64)
+    if images.size and not 0 <= images.min() <= images.max() < len(x):
+        raise ShapeError(
+            f"{operation}: regions: expected images 0 to {len(x) - 1}, found "
+            f"{images[(images < 0) | (images >= len(x))][0]}"
+        )
+    return images

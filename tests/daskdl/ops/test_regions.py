@@ -1,0 +1,98 @@
+"""Pooling of regions: gradients, point by point, adaptive pooling beside PyTorch's, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.errors import ShapeError
+from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.peers import check_agreement
+
+REGIONS = np.array([[0, 0, 0, 5, 6], [1, 1.2, 2.6, 4.1, 3], [1, -3, 3, 2, 12], [0, 7, 7, 9, 9]])
+
+
+@settings(max_examples=10)
+@given(size=st.tuples(*[st.integers(1, 4)] * 2), image=st.tuples(*[st.integers(1, 7)] * 2))
+def test_adaptive_maxima(size, image, torch):
+    x = normal(2, *image, 3)
+    check_gradient(lambda t: ops.adaptive_max_pool2d(t, size=size), x)
+    theirs = torch.nn.functional.adaptive_max_pool2d
+    check_agreement(
+        torch, lambda t: ops.adaptive_max_pool2d(t, size=size), lambda t: theirs(t, size), x
+    )
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 7)])
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_pool_box_by_box(size, scale):
+    x = normal(2, 7, 6, 3)
+    y = ops.roi_pool(x, REGIONS, size=size, scale=scale).data
+    for r, region in enumerate(REGIONS):
+        corners = [math.floor(abs(v * scale) + 0.5) * (-1 if v < 0 else 1) for v in region[1:]]
+        left, top, right, bottom = corners
+        for i, j in np.ndindex(*size):
+            tall, wide = max(bottom - top + 1, 1) / size[0], max(right - left + 1, 1) / size[1]
+            rows = range(7)[
+                max(0, math.floor(i * tall) + top) : max(0, math.ceil((i + 1) * tall) + top)
+            ]
+            columns = range(6)[
+                max(0, math.floor(j * wide) + left) : max(0, math.ceil((j + 1) * wide) + left)
+            ]
+            box = x[int(region[0])][np.ix_(rows, columns)].reshape(-1, 3)
+            expected = box.max(0) if len(box) else 0
+            np.testing.assert_array_equal(y[r, i, j], np.broadcast_to(expected, 3))
+    check_gradient(lambda t: ops.roi_pool(t, REGIONS, size=size, scale=scale), x)
+
+
+@pytest.mark.parametrize("samples", [0, 2])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_align_point_by_point(samples, aligned):
+    x, size, scale = normal(2, 7, 6, 3), (2, 3), 0.9
+    settings_ = {"size": size, "scale": scale, "samples": samples, "aligned": aligned}
+    y = ops.roi_align(x, REGIONS, **settings_).data
+
+    def value(image, row, column):
+        if not (-1 <= row <= 7 and -1 <= column <= 6):
+            return np.zeros(3)
+        row, column = min(max(row, 0), 6), min(max(column, 0), 5)
+        i, j = int(row), int(column)
+        total = np.zeros(3)
+        for k, m in np.ndindex(2, 2):
+            weight = (row - i if k else 1 - row + i) * (column - j if m else 1 - column + j)
+            total += weight * x[image, min(i + k, 6), min(j + m, 5)]
+        return total
+
+    for r, region in enumerate(REGIONS):
+        left, top, right, bottom = region[1:] * scale - 0.5 * aligned
+        tall, wide = bottom - top, right - left
+        tall, wide = (tall, wide) if aligned else (max(tall, 1), max(wide, 1))
+        down = samples or math.ceil(tall / size[0])
+        across = samples or math.ceil(wide / size[1])
+        for i, j in np.ndindex(*size):
+            points = [
+                value(
+                    int(region[0]),
+                    top + (i + (k + 0.5) / down) * tall / size[0],
+                    left + (j + (m + 0.5) / across) * wide / size[1],
+                )
+                for k, m in np.ndindex(down, across)
+            ]
+            np.testing.assert_allclose(y[r, i, j], np.mean(points, 0), atol=1e-9)
+    check_gradient(lambda t: ops.roi_align(t, REGIONS, **settings_), x)
+
+
+def test_what_does_not_fit_is_said():
+    x = np.ones((2, 3, 3, 1))
+    for function in (ops.roi_pool, ops.roi_align):
+        with pytest.raises(
+            ShapeError, match=r"regions: expected shape \(R, 5\), .* found \(2, 4\)"
+        ):
+            function(x, np.ones((2, 4)), size=(1, 1))
+        with pytest.raises(ShapeError, match="regions: expected images 0 to 1, found 2"):
+            function(x, np.array([[2.0, 0, 0, 1, 1]]), size=(1, 1))
