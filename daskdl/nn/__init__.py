@@ -1,5 +1,6 @@
 """Modules: layers with parameters, containers, losses, and the model file."""
 
+from daskdl.nn import init
 from daskdl.nn.activations import (
     ELU,
     GELU,
@@ -297,6 +298,7 @@ __all__ = [
     "Upsample",
     "WithinChannelLRN",
     "drawing",
+    "init",
     "load",
     "read_metadata",
     "save",

@@ -1,0 +1,96 @@
+"""Initial weights beside PyTorch's: bounds, deviations, gains, orthogonality."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn import init
+from daskdl.nn.module import Parameter
+
+
+def weight(*shape):
+    return Parameter(np.full(shape, np.nan))
+
+
+def test_constants():
+    assert (init.zeros(weight(3)).data == 0).all()
+    assert (init.ones(weight(3)).data == 1).all()
+    assert (init.constant(weight(2, 3), 0.5).data == 0.5).all()
+
+
+@pytest.mark.parametrize("shape", [(80, 100), (60, 3, 3, 20)])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("xavier_uniform", {"gain": 2.0}),
+        ("xavier_normal", {"gain": 0.5}),
+        ("kaiming_uniform", {"nonlinearity": "relu"}),
+        ("kaiming_uniform", {"a": 0.3, "mode": "fan_out"}),
+        ("kaiming_normal", {"nonlinearity": "tanh", "mode": "fan_out"}),
+        ("uniform", {"a": -0.1, "b": 0.3}),
+        ("normal", {"mean": 0.2, "std": 0.5}),
+        ("trunc_normal", {"std": 0.5, "a": -0.5, "b": 1.0}),
+    ],
+)
+def test_agree_with_pytorch(name, arguments, shape, torch):
+    names = {"kaiming": {"a": "slope"}, "uniform": {"a": "low", "b": "high"}}
+    names["trunc"] = {"a": "low", "b": "high", "std": "deviation"}
+    names["normal"] = {"std": "deviation"}
+    ours = {names.get(name.split("_")[0], {}).get(k, k): v for k, v in arguments.items()}
+    function = getattr(init, "truncated_normal" if name == "trunc_normal" else name)
+    found = function(weight(*shape), **ours, seed=1).data
+    torch.manual_seed(0)
+    theirs = torch.empty(shape[0], shape[-1], *shape[1:-1])
+    expected = getattr(torch.nn.init, f"{name}_")(theirs, **arguments).numpy()
+    assert found.std() == pytest.approx(expected.std(), rel=0.03)
+    assert found.mean() == pytest.approx(expected.mean(), abs=0.05 * float(expected.std()))
+    if "normal" not in name or name == "trunc_normal":
+        assert found.min() == pytest.approx(expected.min(), rel=0.01)
+        assert found.max() == pytest.approx(expected.max(), rel=0.01)
+    np.testing.assert_array_equal(function(weight(*shape), **ours, seed=1).data, found)
+    assert (function(weight(*shape), **ours, seed=2).data != found).any()
+
+
+@pytest.mark.parametrize("shape", [(5, 9), (9, 5), (8, 2, 2, 3)])
+def test_orthogonal(shape):
+    matrix = init.orthogonal(weight(*shape), gain=2.0, seed=0).data.reshape(shape[0], -1)
+    product = matrix @ matrix.T if shape[0] <= matrix.shape[1] else matrix.T @ matrix
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"]
+)
+def test_gains(name, torch):
+    ours = init.gain(name.removesuffix("2d"))
+    assert ours == pytest.approx(torch.nn.init.calculate_gain(name))
+
+
+def test_bilinear_filters_interpolate():
+    """A transposed convolution of stride 2 with them doubles an image as a line does."""
+    layer = nn.ConvTranspose2d(1, 1, 4, 2, 1, bias=False)
+    init.bilinear(layer.weight)
+    x = np.arange(6, dtype="f4").reshape(1, 1, 6, 1).repeat(6, 1)
+    found, expected = layer(x).data, nn.Upsample(2, "bilinear")(x).data
+    np.testing.assert_allclose(found[:, 2:-2, 2:-2], expected[:, 2:-2, 2:-2], atol=1e-6)
+
+
+def test_other_names():
+    assert init.he_normal is init.kaiming_normal
+    assert init.glorot_uniform is init.xavier_uniform
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(ShapeError, match=r"at least 2 axes, found shape \(3,\)"):
+        init.xavier_uniform(weight(3))
+    with pytest.raises(SettingsError, match=r"expected one of linear, .* found 'swish'"):
+        init.gain("swish")
+    with pytest.raises(SettingsError, match="mode: expected fan_in or fan_out, found 'fan'"):
+        init.kaiming_normal(weight(2, 3), mode="fan")
+    with pytest.raises(SettingsError, match=r"six deviations .* found 9 to 10"):
+        init.truncated_normal(weight(3), low=9, high=10)
+    with pytest.raises(ShapeError, match=r"filters \(out, kh, kw, in\), found \(2, 3\)"):
+        init.bilinear(weight(2, 3))
