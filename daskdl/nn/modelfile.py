@@ -19,10 +19,10 @@ KEY = "daskdl"
 
 
 def configuration(module: Module) -> dict[str, Any]:
-    """Return the module's class name and constructor arguments as plain data."""
+    """Return the name of the module's class and its constructor arguments as plain data."""
     arguments, keywords = module._arguments
     return {
-        "module": type(module).__name__,
+        "module": type(module).registered,
         "arguments": [_plain(module, value) for value in arguments],
         "keywords": {name: _plain(module, value) for name, value in keywords.items()},
     }

@@ -60,14 +60,19 @@ class Module:
     """
 
     registry: ClassVar[dict[str, type[Module]]] = {}
+    registered: ClassVar[str] = "Module"
     training: bool = True
     _flat: tuple[Vector, Vector, Vector] | None
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the class known to model files by its name."""
+        """Make the class known to model files: by its name, with its module's if that is taken."""
         super().__init_subclass__(**kwargs)
-        Module.registry[cls.__name__] = cls
+        held = Module.registry.get(cls.__name__)
+        ours = held is not None and held.__module__.startswith("daskdl.")
+        user = not cls.__module__.startswith("daskdl.")
+        cls.registered = f"{cls.__module__}.{cls.__name__}" if ours and user else cls.__name__
+        Module.registry[cls.registered] = cls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the constructor's arguments, from which a model file rebuilds the module."""

@@ -100,3 +100,20 @@ def test_arguments_are_said(name):
     assert inspect.Parameter.VAR_KEYWORD not in kinds
     assert layer.__doc__
     assert len(layer.__doc__.split("\n")[0]) > 5
+
+
+def test_a_users_class_of_a_name_that_is_taken_takes_nobodys_place(tmp_path):
+    class Residual(nn.Module):
+        def __init__(self, scale):
+            self.scale = scale
+
+        def forward(self, x):
+            return x * self.scale
+
+    assert nn.Module.registry["Residual"] is nn.Residual
+    model = nn.Residual(nn.Sequential(Residual(2.0), nn.Residual(nn.Tanh())))
+    nn.save(model, tmp_path / "m.safetensors")
+    loaded = nn.load(tmp_path / "m.safetensors")
+    assert type(loaded) is nn.Residual
+    assert type(loaded.layer[0]) is Residual
+    assert type(loaded.layer[1]) is nn.Residual
