@@ -20,7 +20,7 @@ from daskdl.train.placement import Place
 from daskdl.train.settings import seconds
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, WorkerPlugin
 
 logger = logging.getLogger(__name__)
 
@@ -219,6 +219,13 @@ class Cluster:
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             logger.debug("%s was not told: %s", message, error)
 
+    def install(self, plugin: WorkerPlugin, what: str) -> None:
+        """Have all workers, also those that come later, set up a plugin."""
+        try:
+            self._client.register_plugin(plugin)
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            raise self._gone(what) from error
+
     def lock(self, name: str) -> Any:
         """Return a lock that the scheduler keeps, and gives back when its holder is lost."""
         from distributed import Lock
@@ -233,8 +240,11 @@ class Cluster:
             ask = getattr(self._client.scheduler, operation)
             found: dict[str, int] = self._client.sync(ask, callback_timeout=10)
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
-            raise ClusterError(
-                f"{what}: the scheduler at {self._address} does not answer any more; start the "
-                "cluster and run again, from the checkpoint if there is one"
-            ) from error
+            raise self._gone(what) from error
         return found
+
+    def _gone(self, what: str) -> ClusterError:
+        return ClusterError(
+            f"{what}: the scheduler at {self._address} does not answer any more; start the "
+            "cluster and run again, from the checkpoint if there is one"
+        )

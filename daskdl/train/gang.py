@@ -109,7 +109,7 @@ class GangEngine(OnCluster):
         self._at = -1  # the iteration whose state the members keep
         self._sent_slices: list[Future] = []
         self._late: dict[str, Future] = {}
-        client.register_plugin(Meeting())
+        self._cluster.install(Meeting(), "start of the fit")
 
     def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
         self._late = {w: f for w, f in self._late.items() if f.status == "pending"}

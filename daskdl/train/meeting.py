@@ -44,6 +44,8 @@ class Meeting(WorkerPlugin):
     """
 
     name = "daskdl-gang"
+    #: A fit that begins must not take the place of what others meet at.
+    idempotent = True
     #: Runs whose state is kept at most.
     runs = 2
 

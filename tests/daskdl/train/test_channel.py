@@ -12,7 +12,7 @@ import dask
 import numpy as np
 import pytest
 from dask._task_spec import Task, TaskRef
-from distributed import Client, LocalCluster, get_worker
+from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
 from daskdl.errors import ClusterError
 from daskdl.train.channel import LOST, Cluster
@@ -135,6 +135,8 @@ def test_a_scheduler_that_is_gone_is_named(empty: LocalCluster) -> None:
         channel.check_scheduler("a test", OSError())
         empty.close()
         lost = OSError("the connection broke")
+        with pytest.raises(ClusterError, match=f"a test: the scheduler at {address}"):
+            channel.install(WorkerPlugin(), "a test")
         with pytest.raises(ClusterError, match=f"a test: the scheduler at {address}") as gone:
             channel.check_scheduler("a test", lost)
         assert gone.value.__cause__ is lost

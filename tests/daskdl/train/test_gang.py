@@ -329,6 +329,17 @@ def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
     assert entered.is_set()
 
 
+def test_a_fit_that_begins_leaves_others_meeting_places_alone(client: Client) -> None:
+    def places(dask_worker: Any) -> int:
+        return id(dask_worker.plugins["daskdl-gang"])
+
+    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
+    GangEngine(client, job, problem(), None)
+    before = client.run(places)
+    GangEngine(client, job, problem(), None)
+    assert client.run(places) == before
+
+
 def test_the_scheduler_forgets_what_is_done(client: Client) -> None:
     held: list[int] = []
 
