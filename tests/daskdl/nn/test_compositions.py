@@ -107,9 +107,9 @@ MODELS = {
 def test_learns_and_survives_its_file(name, tmp_path):
     make, x = MODELS[name]
     model = make()
-    labels = np.random.default_rng(1).integers(0, 5, (4, 6))
+    labels = IDS % 5
     losses = []
-    for step in range(40):
+    for step in range(60):
         with nn.drawing(step):
             y = model(x)
         targets = labels if y.shape[:-1] == labels.shape else labels[:, 0]
@@ -119,9 +119,9 @@ def test_learns_and_survives_its_file(name, tmp_path):
         loss.backward()
         if not step:
             assert all(p.grad.any() for _, p in model.named_parameters())
-        model.flat[:] -= 0.3 * model.flat_grad
+        model.flat[:] -= 0.5 * model.flat_grad
         losses.append(float(loss))
-    assert losses[-1] < 0.95 * losses[0]
+    assert losses[-1] < 0.9 * losses[0]
     nn.save(model, tmp_path / "m.safetensors")
     loaded = nn.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(loaded.eval()(x).data, model.eval()(x).data)
