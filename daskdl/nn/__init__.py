@@ -29,6 +29,7 @@ from daskdl.nn.conv2d import Conv2d
 from daskdl.nn.conv3d import Conv3d, ConvTranspose3d
 from daskdl.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
 from daskdl.nn.convlstm import ConvLSTM
+from daskdl.nn.distances import Cosine, Euclidean
 from daskdl.nn.draws import drawing
 from daskdl.nn.dropout import AlphaDropout, Dropout, SpatialDropout
 from daskdl.nn.elementwise import (
@@ -170,6 +171,7 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "Cosine",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "Crop",
@@ -181,6 +183,7 @@ __all__ = [
     "Dropout",
     "Embedding",
     "EmbeddingBag",
+    "Euclidean",
     "Exp",
     "FeedForward",
     "Flatten",

@@ -36,6 +36,8 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "ConvTranspose1d": (lambda: nn.ConvTranspose1d(4, 3, 4, 2, 1, seed=0), [SEQUENCE]),
     "ConvTranspose2d": (lambda: nn.ConvTranspose2d(4, 3, 4, 2, 1, seed=0), [IMAGE]),
     "ConvTranspose3d": (lambda: nn.ConvTranspose3d(2, 3, 3, 2, 1, 1, seed=0), [VOLUME]),
+    "Cosine": (lambda: nn.Cosine(4, 3, seed=0), [SEQUENCE]),
+    "Euclidean": (lambda: nn.Euclidean(4, 3, seed=0), [SEQUENCE]),
     "Crop": (lambda: nn.Crop((1, 2, 0, 1)), [IMAGE]),
     "DepthToSpace": (lambda: nn.DepthToSpace(2), [IMAGE]),
     "FeedForward": (lambda: nn.FeedForward(4, 6, activation="gelu", seed=0), [SEQUENCE]),
