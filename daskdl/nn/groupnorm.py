@@ -38,4 +38,5 @@ class GroupNorm(Module):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to the same shape."""
         check_last_axis(self, x, None, self.channels)
-        return group_norm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
+        y: Tensor = group_norm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
+        return y
