@@ -62,7 +62,7 @@ class Module:
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
     training: bool = True
-    _flat: tuple[Vector, Vector, Vector] | None
+    _flat: tuple[Vector, Vector] | None
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -186,30 +186,35 @@ class Module:
 
     # --- one vector
 
-    def _vectors(self) -> tuple[Vector, Vector, Vector]:
+    def _vectors(self) -> tuple[Vector, Vector]:
         parameters, buffers = list(self.parameters()), [b for _, b in self.named_buffers()]
         held = self._flat
-        if (
-            held is not None
-            and all(p.data.base is held[0] for p in parameters)
-            and all(b.data.base is held[2] for b in buffers)
-        ):
+        if held is not None and all(t.data.base is held[0] for t in (*parameters, *buffers)):
             return held
-        flat, kept = _joined(parameters), _joined(buffers)
-        grad, start = np.zeros(flat.size, np.float32), 0
+        whole = _joined((*parameters, *buffers))
+        grad, start = np.zeros(sum(p.data.size for p in parameters), np.float32), 0
         for parameter in parameters:
             stop = start + parameter.data.size
             if parameter.grad is not None:
                 grad[start:stop] = parameter.grad.ravel()
             parameter.grad = grad[start:stop].reshape(parameter.shape)
             start = stop
-        self._flat = flat, grad, kept
+        self._flat = whole, grad
         return self._flat
+
+    @property
+    def vector(self) -> Vector:
+        """All parameters and behind them all buffers, float32 (n + m,): all that training changes.
+
+        The same array at each call, until the module's parameters change.
+        """
+        return self._vectors()[0]
 
     @property
     def flat(self) -> Vector:
         """All parameters, float32 (n,); the parameters are views of it."""
-        return self._vectors()[0]
+        whole, grad = self._vectors()
+        return whole[: grad.size]
 
     @property
     def flat_grad(self) -> Vector:
@@ -219,7 +224,12 @@ class Module:
     @property
     def flat_buffers(self) -> Vector:
         """All buffers, float32 (m,); the buffers are views of it."""
-        return self._vectors()[2]
+        whole, grad = self._vectors()
+        return whole[grad.size :]
+
+    def load_vector(self, vector: Vector) -> None:
+        """Copy ``vector`` (n + m,) into the parameters and buffers."""
+        self._load("load_vector", self.vector, vector, "numbers")
 
     def load_flat(self, vector: Vector) -> None:
         """Copy ``vector`` (n,) into the parameters."""

@@ -162,6 +162,11 @@ class GangEngine(OnCluster):
         self._formed = self._job_future = self._state = None
         self._sent_slices.clear()
 
+    def forget_state(self) -> None:
+        """Send the state again next time: the driver has changed it."""
+        super().forget_state()
+        self._at = -1
+
     def close(self) -> None:
         """Let the workers forget the run."""
         super().close()

@@ -76,6 +76,9 @@ class InProcessEngine:
             )
         return step.mean_over_shards(list(parts.values()))
 
+    def forget_state(self) -> None:
+        """Do nothing: the state is nowhere else."""
+
     def close(self) -> None:
         """Let go of the samples."""
         self._pool.shutdown()

@@ -30,6 +30,9 @@ class Engine(Protocol):
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean over the validation samples of the loss and of each metric."""
 
+    def forget_state(self) -> None:
+        """Send the state again next time: the driver has changed it."""
+
     def close(self) -> None:
         """Let go of the samples."""
 
@@ -105,7 +108,7 @@ class Loop:
         except KeyboardInterrupt:
             # It may have come between any two lines of _group.
             self.trainer.history.cut(self.state.iteration)
-            self.trainer.model.load_flat(self.state.weights)
+            self.trainer.model.load_vector(self.state.weights)
             self._checkpoint()
             raise
         finally:
@@ -126,7 +129,7 @@ class Loop:
         history: History = self.trainer.history
         history.add(after.records, took)
         self.state = State(after.weights, after.slots, after.iteration)
-        self.trainer.model.load_flat(after.weights)
+        self.trainer.model.load_vector(after.weights)
         self._size.learn(last - first, took)
         samples = sum(record.samples for record in after.records)
         self.progress.advance(last, after.records[-1].loss, samples / max(took, 1e-9))
@@ -170,8 +173,17 @@ class Loop:
                 if kept:
                     callback.restore(kept)
             raise
+        self._observe(logs.get("val_loss", loss))
         self.progress.epoch(epoch, logs)
         return any(answers)
+
+    def _observe(self, loss: float) -> None:
+        """Let the optimizer's schedule see the loss."""
+        held = self.state.slots
+        slots = self.trainer.optimizer.observe(held, loss)
+        if any(slots[name] is not array for name, array in held.items()):
+            self.state = State(self.state.weights, slots, self.state.iteration)
+            self.engine.forget_state()
 
     def _checkpoint(self) -> None:
         due = self.state.iteration != self._saved_at or self._epoch_just_ended()

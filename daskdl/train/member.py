@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from daskdl.data.partition import Partition
 from daskdl.kernels.memory import empty
-from daskdl.optim import SGD, Adagrad, Adam, Method
 from daskdl.train import step
 from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job
@@ -96,19 +95,6 @@ class Part:
         return self.slice.__sizeof__()
 
 
-def by_element(method: Method) -> bool:
-    """Return whether a method's step of each number depends on that number's gradient alone.
-
-    It may then step each member's part of the vector by itself; otherwise, as when it clips the
-    gradient's norm, every member makes the whole step. A method of one's own says so by an
-    attribute ``by_element = True``.
-    """
-    known = isinstance(method, SGD | Adagrad) or (
-        isinstance(method, Adam) and method.clip_norm is None
-    )
-    return bool(getattr(method, "by_element", known))
-
-
 def run_group(
     job: Job,
     gang: Gang,
@@ -160,11 +146,16 @@ class Member:
         names = {peer: gang.name(peer) for peer in peers}
         self.exchange = Exchange(meeting, job.id, attempt, rank, peers, names, gang.patience)
         tools = job.tools()
-        self.by_element = by_element(tools.optimizer)
-        self.flat = tools.model.flat
-        self.size = self.flat.size
+        self.vector = tools.model.vector
+        self.size = self.vector.size
         self.sums = Sums(self.plan, self.size)
         self.owned = self.sums.owned
+        end = tools.model.flat.size  # of the parameters; behind them are buffers
+        own = [slice(s.start, min(s.stop, end)) for s in self.owned if s.start < end]
+        self.parameters = sum(s.stop - s.start for s in own)
+        # That of the own numbers. There is none if a step needs all, as one that clips the
+        # gradient's norm: then every member makes the whole step.
+        self.method = tools.optimizer.part(own)
 
     def run(
         self,
@@ -178,9 +169,11 @@ class Member:
         try:
             self.exchange.open()
             weights, slots = self._begin(first, given)
-            if self.by_element:  # then the weights change in place, and the model uses these
-                self.flat[:] = weights
-                weights = self.flat
+            if (
+                self.method is not None
+            ):  # then the weights change in place, and the model uses these
+                self.vector[:] = weights
+                weights = self.vector
             for t, draw in enumerate(draws, first):
                 self._add_up(t, draw, partitions, weights)
                 weights, slots, record = self._step(t, weights, slots)
@@ -189,10 +182,10 @@ class Member:
             self.exchange.close(f"{type(error).__name__}: {error}")
             raise
         self.exchange.close()
-        weights = weights.copy() if weights is self.flat else weights  # others use the model
+        weights = weights.copy() if weights is self.vector else weights  # others use the model
         kept = Kept(self.gang.id, first + len(records), weights, slots)
         self.meeting.keep(self.job.id, kept)
-        own = {n: s if self.by_element else packed(s, self.owned) for n, s in slots.items()}
+        own = {n: s if self.method is not None else packed(s, self.owned) for n, s in slots.items()}
         return Part(Slice(packed(weights, self.owned), own), tuple(records))
 
     def _begin(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
@@ -200,7 +193,7 @@ class Member:
         kept = self.meeting.kept.pop(self.job.id, None)
         if given is not None:
             return self._whole(first, "weights", given.weights), {
-                name: slot if self.by_element else self._whole(first, name, slot)
+                name: slot if self.method is not None else self._whole(first, name, slot)
                 for name, slot in given.slots.items()
             }
         if kept is None or (kept.gang, kept.iteration) != (self.gang.id, first):
@@ -209,6 +202,8 @@ class Member:
         return kept.weights, kept.slots
 
     def _whole(self, t: int, kind: str, own: Vector) -> Vector:
+        if not own.ndim:  # a schedule's: everybody has all of it
+            return own
         vector: Vector = empty(self.size, np.float32)
         unpack(own, vector, self.owned)
         self._gather(t, kind, vector)
@@ -231,9 +226,11 @@ class Member:
     def _step(self, t: int, weights: Vector, slots: Slots) -> tuple[Vector, Slots, Record]:
         """Update the own numbers and gather all; or gather the gradient and update all."""
         total, clock = self.sums.total(), [self._clock, time.perf_counter()]
-        if self.by_element:
+        if self.method is not None:
             own = State(packed(weights, self.owned), slots, t)
-            after = step.update(self.job, own, total)
+            after = step.update(
+                self.job, own, total, method=self.method, parameters=self.parameters
+            )
             unpack(after.weights, weights, self.owned)
             clock.append(time.perf_counter())
             self._gather(t, "weights", weights)

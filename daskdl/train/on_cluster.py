@@ -76,6 +76,10 @@ class OnCluster:
             self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
         )
 
+    def forget_state(self) -> None:
+        """Send the state again next time: the driver has changed it."""
+        self._state = None
+
     def close(self) -> None:
         """Let the workers forget the samples and the state."""
         self._forget()

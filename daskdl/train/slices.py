@@ -31,7 +31,12 @@ def slice_of(span: Span, size: int) -> slice:
 
 
 def packed(vector: Vector, slices: Sequence[slice]) -> Vector:
-    """Return the numbers of several slices side by side; a view if there is one slice."""
+    """Return the numbers of several slices side by side; a view if there is one slice.
+
+    A single number, shape (), is a part of each.
+    """
+    if not vector.ndim:
+        return vector
     if len(slices) == 1:
         return vector[slices[0]]
     return np.concatenate([vector[s] for s in slices])
@@ -70,10 +75,12 @@ def put_together(
     """Return weights and state of all members' numbers."""
     weights = np.empty(size, np.float32)
     slots: dict[str, Any] = {
-        name: np.empty(size, slot.dtype) for name, slot in parts[0].slots.items()
+        name: np.empty(size, slot.dtype) if slot.ndim else slot
+        for name, slot in parts[0].slots.items()
     }
     for part, own in zip(parts, slices, strict=True):
         unpack(part.weights, weights, own)
         for name, slot in part.slots.items():
-            unpack(slot, slots[name], own)
+            if slot.ndim:
+                unpack(slot, slots[name], own)
     return weights, slots

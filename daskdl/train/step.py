@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 
 from daskdl.data.batches import positions
 from daskdl.data.partition import Partition, Recipe
+from daskdl.data.random import generator
 from daskdl.data.samples import take
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import thread_budget
+from daskdl.nn import Module, drawing
+from daskdl.optim import Method
 from daskdl.tensor import Tensor, no_grad
 from daskdl.train.job import Job
 
@@ -132,15 +135,20 @@ def gradient(
         batch = take(partition, chosen, tools.functions, draw)
         clock.append(time.perf_counter())
         model = tools.model.train()
-        if weights is not model.flat:
-            model.load_flat(weights)
+        if weights is not model.vector:
+            model.load_vector(weights)
         model.zero_grad()
-        loss = tools.loss(model(batch["x"]), batch["y"])
+        buffers, seed = model.flat_buffers, generator(job.seed, "layers", epoch, iteration, shard)
+        before = buffers.copy()
+        with drawing(int(seed.integers(2**63))):
+            loss = tools.loss(model(batch["x"]), batch["y"])
         clock.append(time.perf_counter())
         loss.backward()
-        vector = np.multiply(
-            model.flat_grad, np.float32(count), out=empty(model.flat.size, np.float32)
-        )
+        vector = empty(model.vector.size, np.float32)
+        parameters = model.flat_grad.size
+        np.multiply(model.flat_grad, np.float32(count), out=vector[:parameters])
+        np.multiply(buffers, np.float32(count), out=vector[parameters:])
+        buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
         data, forward, backward = np.diff(clock).tolist()
         return Gradient(vector, float(loss) * count, count, (data, forward, backward))
@@ -152,8 +160,38 @@ def add(a: Gradient, b: Gradient) -> Gradient:
     return Gradient(a.vector + b.vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest))
 
 
-def update(job: Job, state: State, *parts: Gradient) -> State:
-    """Return the next state.
+def beginning(model: Module, optimizer: Method) -> State:
+    """Return the state before the first iteration.
+
+    The optimizer's state, too, has a place for each number of the model; those of buffers, which it
+    does not change, stay zero.
+    """
+    buffers = model.flat_buffers.size
+    slots = optimizer.init(model.flat.size)
+    padded = {n: np.pad(s, (0, buffers)) if s.ndim and buffers else s for n, s in slots.items()}
+    return State(model.vector.copy(), padded, 0)
+
+
+def update(
+    job: Job,
+    state: State,
+    *parts: Gradient,
+    method: Method | None = None,
+    parameters: int | None = None,
+) -> State:
+    """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
+
+    Parameters
+    ----------
+    job : Job
+    state : State
+        Of the whole vector, or of some slices of it.
+    *parts : Gradient
+        Which are added up.
+    method : Method, optional
+        Of these slices; the job's without.
+    parameters : int, optional
+        How many of the state's numbers are parameters, which come first; the model's without.
 
     Raises
     ------
@@ -173,12 +211,28 @@ def update(job: Job, state: State, *parts: Gradient) -> State:
         mean = np.divide(
             total.vector, np.float32(total.samples), out=empty(total.vector.size, np.float32)
         )
-        weights, slots = job.tools().optimizer.update(
-            state.weights, mean, state.slots, state.iteration
-        )
+        tools = job.tools()
+        if parameters is None:
+            parameters = tools.model.flat.size
+        weights, slots = _step(method or tools.optimizer, state, mean, parameters)
     took = time.perf_counter() - began
     record = Record(loss, total.samples, *total.seconds, took, time.time())
     return State(weights, slots, state.iteration + 1, (*state.records, record))
+
+
+def _step(
+    optimizer: Method, state: State, mean: Vector, parameters: int
+) -> tuple[Vector, dict[str, Vector]]:
+    if parameters == mean.size:
+        return optimizer.update(state.weights, mean, state.slots, state.iteration)
+    own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
+    weights, slots = optimizer.update(
+        state.weights[:parameters], mean[:parameters], own, state.iteration
+    )
+    return np.concatenate([weights, mean[parameters:]]), {
+        n: np.concatenate([s, state.slots[n][parameters:]]) if s.ndim else s
+        for n, s in slots.items()
+    }
 
 
 # An iteration waits for the new weights only, but the optimizer's state must not travel with them.
@@ -217,7 +271,7 @@ def evaluate(
     with thread_budget(job.threads), _naming(where), no_grad():
         tools = job.tools()
         model = tools.model.eval()
-        model.load_flat(weights)
+        model.load_vector(weights)
         sums = [0.0] * (1 + len(tools.metrics))
         for start in range(0, len(partition), batch_size):
             chosen = np.arange(start, min(start + batch_size, len(partition)))

@@ -13,7 +13,7 @@ from daskdl.data import Batches, SampleSet
 from daskdl.data.current import current_client
 from daskdl.errors import SettingsError
 from daskdl.nn import Module
-from daskdl.optim import Method
+from daskdl.optim import Layout, Method
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.engines import check_engine, make_engine
@@ -22,7 +22,7 @@ from daskdl.train.job import Metric, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
 from daskdl.train.settings import setting
-from daskdl.train.step import State, check_sample
+from daskdl.train.step import State, beginning, check_sample
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -52,6 +52,10 @@ class Trainer:
     ) -> None:
         if seed < 0:
             raise SettingsError(f"Trainer: expected a seed of at least 0, found {seed!r}")
+        if not isinstance(optimizer, Method):
+            raise SettingsError(
+                f"Trainer: optimizer: expected a Method of daskdl.optim, found {optimizer!r}"
+            )
         self.model, self.loss, self.optimizer, self.seed = model, loss, optimizer, seed
         self.history = History()
 
@@ -144,7 +148,7 @@ class Trainer:
         tools = Tools(
             self.model,
             self.loss,
-            self.optimizer,
+            self.optimizer.on(Layout.of(self.model)),
             samples.functions,
             () if validation is None else validation.functions,
             tuple((metrics or {}).values()),
@@ -157,11 +161,10 @@ class Trainer:
         if saved is not None and threads is None:
             job = replace(job, threads=int(saved.more["threads"]))
         if saved is None:
-            weights = self.model.flat.copy()
-            state, self.history = State(weights, self.optimizer.init(weights.size), 0), History()
+            state, self.history = beginning(self.model, tools.optimizer), History()
         else:
             state, self.history = restored_run(saved, callbacks)
-            self.model.load_flat(state.weights)
+            self.model.load_vector(state.weights)
         if saved is not None and (saved.more["stopped"] or state.iteration >= total):
             for callback in callbacks:
                 callback.on_fit_end(self)
@@ -171,7 +174,7 @@ class Trainer:
             assert folder is not None
             folder.write(saved_run(state, identity, self.history, callbacks, job.threads, stopped))
 
-        size = self.model.flat.nbytes
+        size = self.model.vector.nbytes
         runner = make_engine(engine, client, job, samples, validation, size)
         try:
             loop = Loop(
@@ -195,7 +198,7 @@ class Trainer:
 
     def _identity(self, samples: SampleSet, batch_size: int) -> dict[str, Any]:
         return {
-            "model": [[name, list(p.shape)] for name, p in self.model.named_parameters()],
+            "model": [[name, list(array.shape)] for name, array in self.model.state_dict().items()],
             "optimizer": type(self.optimizer).__name__,
             "seed": self.seed,
             "batch_size": batch_size,

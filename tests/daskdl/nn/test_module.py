@@ -64,7 +64,8 @@ def test_names_are_dotted_and_in_the_order_of_flat():
 
 def test_parameters_are_views_of_flat():
     model = Tower()
-    assert model.flat is model.flat
+    assert model.vector is model.vector
+    assert np.shares_memory(model.flat, model.vector)
     model.flat[:] = 7
     assert all((p.data == 7).all() for p in model.parameters())
     model.scale.data[:] = 3
@@ -151,9 +152,9 @@ def test_pickle_holds_the_weights_once():
 
 def test_load_flat_copies():
     model, vector = Tower(), np.arange(20, dtype=np.float32)
-    flat = model.flat
+    whole = model.vector
     model.load_flat(vector)
-    assert model.flat is flat
+    assert model.vector is whole
     vector[:] = -1
     np.testing.assert_array_equal(model.flat, np.arange(20))
 

@@ -3,12 +3,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from distributed import Client
 
+from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
-from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD
+from daskdl.nn import BatchNorm, Dropout, Linear, Module, MSELoss, ReLU, Sequential
+from daskdl.optim import LAMB, SGD, Adam, AdamW, ClipNorm, Groups, Method
+from daskdl.optim.schedules import Plateau
+from daskdl.train import Trainer
 from daskdl.train.engines import FEW_WORKERS, SMALL_MODEL, choose, make_engine
 from daskdl.train.gang import GangEngine
 from daskdl.train.graph import GraphEngine
@@ -49,3 +53,56 @@ def test_the_engine_is_the_chosen_one(client_of: Callable[[int], Client]) -> Non
     assert made("auto", client) is GraphEngine
     assert made("gang", client) is GangEngine
     assert made("auto", client, 1 << 30) is GangEngine
+
+
+METHODS = [
+    Adam(1e-2),
+    Groups(AdamW(1e-2)),
+    ClipNorm(LAMB(1e-2), 1.0),
+    SGD(Plateau(0.1, patience=0), 0.9),
+]
+
+
+def normalised() -> Module:
+    """Return a network with running statistics and with draws."""
+    return Sequential(
+        Linear(5, 8, seed=1), BatchNorm(8), ReLU(), Dropout(0.3), Linear(8, 2, seed=2), BatchNorm(2)
+    )
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_statistics_draws_and_methods_are_the_same_in_all_engines(
+    method: Method, client_of: Callable[[int], Client]
+) -> None:
+    def run(**options: Any) -> Trainer:
+        trainer = Trainer(normalised(), MSELoss(), method, seed=5)
+        samples, validation = problem(4), problem(2, 20)
+        trainer.fit(
+            samples, epochs=2, batch_size=13, validation=validation, progress=False, **options
+        )
+        return trainer
+
+    alone = run()
+    running = alone.model.flat_buffers
+    assert not np.isin(running, [0, 1]).any()
+    losses = [row["val_loss"] for row in alone.history.epochs]
+    for workers, engine in ((1, "graph"), (2, "graph"), (1, "gang"), (2, "gang"), (3, "gang")):
+        other = run(client=client_of(workers), engine=engine)
+        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
+        assert [row["val_loss"] for row in other.history.epochs] == losses
+
+
+def test_running_statistics_are_the_means_over_all_samples() -> None:
+    """Of two shards whose inputs lie apart each has half of its own mean in them."""
+    x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
+    samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
+    trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
+    trainer.fit(samples, iterations=1, batch_size=16, progress=False)
+    np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
+
+
+def test_what_is_no_method_is_refused() -> None:
+    with pytest.raises(
+        SettingsError, match=r"Trainer: optimizer: expected a Method .*found 'adam'"
+    ):
+        Trainer(normalised(), MSELoss(), "adam")
