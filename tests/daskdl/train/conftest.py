@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 
@@ -43,7 +44,12 @@ def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Clie
     def client_of(workers: int) -> Client:
         cluster.scale(workers)
         limit = time.monotonic() + 60
-        while len(any_client.nthreads()) != workers:
+        # One that an earlier test killed, or that is on its way out, may still be listed.
+        while not (
+            cluster.plan == cluster.requested == cluster.observed
+            and len(any_client.nthreads()) == workers
+            and len(any_client.run(os.getpid, on_error="ignore")) == workers
+        ):
             assert time.monotonic() < limit, "the workers did not come or go"
             time.sleep(0.02)
         return any_client
