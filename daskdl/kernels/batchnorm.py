@@ -30,7 +30,7 @@ Array = NDArray[Any]
 LANES, SUMMED_LANES = 256, 1024
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 15
+LEAST = 1 << 18
 
 #: Rows that are added up in the input's dtype before they are added to sums in float64.
 BLOCK = 64

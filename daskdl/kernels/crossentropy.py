@@ -16,7 +16,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 14
+LEAST = 1 << 16
 
 
 def gradient(

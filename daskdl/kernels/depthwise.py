@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import LANES, address, load, store
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import in_parallel, least_of
 
 Array = NDArray[np.floating]
 
@@ -51,7 +51,8 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
         _gradient(x, offsets, plan, dy, dw, start * unit, many)
 
     if dy.size:
-        in_parallel(part, -(-channels // unit))
+        work = 10 * len(offsets) * dy.size // channels * unit
+        in_parallel(part, -(-channels // unit), least_of(work))
     return np.ascontiguousarray(dw.T).reshape(-1, *geometry.kernel, 1)
 
 
@@ -68,6 +69,7 @@ def _run(  # type: ignore[no-untyped-def]
         in_parallel(
             lambda start, stop: _sums(x, offsets, weight, y, plan, zeros, add, start, stop),
             len(y) * grid[4],
+            least_of(10 * len(offsets) * grid[5] * x.shape[3]),
         )
 
 

@@ -16,7 +16,7 @@ from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, copy, multiply, pack
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import in_parallel, least_of
 
 Array = NDArray[np.floating]
 
@@ -80,7 +80,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
             _gradient(x, plan, offsets, dy, own, rows, columns, start, stop)
 
     if dy.size:
-        in_parallel(part, panels)
+        in_parallel(part, panels, least_of(2 * dy.size // geometry.groups * COLUMNS))
     return dw
 
 
@@ -93,7 +93,11 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "
     width, summed = (channels, filters) if by_input else (filters, channels)
     shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
     panels = scratch(name, shape, weight.dtype)
-    in_parallel(lambda start, stop: _pack(weight, taps, by_input, panels, start, stop), len(panels))
+    in_parallel(
+        lambda start, stop: _pack(weight, taps, by_input, panels, start, stop),
+        len(panels),
+        least_of(10 * panels[0].size),
+    )
     return panels
 
 
@@ -118,7 +122,8 @@ def _correlate(  # type: ignore[no-untyped-def]
 
     pixels = len(y) * grid[4] * grid[5]
     if pixels:
-        in_parallel(part, pixels, least=2 * ROWS)
+        work = 2 * len(offsets) * depth * filters
+        in_parallel(part, pixels, least=max(2 * ROWS, least_of(work)))
 
 
 @jit

@@ -19,7 +19,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 15
+LEAST = 1 << 18
 
 _BITS = 11  # of a digit that one pass of the sort looks at
 

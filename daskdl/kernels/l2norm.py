@@ -15,7 +15,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 14
+LEAST = 1 << 17
 
 #: Numbers that are added up in the rows' dtype before they go to float64.
 RUN = 1024

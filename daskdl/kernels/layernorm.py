@@ -18,7 +18,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 14
+LEAST = 1 << 17
 
 #: Numbers, and rows, that are added up in the rows' dtype before they go to float64.
 RUN, BLOCK = 1024, 64

@@ -20,7 +20,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Numbers of a buffer, about, and numbers below which a second thread costs more than it brings.
-BUFFER, LEAST = 1024, 1 << 13
+BUFFER, LEAST = 1024, 1 << 16
 
 
 class Response(NamedTuple):

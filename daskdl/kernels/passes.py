@@ -17,7 +17,7 @@ Array = NDArray[Any]
 UNIT = 1024
 
 #: Units of a part below which a second thread costs more than it brings.
-LEAST_UNITS = 32
+LEAST_UNITS = 192
 
 
 def flat(array: Array, dtype: Any = None) -> Array:

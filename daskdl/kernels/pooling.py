@@ -24,7 +24,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 14
+LEAST = 1 << 17
 
 #: Pixels of an image that are added up at once.
 TOGETHER = 1 << 8

@@ -30,7 +30,7 @@ TILE = 1 << 11
 RUN = 512
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 16
+LEAST = 1 << 19
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:

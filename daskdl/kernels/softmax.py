@@ -23,7 +23,7 @@ from daskdl.kernels.threads import in_parallel
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 14
+LEAST = 1 << 16
 
 #: Numbers of rows whose exponentials are taken together, in the nearest cache.
 BLOCK = 512

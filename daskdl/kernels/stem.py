@@ -26,7 +26,7 @@ from daskdl.kernels.microkernel import (
 )
 from daskdl.kernels.packed import packed, product, room_for
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import in_parallel, least_of
 
 Array = NDArray[np.floating]
 
@@ -56,7 +56,8 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
         _forward(image, plan, panels, results, add, windows, start, stop)
 
     if y.size:
-        in_parallel(part, len(results), least=2 * ROWS)
+        work = 2 * weight.size
+        in_parallel(part, len(results), least=max(2 * ROWS, least_of(work)))
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -73,7 +74,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
             _gradient(image, plan, gradients, sums[i], windows, bounds[i], bounds[i + 1])
 
     if dy.size:
-        in_parallel(some, PARTS)
+        in_parallel(some, PARTS, least_of(2 * len(gradients) * filters * depth / PARTS))
     # Behind a window's numbers anything may stand, and its sums.
     dw: Array = sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
     return dw

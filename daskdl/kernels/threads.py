@@ -24,6 +24,9 @@ import threadpoolctl
 from daskdl.errors import SettingsError
 from daskdl.kernels.mkl import set_local_threads
 
+#: Floating-point operations of a part below which a second thread costs more than it brings.
+PART = 2e7
+
 _local = threading.local()
 
 
@@ -151,6 +154,14 @@ def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
     n = max(1, min(threads(), n_items // max(1, least)))
     bounds = [n_items * i // n for i in range(n + 1)]
     return list(pairwise(bounds))
+
+
+def least_of(operations: float) -> int:
+    """Return how many items of so many floating-point operations each a part has to have at least.
+
+    To hand a part to another thread and to hear of its end takes about a tenth of a millisecond.
+    """
+    return max(1, round(PART / max(1.0, operations)))
 
 
 def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -> list[Any]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskdl.kernels import tiles
 from daskdl.kernels.microkernel import COLUMNS, LANES, ROWS, SEGMENT, pack
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import in_parallel, least_of
 
 Array = NDArray[np.floating]
 
@@ -81,7 +81,7 @@ def transform(weights: Weights, name: str = "") -> Transformed:
             pack(flat, taps, weights.adjoint, first * COLUMNS, 0, channels, packed[:n])
             tiles.filters(packed, weights.kernel, channels, panels[first : first + n])
 
-    in_parallel(part, len(panels))
+    in_parallel(part, len(panels), least_of(10 * side * side * channels * COLUMNS))
     return Transformed(weights.kernel, filters, panels)
 
 
@@ -149,7 +149,8 @@ def convolve(
             tiles.products(v, width, u.panels, products, sums, last - first, 0, x.shape[3], table)
             tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
 
-    in_parallel(part, number, least=2 * ROWS)
+    work = 2 * points * x.shape[3] * filters
+    in_parallel(part, number, least=max(2 * ROWS, least_of(work)))
     return y
 
 
@@ -185,7 +186,7 @@ def _by_filters(
         _, spare = _tables(kernel, 1, x)
         tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], start, stop, 0, spare)
 
-    in_parallel(transform_tiles, number, least=4)
+    in_parallel(transform_tiles, number, least_of(10 * points * channels))
     ordered = _in_order(weights) if isinstance(weights, Weights) else None
     deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
     if ordered is None:
@@ -211,7 +212,8 @@ def _by_filters(
             first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
             tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
 
-    in_parallel(multiply_panels, -(-filters // COLUMNS))
+    work = 2 * points * channels * COLUMNS * (number + 5)  # filters are transformed as well
+    in_parallel(multiply_panels, -(-filters // COLUMNS), least_of(work))
 
 
 def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:
@@ -238,10 +240,12 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     for first in range(0, number, block):
         last = min(first + block, number)
         in_parallel(
-            _gradient_tiles(x, dy, v, z, width, sums, kernel, pad, first), last - first, least=4
-        )
+            _gradient_tiles(x, dy, v, z, width, sums, kernel, pad, first), last - first,
+            least_of(10 * points * (channels + filters)),
+        )  # fmt: skip
         fold = _gradient_sums(v, z, width, sums, last - first, kept, dw, first, last == number)
-        in_parallel(fold, -(-filters // ROWS))
+        work = 2 * points * (last - first) * channels * ROWS
+        in_parallel(fold, -(-filters // ROWS), least_of(work))
     return dw
 
 
