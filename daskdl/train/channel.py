@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
@@ -34,6 +35,15 @@ LOST = (
     TimeoutError,
     OSError,
 )
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """Take a scheduler's error about a worker that has just left for the loss that it is."""
+    try:
+        yield
+    except KeyError as error:
+        raise CommClosedError(f"{error} has left the cluster") from error
 
 
 class Cluster:
@@ -154,7 +164,8 @@ class Cluster:
                 {name: value}, workers=[address], direct=True, timeout=1, asynchronous=True
             )
 
-        return self._client.sync(scatter, callback_timeout=limit)[name]
+        with _leaving():
+            return self._client.sync(scatter, callback_timeout=limit)[name]
 
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
         """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
@@ -173,7 +184,8 @@ class Cluster:
             return await asyncio.gather(*scattering)
 
         limit = seconds("transfer-timeout")
-        found = self._client.sync(scatter, callback_timeout=limit)
+        with _leaving():
+            found = self._client.sync(scatter, callback_timeout=limit)
         return [future for held in found for future in held.values()]
 
     def holders(
