@@ -48,17 +48,24 @@ def impatience() -> Iterator[None]:
 def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Client]:
     """Return a function that gives the client, with so many workers behind it."""
 
-    def client_of(workers: int) -> Client:
-        cluster.scale(workers)
-        limit = time.monotonic() + 60
+    def settled(workers: int, seconds: float) -> bool:
+        limit = time.monotonic() + seconds
         # One that an earlier test killed, or that is on its way out, may still be listed.
         while not (
             cluster.plan == cluster.requested == cluster.observed
             and len(any_client.nthreads()) == workers
             and len(any_client.run(os.getpid, on_error="ignore")) == workers
         ):
-            assert time.monotonic() < limit, "the workers did not come or go"
+            if time.monotonic() > limit:
+                return False
             time.sleep(0.02)
+        return True
+
+    def client_of(workers: int) -> Client:
+        # One that is just starting again would come for a moment, and go, after the cluster shrank.
+        settled(len(cluster.plan), 15)
+        cluster.scale(workers)
+        assert settled(workers, 60), "the workers did not come or go"
         return any_client
 
     return client_of
