@@ -100,14 +100,22 @@ class Meeting(WorkerPlugin):
             return comm
 
         tasks = {peer: asyncio.ensure_future(one(peer)) for peer in addresses}
+
+        def give_up(_: object) -> None:
+            for task in tasks.values():
+                task.cancel()
+
+        # Nobody comes by one's own rank: this is done when the attempt ends. Dask tries to connect
+        # to a killed worker's address until its time is over.
+        self._coming(run, attempt, rank).add_done_callback(give_up)
         try:
             await asyncio.wait(
                 tasks.values(), timeout=patience, return_when=asyncio.FIRST_EXCEPTION
             )
+            if why := self._over(run, attempt):
+                raise BrokenGangError(why)
             for peer, task in tasks.items():
-                if not task.done():
-                    continue
-                if error := task.exception():
+                if task.done() and (error := task.exception()):
                     raise BrokenGangError(
                         f"worker {addresses[peer]} cannot be reached ({error})"
                     ) from error
@@ -116,8 +124,7 @@ class Meeting(WorkerPlugin):
                 raise BrokenGangError(f"worker {late[0]} did not come within {patience:g} s")
             return {peer: task.result() for peer, task in tasks.items()}
         finally:
-            for task in tasks.values():
-                task.cancel()
+            give_up(None)
 
     async def end(self, run: str, attempt: int, why: str) -> None:
         """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``."""

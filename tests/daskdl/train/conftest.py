@@ -37,13 +37,6 @@ def any_client(cluster: LocalCluster) -> Iterator[Client]:
     client.close()
 
 
-@pytest.fixture(autouse=True)
-def impatience() -> Iterator[None]:
-    """Nobody waits for a lost worker as long as in production."""
-    with dask.config.set({"daskdl.peer-timeout": "40 s"}):
-        yield
-
-
 @pytest.fixture
 def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Client]:
     """Return a function that gives the client, with so many workers behind it."""

@@ -76,6 +76,19 @@ def test_an_attempt_that_is_ended_from_outside_says_why(workers: Pair, run: str)
         call(meeting, meeting.forget(run))
 
 
+def test_who_still_tries_to_connect_hears_of_the_end(workers: Pair, run: str) -> None:
+    """To a killed worker's address Dask connects again and again, until its time is over."""
+    exchange, meeting = workers.exchange(1, run, patience=60), workers.meetings[1]
+    exchange._peers[0] = "tcp://127.0.0.1:9"
+    waiting = workers.threads.submit(exchange.open)
+    limit = time.monotonic() + 20
+    while not any(key[0] == run for key in list(meeting._came)):
+        assert time.monotonic() < limit
+    call(meeting, meeting.end(run, 0, "worker 0 is lost"))
+    with pytest.raises(BrokenGangError, match="worker 0 is lost"):
+        waiting.result(20)
+
+
 def test_who_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
     one, other = workers.opened(run)
     waiting = workers.threads.submit(other.swap, 6, "reduce", {}, {0: []})
