@@ -136,7 +136,8 @@ def train(
     """
     from daskdl.models import ConvLSTMForecaster
     from daskdl.nn import PrecipitationLoss
-    from daskdl.optim import Adam
+    from daskdl.optim import Adam, ClipNorm
+    from daskdl.optim.schedules import Cosine, Warmup
     from daskdl.train import BestModel, Trainer
 
     rain = open_rain(path)
@@ -171,9 +172,9 @@ def train(
     loss = PrecipitationLoss(
         scale.to_network(np.asarray(settings.thresholds, np.float32)).tolist(), settings.weights
     )
-    method = Adam(
-        settings.rate, clip_norm=1.0, warmup=min(20, iterations // 4 + 1), decay_over=iterations
-    )
+    rise = min(20, iterations // 4 + 1)
+    fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
+    method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
     history = Trainer(network, loss, method, seed=settings.seed).fit(
         samples,
         iterations=iterations,

@@ -235,10 +235,6 @@ class Module:
         """Copy ``vector`` (n,) into the parameters."""
         self._load("load_flat", self.flat, vector, "parameters")
 
-    def load_buffers(self, vector: Vector) -> None:
-        """Copy ``vector`` (m,) into the buffers."""
-        self._load("load_buffers", self.flat_buffers, vector, "numbers")
-
     def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
         if vector.shape != own.shape:
             raise ShapeError(

@@ -91,7 +91,7 @@ def close(found: np.ndarray, expected: Any, tolerance: float) -> None:
     right = expected.detach().numpy()
     assert found.shape == right.shape
     assert found.dtype == right.dtype
-    scale = max(1, np.abs(right).max(initial=0))
+    scale = max(0.1, np.abs(right).max(initial=0))
     np.testing.assert_allclose(found, right, rtol=0, atol=tolerance * scale)
 
 

@@ -64,12 +64,13 @@ def test_agrees_with_pytorch(heads, width, t, s, masked, padded, torch):
     mask, key_mask = rng.random((t, s)) < 0.6, rng.random((2, s)) < 0.6
     mask[:, 0] = key_mask[:, 0] = True
     mask, key_mask = mask if masked else None, key_mask if padded else None
-    layer = nn.MultiHeadAttention(heads * width, heads)
+    layer = nn.MultiHeadAttention(heads * width, heads, seed=0)
     ours = Masked(layer, mask=mask, key_mask=key_mask)
     theirs = beside(torch, layer, mask, key_mask)
     names = {name: name.removeprefix("layer.") for name, _ in ours.named_parameters()}
     shapes = [(2, n, heads * width) for n in (t, s, s)]
-    check_like_pytorch(torch, ours, theirs, *shapes, channels=False, names=names)
+    # The gradient to the keys' bias is zero but for roundings.
+    check_like_pytorch(torch, ours, theirs, *shapes, channels=False, names=names, tolerance=4e-5)
 
 
 def test_causal_is_a_triangle_and_one_input_attends_to_itself():

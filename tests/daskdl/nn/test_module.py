@@ -223,14 +223,15 @@ def test_repr_shows_the_tree():
 def test_buffers_lie_in_a_vector_of_their_own_and_are_no_parameters():
     model = nn.Sequential(nn.BatchNorm(2), nn.Linear(2, 2, seed=0), nn.BatchNorm(2))
     assert model.flat_buffers.shape == (8,)
-    model.load_buffers(np.arange(8, dtype=np.float32))
-    np.testing.assert_array_equal(model[2].running_variance.data, [6, 7])
+    model.load_vector(np.arange(22, dtype=np.float32))
+    np.testing.assert_array_equal(model.flat, np.arange(14))
+    np.testing.assert_array_equal(model[2].running_variance.data, [20, 21])
     model[0].running_mean.data[...] = 9
     assert (model.flat_buffers[:2] == 9).all()
     assert "layers.0.running_mean" not in dict(model.named_parameters())
     assert "layers.0.running_mean" in model.state_dict()
-    with pytest.raises(ShapeError, match="load_buffers: expected a vector of 8 numbers"):
-        model.load_buffers(np.zeros(7, np.float32))
+    with pytest.raises(ShapeError, match="load_vector: expected a vector of 22 numbers"):
+        model.load_vector(np.zeros(14, np.float32))
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])

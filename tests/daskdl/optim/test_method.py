@@ -11,9 +11,10 @@ import pytest
 from daskdl.errors import SettingsError
 from daskdl.optim import SGD, Adam, Method
 from daskdl.optim.method import at_least_zero, below_one, in_range
+from daskdl.optim.schedules import Cosine, Warmup
 from tests.daskdl.optim.runs import LAYOUT, descend, start
 
-METHODS = [SGD(0.1), SGD(0.1, momentum=0.9), Adam(0.05), Adam(0.05, warmup=5, decay_over=30)]
+METHODS = [SGD(0.1), SGD(0.1, momentum=0.9), Adam(0.05), Adam(Warmup(Cosine(0.05, 25), 5))]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)

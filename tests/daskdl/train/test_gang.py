@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 from daskdl.data import Batches
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import MSELoss
-from daskdl.optim import Adam
+from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Callback, Trainer
 from daskdl.train.channel import Cluster
 from daskdl.train.gang import GangEngine, gang_graph
@@ -93,7 +93,7 @@ def test_batches_without_samples_of_some_shards_give_the_same_bits(client: Clien
 
 def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_path: Path) -> None:
     def clipped(**options: Any) -> str:
-        trainer = Trainer(network(), MSELoss(), Adam(0.1, clip_norm=0.5), seed=5)
+        trainer = Trainer(network(), MSELoss(), ClipNorm(Adam(0.1), 0.5), seed=5)
         trainer.fit(problem(), epochs=2, batch_size=8, progress=False, **options)
         return digest(trainer)
 
