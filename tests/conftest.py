@@ -1,12 +1,20 @@
-"""What all tests share: the folder of real radar data."""
+"""What all tests share: settings of hypothesis, and the folder of real radar data."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same draws in every run, so that a change is judged by what it changed. To look for new ones:
+# HYPOTHESIS_PROFILE=search pytest ... No deadline, since numba compiles inside the first example.
+settings.register_profile("same", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=25)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 RADAR_DIR = Path(__file__).resolve().parents[2] / "shared" / "radar"
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS, SEGMENT, address, copy, multiply, pack
+from daskdl.kernels.microkernel import (
+    COLUMNS,
+    DEPTH,
+    ROWS,
+    SEGMENT,
+    address,
+    copy,
+    multiply,
+    pack_all,
+)
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.threads import in_parallel, least_of
 
@@ -84,7 +93,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     return dw
 
 
-def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "panels") -> Array:
+def packed(weight: Array, taps: NDArray[np.int64], by_input: bool) -> Array:
     """Return weights (out, all taps, in) as panels of a product's B, in kept memory.
 
     See :func:`~daskdl.kernels.microkernel.pack`; the result is (panels, taps, summed, COLUMNS).
@@ -92,9 +101,9 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "
     filters, _, channels = weight.shape
     width, summed = (channels, filters) if by_input else (filters, channels)
     shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
-    panels = scratch(name, shape, weight.dtype)
+    panels = scratch("panels", shape, weight.dtype)
     in_parallel(
-        lambda start, stop: _pack(weight, taps, by_input, panels, start, stop),
+        lambda start, stop: pack_all(weight, taps, by_input, panels, start, stop),
         len(panels),
         least_of(10 * panels[0].size),
     )
@@ -124,13 +133,6 @@ def _correlate(  # type: ignore[no-untyped-def]
     if pixels:
         work = 2 * len(offsets) * depth * filters
         in_parallel(part, pixels, least=max(2 * ROWS, least_of(work)))
-
-
-@jit
-def _pack(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
-    summed = weight.shape[0] if by_input else weight.shape[2]
-    for j in range(start, stop, 4):  # of rows of weights that lie together
-        pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])
 
 
 @jit

@@ -312,3 +312,11 @@ def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no
                 for c in range(part.shape[0]):
                     part[c, o] = weight[begin + o, taps[t], start + turned + c]
             part[:, n:] = 0
+
+
+@jit
+def pack_all(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
+    """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
+    summed = weight.shape[0] if by_input else weight.shape[2]
+    for j in range(start, stop, 4):  # of rows of weights that lie together
+        pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])

@@ -20,7 +20,7 @@ from daskdl.kernels.microkernel import (
     fetch,
     multiply,
     multiply_few,
-    pack,
+    pack_all,
 )
 
 Array = NDArray[np.floating]
@@ -35,15 +35,8 @@ def packed(weight: Array) -> Array:
     panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
     turned = weight.T.flags.c_contiguous
     plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
-    _pack(plain[:, None], not turned, panels)
+    pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, len(panels))
     return panels[:, 0]
-
-
-@jit
-def _pack(weight, by_input, panels):  # type: ignore[no-untyped-def]
-    summed = panels.shape[2]
-    for j in range(0, panels.shape[0], 4):  # of rows of weights that lie together
-        pack(weight, np.zeros(1, np.int64), by_input, j * COLUMNS, 0, summed, panels[j : j + 4])
 
 
 @jit

@@ -30,6 +30,23 @@ _M = 4
 
 
 @jit
+def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-untyped-def]
+    """Copy many channels of a tile at row i and column j, with zeros outside of the image."""
+    height, width, channels = image.shape[1:]
+    flat = image.reshape(-1)
+    for p in range(side):
+        for q in range(side):
+            room = spare[p * side + q]
+            if 0 <= i + p < height and 0 <= j + q < width:
+                place = ((n * height + i + p) * width + j + q) * channels + first
+                for c in range(many):
+                    room[c] = flat[place + c]
+                room[many:] = 0
+            else:
+                room[:] = 0
+
+
+@jit
 def inputs(x, v, width, kernel, top, left, rows, columns, start, stop, origin, spare):  # type: ignore[no-untyped-def]
     """Transform the tiles ``start`` to ``stop`` into v (points, tiles * width + rest).
 
@@ -40,7 +57,6 @@ def inputs(x, v, width, kernel, top, left, rows, columns, start, stop, origin, s
     size, side = x.itemsize, kernel + _M - 1
     down, across = -(-rows // _M), -(-columns // _M)
     plane = v.shape[1] * size
-    flat = x.reshape(-1)
     for index in range(start, stop):
         n, rest = divmod(index, down * across)
         i, j = rest // across * _M - top, rest % across * _M - left
@@ -61,16 +77,7 @@ def inputs(x, v, width, kernel, top, left, rows, columns, start, stop, origin, s
             continue
         for first in range(0, channels, CHUNK):
             many = min(CHUNK, channels - first)
-            for p in range(side):
-                for q in range(side):
-                    room = spare[p * side + q]
-                    if 0 <= i + p < height and 0 <= j + q < breadth:
-                        place = ((n * height + i + p) * breadth + j + q) * channels + first
-                        for c in range(many):
-                            room[c] = flat[place + c]
-                        room[many:] = 0
-                    else:
-                        room[:] = 0
+            _set_aside(x, n, i, j, side, first, many, spare)
             to, padded = target + first * size, -(-many // LANES) * LANES
             if kernel == 3:
                 _input3(
@@ -91,7 +98,6 @@ def gradients(dy, z, width, kernel, start, stop, origin, spare):  # type: ignore
     size, side = dy.itemsize, kernel + _M - 1
     down, across = -(-rows // _M), -(-columns // _M)
     plane = z.shape[1] * size
-    flat = dy.reshape(-1)
     for index in range(start, stop):
         n, rest = divmod(index, down * across)
         i, j = rest // across * _M, rest % across * _M
@@ -111,16 +117,7 @@ def gradients(dy, z, width, kernel, start, stop, origin, spare):  # type: ignore
             continue
         for first in range(0, filters, CHUNK):
             many = min(CHUNK, filters - first)
-            for p in range(_M):
-                for q in range(_M):
-                    room = spare[p * _M + q]
-                    if i + p < rows and j + q < columns:
-                        place = ((n * rows + i + p) * columns + j + q) * filters + first
-                        for c in range(many):
-                            room[c] = flat[place + c]
-                        room[many:] = 0
-                    else:
-                        room[:] = 0
+            _set_aside(dy, n, i, j, _M, first, many, spare)
             to, padded = target + first * size, -(-many // LANES) * LANES
             if kernel == 3:
                 _spread3(
