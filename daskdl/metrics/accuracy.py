@@ -13,10 +13,12 @@ from daskdl.metrics.metric import (
     Array,
     Metric,
     Statistics,
-    count,
+    amount,
+    amounts,
     ratio,
     same_shape,
     scores_and_labels,
+    weights_of,
     yes_or_no,
 )
 
@@ -26,7 +28,7 @@ class _Share(Metric):
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the share of hits."""
-        return ratio(int(statistics["hits"]), int(statistics["count"]))
+        return ratio(*(amounts(statistics[name]).item() for name in ("hits", "count")))
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class TopKAccuracy(_Share):
         if self.k < 1:
             raise SettingsError(f"{type(self).__name__}: expected k >= 1, found {self.k}")
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (..., C) with labels (...) from 0."""
         scores, labels = scores_and_labels(self, prediction, target)
         own = np.take_along_axis(scores, labels[:, None], 1)
@@ -51,7 +53,7 @@ class TopKAccuracy(_Share):
         below = (scores < own) | ((scores == own) & later)
         ranks = scores.shape[1] - 1 - below.sum(1)
         hits = (ranks < self.k) & ~np.isnan(own[:, 0])
-        return {"hits": count(int(hits.sum())), "count": count(len(labels))}
+        return _shares(hits, weights_of(self, sample_weight, np.shape(target)))
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,15 @@ class BinaryAccuracy(_Share):
 
     threshold: float = 0.5
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (...) with targets (...)."""
         prediction, target = same_shape(self, prediction, target)
         told = (prediction >= self.threshold) == yes_or_no(self, target)
         hits = told & ~np.isnan(prediction)
-        return {"hits": count(int(hits.sum())), "count": count(target.size)}
+        return _shares(hits.reshape(-1), weights_of(self, sample_weight, target.shape))
+
+
+def _shares(hits: Array, weight: Array | None) -> Statistics:
+    """Return hits and trials, (n,) in the order of the weights' elements."""
+    weight = None if weight is None else weight.reshape(-1)
+    return {"hits": amount(hits, weight), "count": amount(np.ones_like(hits), weight)}

@@ -13,8 +13,11 @@ from daskdl.metrics.metric import (
     Array,
     Metric,
     Statistics,
+    amount,
+    amounts,
     same_shape,
     scores_and_labels,
+    weights_of,
     yes_or_no,
 )
 
@@ -46,13 +49,14 @@ class _Confusion(Metric):
                 f"{self.average!r}"
             )
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (..., C) with labels (...), or scores with targets of 0 and 1."""
         if self.classes is None:
             prediction, target = same_shape(self, prediction, target)
             told, true = prediction >= self.threshold, yes_or_no(self, target)
-            counts = [(told & true).sum(), (told & ~true).sum(), (~told & true).sum()]
-            arrays = [np.asarray(c, np.int64).reshape(1) for c in counts]
+            weight = weights_of(self, sample_weight, target.shape)
+            parts = told & true, told & ~true, ~told & true
+            arrays = [amount(part, weight)[None] for part in parts]
         else:
             scores, labels = scores_and_labels(self, prediction, target)
             if scores.shape[1] != self.classes:
@@ -61,18 +65,17 @@ class _Confusion(Metric):
                     f"{scores.shape[1]}"
                 )
             best = scores.argmax(1) if len(scores) else labels
-            hits, told, true = (
-                np.bincount(x, minlength=self.classes).astype(np.int64)
-                for x in (labels[best == labels], best, labels)
-            )
-            arrays = [hits, told - hits, true - hits]
+            weight = weights_of(self, sample_weight, np.shape(target))
+            right, weight = best == labels, None if weight is None else weight.reshape(-1)
+            pairs = (labels, right), (best, ~right), (labels, ~right)
+            arrays = [_of_classes(of, which, self.classes, weight) for of, which in pairs]
         names = ("true_positive", "false_positive", "false_negative")
         return dict(zip(names, arrays, strict=True))
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the metric."""
         names = ("true_positive", "false_positive", "false_negative")
-        hits, false, missed = (statistics[name].astype(np.float64) for name in names)
+        hits, false, missed = (amounts(statistics[name], 1).astype(np.float64) for name in names)
         if self.average == "micro":
             hits, false, missed = (np.atleast_1d(x.sum()) for x in (hits, false, missed))
         above, below = self.quotient(hits, false, missed)
@@ -83,6 +86,13 @@ class _Confusion(Metric):
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
         """Return what is divided by what."""
         raise NotImplementedError
+
+
+def _of_classes(labels: Array, which: Array, classes: int, weight: Array | None) -> Array:
+    """Return the amount of each class among those labels."""
+    if weight is None:
+        return np.bincount(labels[which], minlength=classes).astype(np.int64)
+    return np.stack([amount(which & (labels == c), weight) for c in range(classes)])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError, SettingsError
-from daskdl.metrics.metric import Array, Metric, Statistics, count, ratio, same_shape, yes_or_no
+from daskdl.metrics.metric import (
+    Array,
+    Metric,
+    Statistics,
+    count,
+    ratio,
+    same_shape,
+    weights_of,
+    yes_or_no,
+)
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,24 @@ class _Curve(Metric):
         """Return the names of statistics that are joined: all but of bins."""
         return frozenset({"scores", "positive", "negative"} if self.bins is None else ())
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (...) with targets (...) of 0 and 1."""
         prediction, target = same_shape(self, prediction, target)
         scores, true = prediction.reshape(-1), yes_or_no(self, target).reshape(-1)
         known = ~np.isnan(scores)
         nan = count(int((~known).sum()))
+        weight = weights_of(self, sample_weight, prediction.shape)
         scores, true = scores[known], true[known]
+        if weight is not None:
+            if self.bins is not None:
+                raise SettingsError(
+                    f"{type(self).__name__}: expected no bins for samples with sample_weight, "
+                    f"found bins={self.bins}"
+                )
+            # Not added up before all are there: sums of floats depend on their order.
+            own = weight.reshape(-1)[known]
+            weights = {"positive": own * true, "negative": own * ~true}
+            return {"scores": scores.astype(np.float64), **weights, "nan": nan}
         if self.bins is None:
             values, positive, negative = _by_score(scores.astype(np.float64), true, ~true)
             return {"scores": values, "positive": positive, "negative": negative, "nan": nan}
@@ -77,12 +97,16 @@ class _Curve(Metric):
 
 
 def _by_score(scores: Array, positive: Array, negative: Array) -> tuple[Array, Array, Array]:
-    """Return the distinct scores in order, and the counts of each."""
+    """Return the distinct scores in order, and the counts or weights of each."""
+    if positive.dtype.kind == "f":  # one order of additions, however the samples came
+        order = np.lexsort((negative, positive, scores))
+        scores, positive, negative = scores[order], positive[order], negative[order]
     values, at = np.unique(scores, return_inverse=True)
     counts = []
     for numbers in (positive, negative):
-        total = np.zeros(len(values), np.int64)
-        np.add.at(total, at, numbers.astype(np.int64))
+        kind = np.float64 if numbers.dtype.kind == "f" else np.int64
+        total = np.zeros(len(values), kind)
+        np.add.at(total, at, numbers.astype(kind))
         counts.append(total)
     return values, counts[0], counts[1]
 
@@ -96,8 +120,8 @@ class ROCAUC(_Curve):
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
         below = negative.sum() - np.cumsum(negative)
-        least, equal = int((positive * below).sum()), int((positive * negative).sum())
-        pairs = int(positive.sum()) * int(negative.sum())
+        least, equal = (positive * below).sum().item(), (positive * negative).sum().item()
+        pairs = positive.sum().item() * negative.sum().item()
         return (
             ratio(least, pairs),
             ratio(2 * least + equal, 2 * pairs),

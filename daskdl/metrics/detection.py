@@ -63,7 +63,10 @@ class MeanAveragePrecision(Metric):
         return frozenset({"scores", "labels", "right", "counted"})
 
     def statistics(
-        self, prediction: Sequence[Mapping[str, Any]], target: Sequence[Mapping[str, Any]]
+        self,
+        prediction: Sequence[Mapping[str, Any]],
+        target: Sequence[Mapping[str, Any]],
+        sample_weight: Any = None,
     ) -> Statistics:
         """Compare the detections of images with what there is to find in them.
 
@@ -80,6 +83,8 @@ class MeanAveragePrecision(Metric):
         ShapeError
             When the numbers of images differ, or an image's arrays do not fit together.
         """
+        if sample_weight is not None:
+            raise SettingsError("MeanAveragePrecision: expected images without sample_weight")
         if len(prediction) != len(target):
             raise ShapeError(
                 f"MeanAveragePrecision: expected a target for each of {len(prediction)} images, "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import ShapeError
+from daskdl.errors import DataError, ShapeError
+from daskdl.metrics.exactsum import exact_sum, mean_of
 
 Array = NDArray[Any]
 Statistics = dict[str, Array]
@@ -22,6 +23,11 @@ class Metric:
     last bit for any cut of the samples into batches and shards and any order of merging. A metric
     is plain data without state of its own and may be used by many workers at once.
 
+    Attributes
+    ----------
+    higher_is_better : bool
+        What a callback that looks for the best epoch takes for it.
+
     Examples
     --------
     >>> from daskdl.metrics import MeanAbsoluteError
@@ -32,42 +38,55 @@ class Metric:
     3.0
     """
 
+    higher_is_better: ClassVar[bool] = True
+
     def joined(self) -> frozenset[str]:
         """Return the names of statistics that are joined end to end; all others are added."""
         return frozenset()
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
-        """Return what has to be known of a batch, arrays by name."""
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
+        """Return what has to be known of a batch, arrays by name.
+
+        Parameters
+        ----------
+        prediction, target : array (N, ...)
+        sample_weight : array (N,), optional
+            How often each sample counts; 1 by default. All batches have weights, or none.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define statistics()")
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the metric of all batches whose statistics were merged; NaN of no samples."""
         raise NotImplementedError(f"{type(self).__name__} has to define value()")
 
-    def merge(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Statistics:
-        """Return the statistics of two batches together; neither is changed.
+    def merge(self, first: Mapping[str, Array], *others: Mapping[str, Array]) -> Statistics:
+        """Return the statistics of batches together; none of them is changed.
 
         Raises
         ------
         ShapeError
             When they are not statistics of the same metric.
         """
-        if first.keys() != second.keys():
-            raise ShapeError(
-                f"{type(self).__name__}: expected statistics of one metric, found "
-                f"{sorted(first)} and {sorted(second)}"
-            )
-        joined = self.joined()
-        return {
-            name: np.concatenate([first[name], second[name]])
-            if name in joined
-            else np.asarray(first[name] + second[name])
-            for name in first
-        }
+        for other in others:
+            if first.keys() != other.keys():
+                raise ShapeError(
+                    f"{type(self).__name__}: expected statistics of one metric, found "
+                    f"{sorted(first)} and {sorted(other)}"
+                )
+        joined, merged = self.joined(), {}
+        for name, array in first.items():
+            arrays = [array, *(other[name] for other in others)]
+            if name not in joined and len({a.shape for a in arrays}) > 1:
+                raise ShapeError(
+                    f"{type(self).__name__}: expected all batches to have sample_weight or none, "
+                    f"found {name} of shapes {sorted({a.shape for a in arrays})}"
+                )
+            merged[name] = np.concatenate(arrays) if name in joined else np.asarray(sum(arrays))
+        return merged
 
-    def __call__(self, prediction: Any, target: Any) -> float:
+    def __call__(self, prediction: Any, target: Any, sample_weight: Any = None) -> float:
         """Return the metric of one batch."""
-        return self.value(self.statistics(prediction, target))
+        return self.value(self.statistics(prediction, target, sample_weight))
 
 
 def ratio(numerator: float, denominator: float) -> float:
@@ -78,6 +97,58 @@ def ratio(numerator: float, denominator: float) -> float:
 def count(n: int) -> Array:
     """Return a number of things as a statistic."""
     return np.asarray(n, np.int64)
+
+
+def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return the weight of each of the samples' elements, float64 of ``shape``; None without.
+
+    Raises
+    ------
+    ShapeError
+        When there is not one for each sample, the first axis of ``shape``.
+    DataError
+        When one is negative or not finite.
+    """
+    if sample_weight is None:
+        return None
+    weight, n = np.asarray(sample_weight), shape[:1]
+    if weight.shape != n or weight.dtype.kind not in "fiub":
+        raise ShapeError(
+            f"{type(metric).__name__}: expected sample_weight to have a number for each sample, "
+            f"shape {n}, found {weight.dtype} {weight.shape}"
+        )
+    wrong = weight[~((weight >= 0) & np.isfinite(weight))]
+    if wrong.size:
+        raise DataError(
+            f"{type(metric).__name__}: expected sample_weight of 0 and more, found {wrong[0]}"
+        )
+    weight = weight.astype(np.float64).reshape(*n, *(1,) * (len(shape) - 1))
+    return np.broadcast_to(weight, shape)
+
+
+def amount(of: Array, weight: Array | None) -> Array:
+    """Return how many are true as a statistic: int64 (), or the exact sum of their weights."""
+    return count(int(of.sum())) if weight is None else exact_sum(weight[of])
+
+
+def amounts(statistic: Array, axes: int = 0) -> Array:
+    """Return numbers of which a statistic of so many axes is the :func:`amount`."""
+    if statistic.ndim == axes:
+        return statistic
+    rows = statistic.reshape(-1, statistic.shape[-1])
+    return np.reshape([mean_of(row, 1) for row in rows], statistic.shape[:-1])
+
+
+def mean_statistics(values: Array, weight: Array | None) -> Statistics:
+    """Return what has to be known of float64 values of the weights' shape for their mean."""
+    n = count(values.size) if weight is None else exact_sum(weight)
+    return {"sum": exact_sum(values if weight is None else values * weight), "count": n}
+
+
+def mean_value(statistics: Mapping[str, Array]) -> float:
+    """Return the mean of :func:`mean_statistics`; correctly rounded without weights."""
+    total, n = statistics["sum"], statistics["count"]
+    return mean_of(total, int(n)) if not n.ndim else ratio(mean_of(total, 1), mean_of(n, 1))
 
 
 def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Array]:

@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.metrics.exactsum import exact_sum, mean_of
-from daskdl.metrics.metric import Array, Metric, Statistics, count, ratio, scores_and_labels
+from daskdl.metrics.metric import (
+    Array,
+    Metric,
+    Statistics,
+    amount,
+    amounts,
+    mean_statistics,
+    mean_value,
+    ratio,
+    scores_and_labels,
+    weights_of,
+)
 
 
 def _check_k(metric: Metric, k: int) -> None:
@@ -37,15 +47,16 @@ class HitRatio(Metric):
     def __post_init__(self) -> None:
         _check_k(self, self.k)
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (N, items) with the item (N,) that counts."""
         scores, labels = scores_and_labels(self, prediction, target)
         hits = _ranks(scores, labels) < self.k
-        return {"hits": count(int(hits.sum())), "count": count(len(labels))}
+        weight = weights_of(self, sample_weight, labels.shape)
+        return {"hits": amount(hits, weight), "count": amount(np.ones_like(hits), weight)}
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the share."""
-        return ratio(int(statistics["hits"]), int(statistics["count"]))
+        return ratio(*(amounts(statistics[name]).item() for name in ("hits", "count")))
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ class NDCG(Metric):
     def __post_init__(self) -> None:
         _check_k(self, self.k)
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (N, items) with the item (N,) that counts, or relevances (N, items)."""
         scores, target = np.asarray(prediction), np.asarray(target)
         if scores.ndim == 2 and target.shape == scores.shape:
@@ -72,7 +83,8 @@ class NDCG(Metric):
             ranks = _ranks(scores, labels)
             discounts = _discounts(scores.shape[1])
             gains = np.where(ranks < self.k, discounts[ranks], 0) if len(labels) else np.zeros(0)
-        return {"sum": exact_sum(gains), "count": count(len(gains))}
+        weight = weights_of(self, sample_weight, gains.shape)
+        return mean_statistics(gains, weight)
 
     def _of_relevances(self, scores: Array, relevance: Array) -> Array:
         relevance = relevance.astype(np.float64)
@@ -92,7 +104,7 @@ class NDCG(Metric):
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the mean over the samples."""
-        return mean_of(statistics["sum"], int(statistics["count"]))
+        return mean_value(statistics)
 
 
 def _discounts(items: int) -> Array:

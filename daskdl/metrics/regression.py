@@ -8,26 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.metrics.exactsum import exact_sum, mean_of
-from daskdl.metrics.metric import Array, Metric, Statistics, count, same_shape
+from daskdl.metrics.metric import (
+    Array,
+    Metric,
+    Statistics,
+    mean_statistics,
+    mean_value,
+    same_shape,
+    weights_of,
+)
 
 
 class _Mean(Metric):
     """The mean of errors over all elements, correctly rounded."""
 
+    higher_is_better = False
+
     def errors(self, difference: Array) -> Array:
         """Return each element's error."""
         raise NotImplementedError
 
-    def statistics(self, prediction: Any, target: Any) -> Statistics:
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare two arrays of one shape."""
         prediction, target = same_shape(self, prediction, target)
         difference = np.subtract(prediction, target, dtype=np.float64)
-        return {"sum": exact_sum(self.errors(difference)), "count": count(difference.size)}
+        weight = weights_of(self, sample_weight, difference.shape)
+        return mean_statistics(self.errors(difference), weight)
 
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the mean; NaN where a prediction or a target is."""
-        return mean_of(statistics["sum"], int(statistics["count"]))
+        return mean_value(statistics)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Merging of statistics, the docstring's example, and that metrics are plain data."""
+"""Merging of statistics, weights of samples, and that metrics are plain data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as theirs
 
 from daskdl import metrics
-from daskdl.errors import ShapeError
+from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.metrics import metric as module
+from tests.daskdl.cuts import check_cuts
 
 MADE = [
     metrics.Accuracy(),
@@ -26,6 +30,7 @@ MADE = [
     metrics.HitRatio(),
     metrics.NDCG(),
     metrics.MeanAveragePrecision(3),
+    metrics.Mean(np.subtract),
 ]
 
 
@@ -45,6 +50,89 @@ def test_statistics_of_another_metric_do_not_merge():
     other = metrics.BinaryAccuracy().statistics(x, x)
     with pytest.raises(ShapeError, match=r"one metric, found \['count', 'sum'\] and \['count', 'h"):
         metrics.MeanAbsoluteError().merge(one, other)
+
+
+# --- weights of samples
+
+
+def share(function):
+    """Return a function of (target, scores, weights) that averages ``function``'s rows."""
+    return lambda y, p, sample_weight: np.average(function(p, y), weights=sample_weight)
+
+
+BINARY = [
+    (metrics.ROCAUC(), theirs.roc_auc_score),
+    (metrics.PRAUC(), theirs.average_precision_score),
+    (metrics.MeanAbsoluteError(), theirs.mean_absolute_error),
+    (metrics.MeanSquaredError(), theirs.mean_squared_error),
+    (metrics.Mean(np.subtract), share(np.subtract)),
+    (metrics.BinaryAccuracy(), share(lambda p, y: (p >= 0.5) == y)),
+    (
+        metrics.F1(),
+        lambda y, p, sample_weight: theirs.f1_score(y, p >= 0.5, sample_weight=sample_weight),
+    ),
+]
+
+
+@pytest.mark.parametrize(("metric", "expected"), BINARY, ids=lambda x: type(x).__name__)
+@given(data=st.data(), n=st.integers(2, 30), distinct=st.sampled_from([2, 10**6]))
+def test_weights_are_scikit_learns_for_any_cut(metric, expected, data, n, distinct):
+    rng = np.random.default_rng([n, distinct])
+    target, weight = rng.integers(0, 2, n), rng.lognormal(0, 3, n)
+    target[:2] = 0, 1
+    scores = np.round(rng.random(n) * distinct) / distinct
+    found = check_cuts(metric, scores, target, data, weight)
+    assert found == pytest.approx(expected(target, scores, sample_weight=weight), rel=1e-9)
+
+
+def macro(function):
+    return lambda y, p, sample_weight: function(
+        y,
+        p.argmax(1),
+        labels=[0, 1, 2],
+        average="macro",
+        sample_weight=sample_weight,
+        zero_division=0,
+    )
+
+
+CLASSES = [
+    (metrics.Accuracy(), share(lambda p, y: p.argmax(1) == y)),
+    (metrics.HitRatio(1), share(lambda p, y: p.argmax(1) == y)),
+    (metrics.NDCG(3), share(lambda p, y: 1 / np.log2((p > p[range(len(y)), y, None]).sum(1) + 2))),
+    (metrics.Precision(3), macro(theirs.precision_score)),
+    (metrics.Recall(3), macro(theirs.recall_score)),
+]
+
+
+@pytest.mark.parametrize(("metric", "expected"), CLASSES, ids=lambda x: type(x).__name__)
+@given(data=st.data(), n=st.integers(1, 30))
+def test_weights_of_classes_are_scikit_learns_for_any_cut(metric, expected, data, n):
+    rng = np.random.default_rng(n)
+    scores, labels, weight = rng.random((n, 3)), rng.integers(0, 3, n), rng.lognormal(0, 3, n)
+    found = check_cuts(metric, scores, labels, data, weight)
+    assert found == pytest.approx(expected(labels, scores, sample_weight=weight), rel=1e-9)
+
+
+def test_a_weight_counts_for_all_elements_of_its_sample():
+    a, b, weight = np.ones((2, 3)), np.array([[1, 1, 1], [0, 0, 1]]), np.array([1, 3])
+    assert metrics.BinaryAccuracy()(a, b, weight) == (3 + 3) / 12
+    assert metrics.MeanAbsoluteError()(a, b, weight) == 6 / 12
+
+
+def test_weights_that_do_not_fit():
+    metric, x = metrics.MeanAbsoluteError(), np.zeros((3, 2))
+    with pytest.raises(ShapeError, match=r"sample_weight .* shape \(3,\), found int64 \(2,\)"):
+        metric(x, x, np.array([1, 2]))
+    for wrong in (-1.0, np.nan, np.inf):
+        with pytest.raises(DataError, match="sample_weight of 0 and more, found"):
+            metric(x, x, np.array([1, wrong, 2]))
+    with pytest.raises(ShapeError, match="all batches to have sample_weight or none, found "):
+        metric.merge(metric.statistics(x, x), metric.statistics(x, x, np.ones(3)))
+    with pytest.raises(SettingsError, match=r"ROCAUC: expected no bins .* found bins=10"):
+        metrics.ROCAUC(10)(x[:, 0], x[:, 0], np.ones(3))
+    with pytest.raises(SettingsError, match="images without sample_weight"):
+        metrics.MeanAveragePrecision(3)([], [], np.ones(0))
 
 
 def test_the_docstrings_example():
