@@ -1,0 +1,239 @@
+"""What control costs at many workers: ``python -m ci.bench.engine_control``, waiting as computing.
+
+All workers are on this machine, many in one process and each with one thread, and wait in the
+forward pass; what they exchange is a vector of 16 numbers a worker. So wall time says little beyond
+a few workers; the CPU seconds that the scheduler and the driver spend on an iteration are what they
+would spend anywhere, and as both work while all workers wait for them, their sum is the cost. What
+the scheduler spends on heartbeats of as many workers at rest is shown, and is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+
+from ci.bench.engine_model import scaled
+from ci.bench.engine_processes import Process, Processes, cluster
+from daskdl.data import SampleSet
+from daskdl.nn import Module, MSELoss
+from daskdl.nn.module import Parameter
+from daskdl.optim import SGD
+from daskdl.train import Callback, Trainer
+from daskdl.train.slices import UNIT
+
+#: Part of an iteration that control may cost.
+GOAL = 0.015
+
+#: Seconds to look at a cluster at rest; with many workers each sends a heartbeat every 5 s.
+SETTLE = 6.0
+
+#: Workers in one process, at most.
+TOGETHER = 32
+
+
+@dataclass(frozen=True)
+class Row:
+    """One engine at one number of workers; milliseconds of an iteration."""
+
+    engine: str
+    workers: int
+    iterations: float  #: of a group, on average
+    scheduler: float  #: CPU
+    driver: float  #: CPU
+    idle: float  #: CPU of the scheduler in as much time without a fit: heartbeats
+    part: float  #: what the scheduler spends beyond that and the driver, of the time waited
+    worker: float  #: CPU of each worker
+    rest: float  #: wall time beyond the waiting
+    kilobytes: float  #: of the graph that a group sends to the scheduler
+
+    def __str__(self) -> str:
+        return (
+            f"{self.engine:<6} {self.workers:>7} {self.iterations:>5.1f} {self.scheduler:>9.2f} "
+            f"{self.driver:>8.2f} {self.idle:>8.2f} {100 * self.part:>8.2f} {self.worker:>8.2f} "
+            f"{self.rest:>8.1f} {self.kilobytes:>9.1f}"
+        )
+
+
+HEADER = (
+    f"{'engine':<6} {'workers':>7} {'K':>5} {'scheduler':>9} {'driver':>8} {'idle':>8} "
+    f"{'control%':>8} {'worker':>8} {'rest':>8} {'kB/group':>9}"
+)
+
+
+class Waiting(Module):
+    """Waits in place of computing."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
+
+    def forward(self, x: Any) -> Any:
+        """Return x (N, F) times the first F weights, later."""
+        time.sleep(self._seconds)
+        return scaled(x, self.weight)
+
+
+class Meter(Callback):
+    """Reads the CPU clocks of all at every group's end."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self.at: list[int] = []
+        self.clocks: list[tuple[float, float, float, float]] = []
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        """Read."""
+        self.at.append(iteration)
+        self.clocks.append(
+            (
+                self._processes.scheduler.cpu_seconds(),
+                Process(os.getpid(), "").cpu_seconds(),
+                sum(host.cpu_seconds() for host in self._processes.hosts),
+                time.perf_counter(),
+            )
+        )
+
+    def spent(self, first: int) -> tuple[int, int, list[float]]:
+        """Return groups, iterations, and seconds of each clock after iteration ``first``."""
+        begin = self.at.index(first)
+        spent = np.subtract(self.clocks[-1], self.clocks[begin]).tolist()
+        return len(self.at) - 1 - begin, self.at[-1] - first, spent
+
+
+class Sent:
+    """The bytes of the graphs that a client has sent to its scheduler."""
+
+    def __init__(self, client: Any) -> None:
+        self.sizes: list[int] = []
+        self.counting = True
+        send = client._send_to_scheduler
+
+        def counted(message: dict[str, Any]) -> None:
+            if self.counting and message.get("op") == "update-graph":
+                from distributed.protocol import dumps
+
+                self.sizes.append(sum(memoryview(f).nbytes for f in dumps(message)))
+            send(message)
+
+        client._send_to_scheduler = counted
+
+
+def measured(
+    processes: Processes,
+    engine: str,
+    workers: int,
+    seconds: float,
+    k: int,
+    groups: int,
+    settle: float = SETTLE,
+) -> Row:
+    """Fit with waiting workers and return the row, without the first groups, which are short."""
+    x = np.ones((k * workers, 4), np.float32)
+    samples = SampleSet.from_arrays(x=x, y=x, partitions=workers)
+    meter, sent = Meter(processes), Sent(processes.client)
+    time.sleep(settle)
+    idle = processes.scheduler.cpu_seconds()
+    time.sleep(settle)
+    idle = (processes.scheduler.cpu_seconds() - idle) / settle
+    # An epoch is as long as a group may be, so that all but those of the first have k iterations.
+    with dask.config.set({"daskdl.group-time": "1 hour"}):
+        Trainer(Waiting(UNIT * workers, seconds), MSELoss(), SGD(0.01)).fit(
+            samples,
+            iterations=k * (groups + 1),
+            batch_size=workers,
+            engine=engine,
+            client=processes.client,
+            callbacks=[meter],
+            progress=False,
+        )
+    count, iterations, (scheduler, driver, hosts, wall) = meter.spent(k)
+    ms = 1000 / iterations
+    idle *= wall
+    return Row(
+        engine,
+        workers,
+        iterations / count,
+        ms * scheduler,
+        ms * driver,
+        ms * idle,
+        (scheduler - idle + driver) / iterations / seconds,
+        ms * hosts / workers,
+        ms * wall - 1000 * seconds,
+        max(sent.sizes) / 1000,
+    )
+
+
+def races(
+    engines: Sequence[str], workers: Sequence[int], seconds: float, k: int, groups: int
+) -> list[Row]:
+    """Return the rows of all engines and numbers of workers."""
+    rows: list[Row] = []
+    for n in workers:
+        for engine in engines:
+            with cluster(n, -(-n // TOGETHER)) as processes:
+                rows.append(measured(processes, engine, n, seconds, k, groups))
+            print(rows[-1], flush=True)
+    return rows
+
+
+def draw(rows: Sequence[Row], seconds: float, path: Path) -> None:
+    """Draw cost against workers."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for engine, colour in (("gang", "C0"), ("graph", "C1")):
+        own = [row for row in rows if row.engine == engine]
+        if not own:
+            continue
+        n = [row.workers for row in own]
+        total = [1000 * seconds * row.part for row in own]
+        ax.loglog(
+            n, total, "o-", color=colour, label=f"{engine}: scheduler beyond heartbeats, and driver"
+        )
+        ax.loglog(n, [row.driver for row in own], "s--", color=colour, alpha=0.6, lw=1,
+                  label=f"{engine}: driver")  # fmt: skip
+    ax.axhline(1000 * GOAL * seconds, color="0.5", lw=1)
+    ax.annotate(f"{100 * GOAL:g} % of {seconds:g} s", (2, 1000 * GOAL * seconds), va="bottom")
+    ticks = sorted({row.workers for row in rows})
+    ax.set_xticks(ticks, [str(n) for n in ticks])
+    ax.minorticks_off()
+    ax.set(xlabel="workers", ylabel="CPU ms of an iteration", title="What control costs")
+    ax.legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engines", nargs="+", default=["gang", "graph"])
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 8, 32, 64, 128, 256])
+    parser.add_argument("--seconds", type=float, default=1.5, help="that an iteration waits")
+    parser.add_argument("-k", type=int, default=10, help="iterations of a gang's group")
+    parser.add_argument("--groups", type=int, default=2, help="to measure")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--png", type=Path, help="draw them into this file")
+    options = parser.parse_args(arguments)
+    print(HEADER)
+    rows = races(options.engines, options.workers, options.seconds, options.k, options.groups)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    if options.png:
+        draw(rows, options.seconds, options.png)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

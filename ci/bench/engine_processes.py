@@ -1,0 +1,214 @@
+"""A scheduler and workers as plain processes whose ids are known, for what each of them costs.
+
+``python -m ci.bench.engine_processes scheduler`` or ``... workers ADDRESS COUNT`` is one of them:
+it writes its address, and ends when its standard input does, so that none outlives the benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dask
+import distributed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
+CONFIG = {
+    "distributed.comm.compression": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.worker.connections.incoming": 1000,
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10 s",
+    "distributed.comm.timeouts.connect": "120 s",
+    "distributed.comm.timeouts.tcp": "120 s",
+}
+
+
+@dataclass(frozen=True)
+class Process:
+    """One that was started, and what it costs."""
+
+    id: int
+    address: str
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds of all its threads so far."""
+        return cpu_seconds(self.id)
+
+    def megabytes(self) -> float:
+        """Return the memory that is resident."""
+        import psutil
+
+        return float(psutil.Process(self.id).memory_info().rss / 1e6)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A cluster: the scheduler, the processes that host workers, and a client of them."""
+
+    scheduler: Process
+    hosts: list[Process]
+    client: distributed.Client
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the CPU seconds of a process's threads so far, to the nanosecond, unlike its ticks."""
+    total = 0
+    for task in Path(f"/proc/{process}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except OSError:  # a thread that has just ended
+            continue
+    return total / 1e9
+
+
+@contextmanager
+def cluster(
+    workers: int,
+    hosts: int,
+    prefixes: Sequence[Sequence[str]] | None = None,
+    addresses: Sequence[str] | None = None,
+    scheduler_address: str = "127.0.0.1",
+) -> Iterator[Processes]:
+    """Start a scheduler, and workers spread over host processes; end them on leaving.
+
+    Parameters
+    ----------
+    workers, hosts : int
+        Workers in all, and processes they are in.
+    prefixes : sequence of commands, optional
+        Put before that of each host process, such as ``ip netns exec NAME``.
+    addresses : sequence of str, optional
+        On which the workers of each host listen.
+    scheduler_address : str
+    """
+    prefixes = prefixes or [()] * hosts
+    addresses = addresses or ["127.0.0.1"] * hosts
+    counts = [workers // hosts + (i < workers % hosts) for i in range(hosts)]
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(CONFIG))
+        folder = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
+        )
+        scheduler = _started(stack, (), ["scheduler", "--host", scheduler_address])
+        started = [
+            _start(stack, prefix, ["workers", scheduler.address, str(n), "--host", a, folder])
+            for prefix, a, n in zip(prefixes, addresses, counts, strict=True)
+        ]
+        processes = [_said(process) for process in started]
+        client = stack.enter_context(
+            distributed.Client(scheduler.address, set_as_default=False, timeout=60)
+        )
+        client.wait_for_workers(workers, timeout=120)
+        yield Processes(scheduler, processes, client)
+
+
+def _started(stack: ExitStack, prefix: Sequence[str], arguments: Sequence[str]) -> Process:
+    return _said(_start(stack, prefix, arguments))
+
+
+def _start(
+    stack: ExitStack, prefix: Sequence[str], arguments: Sequence[str]
+) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [*prefix, sys.executable, "-m", "ci.bench.engine_processes", *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"},
+        start_new_session=True,  # Ctrl-C is for the benchmark, which then ends this
+    )
+    stack.callback(_end, process)
+    return process
+
+
+def _said(process: subprocess.Popen[str]) -> Process:
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    if not address:
+        raise RuntimeError(f"a process of the cluster did not start: {process.args}")
+    return Process(process.pid, address)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)
+    process.stdout.close()
+
+
+# --- in such a process
+
+
+async def _scheduler(host: str) -> None:
+    scheduler = distributed.Scheduler(
+        host=host, port=0, dashboard=False, dashboard_address=f"{host}:0"
+    )
+    await scheduler
+    await _until_input_ends(scheduler.address)
+
+
+async def _workers(address: str, count: int, host: str, folder: str) -> None:
+    workers = [
+        distributed.Worker(
+            address,
+            nthreads=1,
+            host=host,
+            memory_limit=0,
+            dashboard_address=f"{host}:0",
+            local_directory=folder,
+        )
+        for _ in range(count)
+    ]
+    await asyncio.gather(*workers)
+    await _until_input_ends(workers[0].address)
+
+
+async def _until_input_ends(address: str) -> None:
+    print(address, flush=True)
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    os._exit(0)  # with all that runs here: closing many workers one by one takes long
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one process of a cluster."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    one = kinds.add_parser("scheduler")
+    many = kinds.add_parser("workers")
+    many.add_argument("address")
+    many.add_argument("count", type=int)
+    many.add_argument("folder")
+    for kind in (one, many):
+        kind.add_argument("--host", default="127.0.0.1")
+    options = parser.parse_args(arguments)
+    with dask.config.set(CONFIG):
+        if options.kind == "scheduler":
+            asyncio.run(_scheduler(options.host))
+        else:
+            work = _workers(options.address, options.count, options.host, options.folder)
+            asyncio.run(work)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
