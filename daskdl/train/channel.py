@@ -123,7 +123,7 @@ class Cluster:
             if time.monotonic() - began > limit:
                 raise ClusterError(
                     f"{what}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
-                    f"tasks still at work: {self._client.processing()}"
+                    f"{self._at_work(futures[0].key, what)}"
                 )
         for future in futures:
             if future.status == "error":
@@ -219,10 +219,13 @@ class Cluster:
         """Return the workers that the scheduler knows, also those that take no tasks now."""
         return set(self._asked(what, "ncores"))
 
-    def tell(self, message: Mapping[str, Any]) -> None:
-        """Have all workers handle a message; nobody who does not answer is waited for."""
+    def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Have all workers handle a message and return the answers.
+
+        Nobody who does not answer is waited for.
+        """
         try:
-            self._client.sync(
+            answers: dict[str, Any] = self._client.sync(
                 self._client.scheduler.broadcast,
                 msg=dict(message),
                 on_error="ignore",
@@ -230,6 +233,8 @@ class Cluster:
             )
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             logger.debug("%s was not told: %s", message, error)
+            return {}
+        return answers
 
     def install(self, plugin: WorkerPlugin, what: str) -> None:
         """Have all workers, also those that come later, set up a plugin."""
@@ -244,13 +249,24 @@ class Cluster:
 
         return Lock(name, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
 
+    def _at_work(self, key: Key, what: str) -> str:
+        """Say which worker is at what, of the run that this key belongs to."""
+        at_work = self._asked(what, "processing")
+        for worker, keys in sorted(at_work.items()):
+            own = [k for k in keys if isinstance(k, tuple) and _run_of(k) == _run_of(key)]
+            if own:  # in the order in which they are done
+                name, _, *place, shard = own[0]
+                iteration = f"iteration {place[0]}, " if place else ""
+                return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
+        return "no worker at work"
+
     def _running(self, what: str) -> dict[str, int]:
         return self._asked(what, "ncores_running")
 
-    def _asked(self, what: str, operation: str) -> dict[str, int]:
+    def _asked(self, what: str, operation: str) -> dict[str, Any]:
         try:
             ask = getattr(self._client.scheduler, operation)
-            found: dict[str, int] = self._client.sync(ask, callback_timeout=10)
+            found: dict[str, Any] = self._client.sync(ask, callback_timeout=10)
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise self._gone(what) from error
         return found
@@ -260,3 +276,9 @@ class Cluster:
             f"{what}: the scheduler at {self._address} does not answer any more; start the "
             "cluster and run again, from the checkpoint if there is one"
         )
+
+
+def _run_of(key: Key) -> str:
+    """Return the part of a key (<task>-<run>, ...) that all tasks of a run have in common."""
+    assert isinstance(key, tuple)
+    return str(key[0]).rpartition("-")[2]

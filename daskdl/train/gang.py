@@ -222,14 +222,17 @@ class GangEngine(OnCluster):
             if not ended and (lost or any(f.status not in UNDER_WAY for f in futures)):
                 self._end(f"{gang.name(lost[0])} is lost" if lost else "another member has failed")
                 ended = now
-            late = [gang.name(rank) for rank, f in enumerate(futures) if f.status == "pending"]
+            late = [rank for rank, future in enumerate(futures) if future.status == "pending"]
             if ended and now - ended > self._patience:  # a gradient may take long
                 return
             if late and now - began > stall:
-                self._end("it lasted too long")
+                at = self._end("it lasted too long")
+                # Others wait for the one that is at a shard.
+                rank = next((r for r in late if "shard" in at.get(gang.addresses[r], "")), late[0])
+                where = at.get(gang.addresses[rank]) or "work"
                 raise ClusterError(
                     f"{what}: expected an end within daskdl.stall-timeout = {stall:g} s, found "
-                    f"{late[0]} still at work"
+                    f"{gang.name(rank)} still at {where}"
                 )
 
     def _all_done(self, futures: Sequence[Future]) -> bool:
@@ -249,9 +252,10 @@ class GangEngine(OnCluster):
         lost.__cause__ = error
         return lost
 
-    def _end(self, why: str) -> None:
+    def _end(self, why: str) -> dict[str, str]:
+        """End the attempt on all workers, and return what each is at."""
         where = {"run": self._job.id, "attempt": self._attempt}
-        self._cluster.tell({"op": "daskdl_gang_end", "why": why, **where})
+        return self._cluster.tell({"op": "daskdl_gang_end", "why": why, **where})
 
 
 def _says_little(error: BaseException) -> int:

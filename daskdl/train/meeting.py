@@ -56,6 +56,8 @@ class Meeting(WorkerPlugin):
         self._came: dict[tuple[str, int, int], asyncio.Future[Comm]] = {}
         self._open: dict[tuple[str, int], set[Comm]] = {}
         self._ended: dict[str, tuple[int, str]] = {}
+        #: What a member of a run is at, for who asks why it takes so long.
+        self.at: dict[str, str] = {}
         worker.handlers["daskdl_gang_join"] = self.join
         worker.handlers["daskdl_gang_end"] = self.end
         worker.handlers["daskdl_gang_forget"] = self.forget
@@ -126,10 +128,17 @@ class Meeting(WorkerPlugin):
         finally:
             give_up(None)
 
-    async def end(self, run: str, attempt: int, why: str) -> None:
-        """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``."""
+    async def end(self, run: str, attempt: int, why: str) -> str:
+        """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``.
+
+        Returns
+        -------
+        str
+            What the member here is at; empty if it is at nothing.
+        """
+        at = self.at.get(run, "")
         if self._over(run, attempt):
-            return
+            return at
         self._ended[run] = attempt, why
         for key in [key for key in self._came if key[0] == run and key[1] <= attempt]:
             came = self._came.pop(key)
@@ -141,6 +150,7 @@ class Meeting(WorkerPlugin):
                 del self._open[number]
                 for comm in comms:
                     comm.abort()
+        return at
 
     async def forget(self, run: str) -> None:
         """End all of a run and let go of what it keeps here."""

@@ -181,6 +181,8 @@ class Member:
         except BaseException as error:
             self.exchange.close(f"{type(error).__name__}: {error}")
             raise
+        finally:
+            self.meeting.at.pop(self.job.id, None)
         self.exchange.close()
         weights = weights.copy() if weights is self.vector else weights  # others use the model
         kept = Kept(self.gang.id, first + len(records), weights, slots)
@@ -216,8 +218,10 @@ class Member:
         for shard, partition, (start, count) in zip(
             self.shards, partitions, draw.shards, strict=True
         ):
+            self.meeting.at[self.job.id] = f"iteration {t}, shard {shard}"
             put = (self.job, weights, partition, at, shard, start, count)
             self.sums.put(shard, step.gradient(*put) if count else None)
+        self.meeting.at[self.job.id] = f"iteration {t}"  # with the peers
         self._clock = time.perf_counter()
         for i, phase in enumerate(self.plan.reduce):
             sends, room = self.sums.outgoing(phase), self.sums.room(i)

@@ -46,11 +46,21 @@ class TaskError(Exception):
 
 
 @contextmanager
-def _naming(where: str) -> Iterator[None]:
+def _naming(where: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise TaskError(where, error) from error
+        raise TaskError(where + _at_worker() + what, error) from error
+
+
+def _at_worker() -> str:
+    """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
+    from distributed import get_worker
+
+    try:
+        return f" at worker {get_worker().address}"
+    except ValueError:  # there is none
+        return ""
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class State:
 
 def load(recipe: Recipe, shard: int) -> Partition:
     """Load a shard."""
-    with _naming(f"shard {shard}: its samples cannot be loaded"):
+    with _naming(f"shard {shard}", ": its samples cannot be loaded"):
         return recipe.load()
 
 

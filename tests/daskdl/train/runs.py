@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -108,6 +109,12 @@ class Kill:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         die()
+
+
+def stopped(pid: int, seconds: float) -> None:
+    """Stop a process and let it go on after a while."""
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()
 
 
 def fail() -> None:

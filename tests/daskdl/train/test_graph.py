@@ -185,7 +185,9 @@ def test_a_stuck_group_ends_with_a_sentence(client: Client, tmp_path: Path) -> N
 
 def test_an_exception_names_iteration_and_shard(client: Client, tmp_path: Path) -> None:
     samples = problem().map(Once(tmp_path / "failed", 52, fail))
-    with pytest.raises(TrainingError, match=r"iteration \d+ \(epoch 0\), shard 3: ZeroDiv") as info:
+    with pytest.raises(
+        TrainingError, match=r"iteration \d+ \(epoch 0\), shard 3 at worker tcp.*: ZeroDiv"
+    ) as info:
         fit(samples, client=client)
     assert isinstance(info.value.__cause__, ZeroDivisionError)
 
@@ -215,7 +217,9 @@ def test_samples_that_cannot_be_loaded_name_the_shard(client: Client, tmp_path: 
     def flat(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {"x": batch["x"].reshape(-1, 32)[:, :5], "y": batch["y"].reshape(-1, 16)[:, :2]}
 
-    with pytest.raises(TrainingError, match=r"shard \d: its samples cannot be loaded: DataError"):
+    with pytest.raises(
+        TrainingError, match=r"shard \d at worker tcp.*: its samples cannot be loaded: DataE"
+    ):
         fit(windows.map(flat), client=client, callbacks=[Spoil()])
 
 

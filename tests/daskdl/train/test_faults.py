@@ -1,0 +1,176 @@
+"""Faults that both engines must survive without a changed bit, or name in one sentence."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from daskdl.errors import ClusterError, TrainingError
+from daskdl.nn import Linear, Module
+from tests.daskdl.train.phases import arm_workers
+from tests.daskdl.train.runs import SAMPLES, Do, Kill, Once, digest, fit, problem, stopped
+
+ClientOf = Callable[[int], Client]
+
+pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
+
+
+@pytest.fixture(scope="session")
+def undisturbed() -> str:
+    return digest(fit(problem(), validation=problem(3)))
+
+
+def pids(client: Client) -> list[int]:
+    return list(client.run(os.getpid).values())
+
+
+# --- workers that die
+
+
+@pytest.mark.parametrize("phase", ["load", "reduce", "update", "broadcast", "validation"])
+def test_a_worker_killed_in_any_phase_changes_nothing(
+    client: Client, tmp_path: Path, undisturbed: str, engine: str, phase: str
+) -> None:
+    died = tmp_path / "died"
+    arm_workers(client, engine, phase, died, calls=1 if phase in ("load", "validation") else 5)
+    trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
+    assert died.exists()
+    assert digest(trainer) == undisturbed
+    assert trainer.history["samples"].sum() == 3 * SAMPLES
+
+
+def test_two_of_three_workers_killed_at_once_change_nothing(
+    client_of: ClientOf, tmp_path: Path, undisturbed: str, engine: str
+) -> None:
+    client = client_of(3)
+    two, died = pids(client)[:2], tmp_path / "died"
+    samples = problem().map(Once(died, 20, Kill(two)))
+    assert digest(fit(samples, client=client, engine=engine)) == undisturbed
+    assert died.exists()
+
+
+def test_one_worker_killed_between_groups_changes_nothing(
+    client: Client, undisturbed: str, engine: str
+) -> None:
+    pid = pids(client)[1]
+    kill = Do(9, lambda: os.kill(pid, 9))
+    assert digest(fit(problem(), client=client, engine=engine, callbacks=[kill])) == undisturbed
+    assert kill.done
+
+
+# --- workers that stop, leave and come back
+
+#: Seconds for which a worker is stopped; 10 change no more.
+STOPPED = 1.5
+
+
+def test_a_worker_that_stops_for_a_while_is_waited_for(
+    client: Client, tmp_path: Path, undisturbed: str, engine: str
+) -> None:
+    first, second = pids(client)
+    stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, STOPPED))
+    other = Once(tmp_path / "stopped", 20, lambda: stopped(second, STOPPED))
+    samples = problem().map(lambda b: (stop if os.getpid() == second else other)(b))
+    began = time.monotonic()
+    assert digest(fit(samples, client=client, engine=engine)) == undisturbed
+    assert time.monotonic() - began > STOPPED
+
+
+@pytest.mark.usefixtures("short_groups")
+def test_workers_that_are_retired_are_left(
+    client_of: ClientOf, cluster: LocalCluster, undisturbed: str, engine: str
+) -> None:
+    client = client_of(3)
+    leave = Do(3, lambda: cluster.scale(1))
+    assert digest(fit(problem(), client=client, engine=engine, callbacks=[leave])) == undisturbed
+    assert leave.done
+
+
+@contextmanager
+def when_said(name: str, words: str, action: Callable[[], object]) -> Iterator[list[str]]:
+    """Call ``action`` when a logger says something with these words; yield what it said then."""
+    said: list[str] = []
+
+    class Listen(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if words in record.getMessage():
+                said.append(record.getMessage())
+                action()
+
+    listening = Listen()
+    logging.getLogger(name).addHandler(listening)
+    try:
+        yield said
+    finally:
+        logging.getLogger(name).removeHandler(listening)
+
+
+@pytest.mark.usefixtures("short_groups")
+def test_a_run_whose_workers_are_all_gone_goes_on_when_some_come(
+    client: Client, cluster: LocalCluster, undisturbed: str, engine: str
+) -> None:
+    leave = Do(5, lambda: cluster.scale(0))
+    come = when_said("daskdl.train.channel", "no worker at tcp", lambda: cluster.scale(2))
+    with come as said:
+        trainer = fit(problem(), client=client, engine=engine, callbacks=[leave])
+    assert digest(trainer) == undisturbed
+    assert re.match(r"iterations \d+ to \d+: no worker at tcp", said[0])
+
+
+# --- mistakes
+
+
+class Picky(Module):
+    """A user's layer that cannot stand a sample, away from the driver."""
+
+    def __init__(self, number: int, driver: int) -> None:
+        self.layer = Linear(5, 2, seed=1)
+        self.number, self.driver = number, driver
+
+    def forward(self, x: Any) -> Any:
+        if os.getpid() != self.driver and self.number in np.asarray(x)[:, 4]:
+            raise ZeroDivisionError("a mistake of the user's")
+        return self.layer(x)
+
+
+def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(
+    client: Client, engine: str
+) -> None:
+    workers = "|".join(map(re.escape, client.nthreads()))
+    said = rf"^iteration \d+ \(epoch 0\), shard 3 at worker ({workers}): ZeroDivisionError: a mis"
+    with pytest.raises(TrainingError, match=said) as raised:
+        fit(problem(), Picky(52, os.getpid()), client=client, engine=engine)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_worker_that_does_not_come_to_an_end_is_named(
+    client: Client, tmp_path: Path, engine: str
+) -> None:
+    release, driver = tmp_path / "release", os.getpid()
+
+    def wait(batch: dict[str, Any]) -> dict[str, Any]:
+        limit = time.monotonic() + 20
+        while os.getpid() != driver and 52 in batch["x"][:, 4] and not release.exists():
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        return batch
+
+    said = r"^iterations 0 to 0: .*stall-timeout = 1.5 s, found worker .* iteration 0, shard 3"
+    with dask.config.set({"daskdl.stall-timeout": "1.5 s", "daskdl.group-time": "1 s"}):
+        try:
+            with pytest.raises(ClusterError, match=said):
+                fit(problem().map(wait), client=client, engine=engine, batch_size=53)
+        finally:
+            release.touch()
