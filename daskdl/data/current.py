@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 
-def current_client() -> Any:
-    """Return the current synchronous Dask client, or None."""
+def current_client(asynchronous: bool = False) -> Any:
+    """Return the current Dask client, or None; ``asynchronous`` ones only if they are asked for."""
     if "distributed" not in sys.modules:  # then nobody has made one, and the import is slow
         return None
     from distributed import default_client
@@ -16,4 +16,4 @@ def current_client() -> Any:
         client = default_client()
     except ValueError:
         return None
-    return None if client.asynchronous else client
+    return None if client.asynchronous and not asynchronous else client

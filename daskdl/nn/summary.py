@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.nn.module import Module, Parameter
-from daskdl.tensor import Tensor, no_grad
+from daskdl.nn.watching import arrays, watched
+from daskdl.tensor import no_grad
 
 HEADINGS = ("name", "layer", "output shape", "parameters", "bytes")
 
@@ -93,12 +94,16 @@ def summarise(
     shapes: Any = input_shape if any(not isinstance(n, int) for n in input_shape) else [input_shape]
     inputs = [np.zeros((1, *shape), dtype) for shape in shapes]
     seen: dict[str, Any] = {}
-    with no_grad(), _watched(model, seen):
+    with (
+        no_grad(),
+        _inference(model),
+        watched(model, lambda name, module, given, result: seen.update({name: result})),
+    ):
         model(*inputs)
     rows: list[Row] = []
     held: set[int] = set()
     for name, module in model.modules():
-        parts = [part for part in _tensors(seen.get(name)) if part.ndim]
+        parts = [part for part in arrays(seen.get(name)) if part.ndim]
         own = [p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in held]
         held.update(map(id, own))
         rows.append(
@@ -107,7 +112,7 @@ def summarise(
                 type(module).__name__,
                 tuple(_sample(part.shape) for part in parts),
                 sum(p.data.size for p in own),
-                sum(part.data.nbytes for part in parts),
+                sum(part.nbytes for part in parts),
             )
         )
     parameters = list(model.parameters())
@@ -120,38 +125,17 @@ def summarise(
 
 
 @contextmanager
-def _watched(model: Module, seen: dict[str, Any]) -> Iterator[None]:
-    """Set all modules to inference and keep what each returns, the last time it is called."""
+def _inference(model: Module) -> Iterator[None]:
+    """Set all modules to inference for a while."""
     modes = [(module, module.__dict__.get("training")) for _, module in model.modules()]
-
-    def watch(name: str, module: Module) -> None:
-        forward = module.forward
-
-        def watching(*inputs: Any, **settings: Any) -> Any:
-            seen[name] = result = forward(*inputs, **settings)
-            return result
-
-        module.__dict__["forward"] = watching  # goes before that of the class
-
-    for name, module in {id(m): (n, m) for n, m in model.modules()}.values():
-        watch(name, module)
     model.eval()
     try:
         yield
     finally:
         for module, mode in modes:
-            module.__dict__.pop("forward", None)
             module.__dict__.pop("training", None)
             if mode is not None:
                 module.training = mode
-
-
-def _tensors(result: Any) -> Iterator[Tensor]:
-    if isinstance(result, Tensor):
-        yield result
-    elif isinstance(result, (tuple, list)):
-        for part in result:
-            yield from _tensors(part)
 
 
 def _sample(shape: tuple[int, ...]) -> tuple[int | str, ...]:

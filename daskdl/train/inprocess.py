@@ -13,6 +13,7 @@ from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.kernels.threads import available_cores, thread_budget
 from daskdl.train import step
+from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job
 from daskdl.train.step import State, TaskError
 from daskdl.train.tree import fold
@@ -65,16 +66,16 @@ class InProcessEngine:
         )
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
-        """Return the mean over all validation samples of the loss and of each metric."""
+        """Return the mean loss over all validation samples, and each metric of them."""
         assert self._validation is not None
         with thread_budget(self._job.threads), _for_caller():
             parts = self._each(
                 range(self._validation.partitions),
-                lambda s: step.evaluate(
+                lambda s: evaluate(
                     self._job, state.weights, self._partition(True, s), s, batch_size
                 ),
             )
-        return step.mean_over_shards(list(parts.values()))
+            return combined(self._job, list(parts.values()))
 
     def forget_state(self) -> None:
         """Do nothing: the state is nowhere else."""

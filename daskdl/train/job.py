@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import cloudpickle
 
 from daskdl.errors import SettingsError
+from daskdl.metrics import Metric
+from daskdl.metrics.metric import Statistics
 from daskdl.nn import Module
 from daskdl.optim import Method
-
-#: A metric: function of prediction and target, arrays (N, ...), the mean over their samples.
-Metric = Callable[[Any, Any], float]
+from daskdl.tensor import Tensor
 
 _unpacked = threading.local()
 
@@ -31,6 +31,15 @@ class Tools:
     functions: tuple[Callable[..., Any], ...] = ()
     validation_functions: tuple[Callable[..., Any], ...] = ()
     metrics: tuple[Metric, ...] = ()
+
+    def compare(self, prediction: Any, batch: Mapping[str, Any]) -> Any:
+        """Return the loss of a prediction, with the weights of the samples if they have any."""
+        return self.loss(prediction, batch["y"], **_weight(batch))
+
+    def measure(self, prediction: Any, batch: Mapping[str, Any]) -> list[Statistics]:
+        """Return each metric's statistics of a prediction."""
+        held = _data(prediction)
+        return [m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics]
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,19 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
             f"cannot ({error})"
         ) from error
     return Job(uuid.uuid4().hex[:12], payload, seed, threads)
+
+
+def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:
+    return {"sample_weight": batch["sample_weight"]} if "sample_weight" in batch else {}
+
+
+def _data(prediction: Any) -> Any:
+    """Return the arrays of tensors."""
+    if isinstance(prediction, Tensor):
+        return prediction.data
+    if isinstance(prediction, (tuple, list)):
+        return tuple(map(_data, prediction))
+    return prediction
 
 
 def _short(value: object) -> str:

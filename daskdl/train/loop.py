@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from daskdl.data.batches import Batches, Share
+from daskdl.train.asynchronous import stop_if_asked
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
 from daskdl.train.history import History
@@ -28,7 +29,7 @@ class Engine(Protocol):
         """Return the state after the iterations that ``shares`` describe, with their records."""
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
-        """Return the mean over the validation samples of the loss and of each metric."""
+        """Return the mean loss over the validation samples, and each metric of them."""
 
     def forget_state(self) -> None:
         """Send the state again next time: the driver has changed it."""
@@ -135,6 +136,7 @@ class Loop:
         self.progress.advance(last, after.records[-1].loss, samples / max(took, 1e-9))
         for callback in self.callbacks:
             callback.on_group_end(self.trainer, last)
+        stop_if_asked()
         if self._save_every is not None:
             if last % self._save_every == 0:
                 self._checkpoint()

@@ -14,6 +14,7 @@ from daskdl.data.batches import Share
 from daskdl.errors import ClusterError
 from daskdl.train import step
 from daskdl.train.channel import LOST, Cluster
+from daskdl.train.evaluation import Evaluation, combined, evaluate
 from daskdl.train.job import Job
 from daskdl.train.settings import setting
 from daskdl.train.shards import Shards
@@ -69,12 +70,11 @@ class OnCluster:
         raise NotImplementedError
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
-        """Return the mean over all validation samples of the loss and of each metric."""
-        what = f"validation after iteration {state.iteration - 1}"
+        """Return the mean loss over all validation samples, and each metric of them."""
+        what = f"validation after {state.iteration} iterations"
         clean = State(state.weights, state.slots, state.iteration)
-        return step.mean_over_shards(
-            self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
-        )
+        parts = self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
+        return combined(self._job, parts)
 
     def forget_state(self) -> None:
         """Send the state again next time: the driver has changed it."""
@@ -84,7 +84,7 @@ class OnCluster:
         """Let the workers forget the samples and the state."""
         self._forget()
 
-    def _evaluate(self, state: State, batch_size: int, what: str) -> list[Any]:
+    def _evaluate(self, state: State, batch_size: int, what: str) -> list[Evaluation]:
         assert self._validation is not None
         place = self._validation.placed(self._cluster.workers(what))
         job, state_key = self._sent(state, place.addresses[0])
@@ -95,7 +95,7 @@ class OnCluster:
         for s, part in enumerate(self._validation.keys):
             key = (names[1], self._attempt, state.iteration, s)
             inputs = TaskRef(job), TaskRef(weights), TaskRef(part)
-            graph[key] = Task(key, step.evaluate, *inputs, s, batch_size)
+            graph[key] = Task(key, evaluate, *inputs, s, batch_size)
             keys.append(key)
         return self._cluster.compute(graph, keys, place, what)
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -18,13 +17,13 @@ from daskdl.data.batches import positions
 from daskdl.data.partition import Partition, Recipe
 from daskdl.data.random import generator
 from daskdl.data.samples import take
-from daskdl.errors import DaskdlError, DataError, TrainingError
+from daskdl.errors import TrainingError
 from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.optim import Method
-from daskdl.tensor import Tensor, no_grad
 from daskdl.train.job import Job
+from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 
 Vector = NDArray[np.float32]
 
@@ -42,11 +41,13 @@ class TaskError(Exception):
     def for_caller(self) -> tuple[TrainingError, BaseException]:
         """Return what to raise, and from what."""
         where, cause = self.args
-        return TrainingError(f"{where}: {type(cause).__name__}: {cause}"), cause
+        kind = "" if isinstance(cause, TrainingError) else f"{type(cause).__name__}: "
+        return TrainingError(f"{where}: {kind}{cause}"), cause
 
 
 @contextmanager
-def _naming(where: str, what: str = "") -> Iterator[None]:
+def naming(where: str, what: str = "") -> Iterator[None]:
+    """Say of an exception where it happened."""
     try:
         yield
     except Exception as error:
@@ -111,7 +112,7 @@ class State:
 
 def load(recipe: Recipe, shard: int) -> Partition:
     """Load a shard."""
-    with _naming(f"shard {shard}", ": its samples cannot be loaded"):
+    with naming(f"shard {shard}", ": its samples cannot be loaded"):
         return recipe.load()
 
 
@@ -138,7 +139,7 @@ def gradient(
     """
     step, epoch, iteration = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
-    with thread_budget(job.threads), _naming(where):
+    with thread_budget(job.threads), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
         chosen = positions(job.seed, epoch, shard, len(partition), start, count)
         draw = (job.seed, "map", epoch, iteration, shard)
@@ -150,10 +151,14 @@ def gradient(
         model.zero_grad()
         buffers, seed = model.flat_buffers, generator(job.seed, "layers", epoch, iteration, shard)
         before = buffers.copy()
-        with drawing(int(seed.integers(2**63))):
-            loss = tools.loss(model(batch["x"]), batch["y"])
+        draws = int(seed.integers(2**63))
+        with drawing(draws):
+            loss = tools.compare(model(batch["x"]), batch)
         clock.append(time.perf_counter())
         loss.backward()
+        if not (np.isfinite(loss.data).all() and finite(model.flat_grad)):
+            buffers[:] = before
+            raise TrainingError(explain(model, batch, draws, float(loss)))
         vector = empty(model.vector.size, np.float32)
         parameters = model.flat_grad.size
         np.multiply(model.flat_grad, np.float32(count), out=vector[:parameters])
@@ -214,10 +219,9 @@ def update(
     loss = total.loss / total.samples
     if not np.isfinite(loss):
         raise TrainingError(
-            f"iteration {state.iteration}: expected a finite loss, found {loss}; lower the "
-            "learning rate, clip the gradient, or look for missing values in the samples"
+            f"iteration {state.iteration}: expected a finite loss, found {loss}; {WHAT_TO_DO}"
         )
-    with thread_budget(job.threads), _naming(f"iteration {state.iteration}, update"):
+    with thread_budget(job.threads), naming(f"iteration {state.iteration}, update"):
         mean = np.divide(
             total.vector, np.float32(total.samples), out=empty(total.vector.size, np.float32)
         )
@@ -271,68 +275,3 @@ def next_weights(job: Job, attempt: int, state: State, *parts: Gradient) -> Vect
 def weights_of(state: State) -> Vector:
     """Return the weights."""
     return state.weights
-
-
-def evaluate(
-    job: Job, weights: Vector, partition: Partition, shard: int, batch_size: int
-) -> tuple[int, list[float]]:
-    """Return a shard's number of samples and the sums over them of the loss and of each metric."""
-    where = f"validation, shard {shard}"
-    with thread_budget(job.threads), _naming(where), no_grad():
-        tools = job.tools()
-        model = tools.model.eval()
-        model.load_vector(weights)
-        sums = [0.0] * (1 + len(tools.metrics))
-        for start in range(0, len(partition), batch_size):
-            chosen = np.arange(start, min(start + batch_size, len(partition)))
-            draw = (job.seed, "validation", start, shard)
-            batch = take(partition, chosen, tools.validation_functions, draw)
-            prediction = model(batch["x"])
-            sums[0] += float(tools.loss(prediction, batch["y"])) * len(chosen)
-            for i, metric in enumerate(tools.metrics, 1):
-                sums[i] += float(metric(prediction.data, batch["y"])) * len(chosen)
-        return len(partition), sums
-
-
-def mean_over_shards(results: list[tuple[int, list[float]]]) -> list[float]:
-    """Return the mean over all samples of what :func:`evaluate` summed, added in shard order."""
-    samples = sum(n for n, _ in results)
-    return [sum(column) / samples for column in zip(*(sums for _, sums in results), strict=True)]
-
-
-def check_sample(job: Job, batch: dict[str, Any]) -> None:
-    """Run one sample through a copy of the model, so that a mistake shows before it costs time.
-
-    Raises
-    ------
-    DataError
-        For samples without x or y.
-    DaskdlError
-        What the model raises of itself, such as a ShapeError that names the layer.
-    TrainingError
-        For any other exception, and for a loss that is not one number.
-    """
-    if "x" not in batch or "y" not in batch:
-        raise DataError(f"Trainer.fit: expected samples with x and y, found {sorted(batch)}")
-    tools = job.tools()
-    shapes = {name: np.shape(array) for name, array in batch.items()}
-    try:
-        with thread_budget(job.threads):
-            loss = tools.loss(tools.model.train()(batch["x"]), batch["y"])
-            if not isinstance(loss, Tensor) or loss.data.size != 1:
-                found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
-                name = getattr(tools.loss, "__qualname__", type(tools.loss).__qualname__)
-                raise TrainingError(
-                    f"{name}: expected the loss to be a Tensor of one number, found {found}"
-                )
-            loss.backward()
-            for metric in tools.metrics:
-                with no_grad():
-                    float(metric(tools.model.eval()(batch["x"]).data, batch["y"]))
-    except DaskdlError:
-        raise
-    except Exception as error:
-        raise TrainingError(
-            f"{type(tools.model).__name__}: one sample of shapes {shapes} raised "
-            f"{type(error).__name__}: {error}"
-        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,18 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.data import Batches, SampleSet
 from daskdl.data.current import current_client
-from daskdl.errors import SettingsError
+from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
+from daskdl.train.arguments import (
+    check_callbacks,
+    check_samples,
+    check_trainer,
+    metrics_by_name,
+    total_of,
+    validation_names,
+    whole,
+)
+from daskdl.train.asynchronous import awaitable, in_thread
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import History
-from daskdl.train.job import Metric, Tools, pack
+from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
 from daskdl.train.settings import setting
-from daskdl.train.step import State, beginning, check_sample
+from daskdl.train.step import State, beginning
+from daskdl.train.trial import check_sample
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -36,10 +46,14 @@ class Trainer:
     model : Module
         Changed by :meth:`fit`.
     loss : callable
-        ``loss(prediction, target)``, the mean over the samples.
+        ``loss(prediction, target)``, the mean over the samples. If these have ``sample_weight`` it
+        is given that too, by this name.
     optimizer : Method
     seed : int
         Of the order of samples and of the functions that draw random numbers.
+    metrics : sequence of Metric, or mapping of names to them
+        Computed with every validation, of all its samples together. Without a name a metric has
+        that of its class, as in ``mean_absolute_error``.
 
     Attributes
     ----------
@@ -48,17 +62,19 @@ class Trainer:
     """
 
     def __init__(
-        self, model: Module, loss: Callable[[Any, Any], Any], optimizer: Method, seed: int = 0
+        self,
+        model: Module,
+        loss: Callable[..., Any],
+        optimizer: Method,
+        seed: int = 0,
+        metrics: Sequence[Metric] | Mapping[str, Metric] = (),
     ) -> None:
-        if seed < 0:
-            raise SettingsError(f"Trainer: expected a seed of at least 0, found {seed!r}")
-        if not isinstance(optimizer, Method):
-            raise SettingsError(
-                f"Trainer: optimizer: expected a Method of daskdl.optim, found {optimizer!r}"
-            )
+        check_trainer(model, loss, optimizer, seed)
         self.model, self.loss, self.optimizer, self.seed = model, loss, optimizer, seed
+        self.metrics = metrics_by_name(metrics)
         self.history = History()
 
+    @awaitable
     def fit(
         self,
         samples: SampleSet,
@@ -68,7 +84,6 @@ class Trainer:
         batch_size: int = 32,
         shards: int | None = None,
         validation: SampleSet | None = None,
-        metrics: Mapping[str, Metric] | None = None,
         callbacks: Sequence[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
@@ -87,7 +102,8 @@ class Trainer:
         Parameters
         ----------
         samples : SampleSet
-            Of ``x`` and ``y``. Each is seen once an epoch.
+            Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same. Each is
+            seen once an epoch.
         epochs, iterations : int
             How long, one of the two.
         batch_size : int
@@ -96,10 +112,7 @@ class Trainer:
             Cut the samples into so many shards, each of which computes a part of every gradient;
             by default its partitions are the shards. Their number is part of what fixes the bits.
         validation : SampleSet, optional
-            Its mean loss is computed after each epoch and at the end.
-        metrics : mapping of name to callable, optional
-            ``metric(prediction, target)`` on arrays, the mean over the samples; computed with the
-            validation.
+            Its mean loss and the metrics are computed after each epoch and at the end.
         callbacks : sequence of Callback
         checkpoint : path, optional
             Folder for checkpoints.
@@ -109,7 +122,8 @@ class Trainer:
         resume : bool
             Go on from the newest checkpoint in the folder.
         client : distributed.Client, optional
-            By default the current one; without any, the fit runs in this process.
+            By default the current one; without any, the fit runs in this process. With an
+            asynchronous client this returns an awaitable, see :meth:`fit_async`.
         engine : "auto", "graph" or "gang"
             How the workers of a cluster work together, which does not show in the result: by tasks
             for every gradient and sum, or by one task a worker that speaks to the others. "auto"
@@ -134,26 +148,21 @@ class Trainer:
         CheckpointError
             When the checkpoint is another run's, or cannot be written or read.
         """
-        client = _client(client)
         check_engine(engine)
-        if shards is not None and shards != samples.partitions:
+        check_samples("Trainer.fit", samples)
+        check_callbacks(callbacks)
+        if shards is not None and whole("Trainer.fit, shards", shards) != samples.partitions:
             samples = samples.repartition(shards)
-        batch_size = _whole("batch_size", batch_size)
-        threads = None if threads is None else _whole("threads", threads)
-        batches = Batches(samples.lengths, batch_size)
-        total = _total(epochs, iterations, len(batches))
+        batch_size = whole("Trainer.fit, batch_size", batch_size)
+        if threads is not None:
+            threads = whole("Trainer.fit, threads", threads)
         if checkpoint_every is not None:
-            checkpoint_every = _whole("checkpoint_every", checkpoint_every)
-        names = _names(validation, metrics)
-        tools = Tools(
-            self.model,
-            self.loss,
-            self.optimizer.on(Layout.of(self.model)),
-            samples.functions,
-            () if validation is None else validation.functions,
-            tuple((metrics or {}).values()),
-        )
-        job = pack(tools, self.seed, _threads(client) if threads is None else threads)
+            checkpoint_every = whole("Trainer.fit, checkpoint_every", checkpoint_every)
+        batches = Batches(samples.lengths, batch_size)
+        total = total_of(epochs, iterations, len(batches))
+        names = validation_names(validation, self.metrics)
+        job = self._job(samples, validation, client, threads)
+        optimizer = job.tools().optimizer
         check_sample(job, samples.head(1))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         identity = self._identity(samples, batch_size)
@@ -161,7 +170,7 @@ class Trainer:
         if saved is not None and threads is None:
             job = replace(job, threads=int(saved.more["threads"]))
         if saved is None:
-            state, self.history = beginning(self.model, tools.optimizer), History()
+            state, self.history = beginning(self.model, optimizer), History()
         else:
             state, self.history = restored_run(saved, callbacks)
             self.model.load_vector(state.weights)
@@ -196,6 +205,74 @@ class Trainer:
             runner.close()
         return self.history
 
+    async def fit_async(
+        self, samples: SampleSet, *, client: Client | None = None, **options: Any
+    ) -> History:
+        """Train as :meth:`fit` does, to the same bits, while the event loop goes on.
+
+        The fit, and with it every callback, runs in a thread of its own with a synchronous client
+        of the same scheduler, so that nothing of it blocks the loop. If the task that awaits this
+        is cancelled, the fit ends after the group of iterations that is under way, with a
+        checkpoint if there is a folder for it, as after Ctrl-C.
+
+        Parameters
+        ----------
+        samples : SampleSet
+        client : distributed.Client, optional
+            Asynchronous or not; by default the current one, and without any this process.
+        **options :
+            Those of :meth:`fit`.
+        """
+        client = current_client(asynchronous=True) if client is None else client
+        return await in_thread(self.fit, samples, client=client, **options)
+
+    @awaitable
+    def evaluate(
+        self,
+        samples: SampleSet,
+        *,
+        batch_size: int = 32,
+        client: Client | None = None,
+        threads: int | None = None,
+    ) -> dict[str, float]:
+        """Return the model's mean loss over samples, and the metrics, by name.
+
+        Parameters
+        ----------
+        samples : SampleSet
+        batch_size : int
+            Samples that a worker passes through the model at a time.
+        client, threads :
+            As in :meth:`fit`.
+        """
+        check_samples("Trainer.evaluate", samples)
+        batch_size = whole("Trainer.evaluate, batch_size", batch_size)
+        job = self._job(samples, samples, client, threads)
+        check_sample(job, samples.head(1))
+        runner = make_engine("graph", client, job, samples, samples, self.model.vector.nbytes)
+        try:
+            values = runner.evaluate(State(self.model.vector.copy(), {}, 0), batch_size)
+        finally:
+            runner.close()
+        return dict(zip(["loss", *self.metrics], values, strict=True))
+
+    def _job(
+        self,
+        samples: SampleSet,
+        validation: SampleSet | None,
+        client: Client | None,
+        threads: int | None,
+    ) -> Job:
+        tools = Tools(
+            self.model,
+            self.loss,
+            self.optimizer.on(Layout.of(self.model)),
+            samples.functions,
+            () if validation is None else validation.functions,
+            tuple(self.metrics.values()),
+        )
+        return pack(tools, self.seed, _threads(client) if threads is None else threads)
+
     def _identity(self, samples: SampleSet, batch_size: int) -> dict[str, Any]:
         return {
             "model": [[name, list(array.shape)] for name, array in self.model.state_dict().items()],
@@ -214,55 +291,6 @@ class Trainer:
         if saved is not None:
             check_identity(Path(folder.path), saved.identity, identity)
         return saved
-
-
-def _whole(name: str, value: Any) -> int:
-    """Return a whole number of at least 1 as Python's own, which a checkpoint can hold."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise SettingsError(
-            f"Trainer.fit, {name}: expected a whole number of at least 1, found {value!r}"
-        )
-    return number
-
-
-def _client(client: Client | None) -> Client | None:
-    client = current_client() if client is None else client
-    if client is not None and client.asynchronous:
-        raise SettingsError(
-            "Trainer.fit: expected a synchronous Client, found an asynchronous one; call fit in a "
-            "thread with a client made without asynchronous=True"
-        )
-    return client
-
-
-def _total(epochs: int | None, iterations: int | None, per_epoch: int) -> int:
-    if (epochs is None) == (iterations is None):
-        raise SettingsError(
-            f"Trainer.fit: expected either epochs or iterations, found epochs={epochs!r} and "
-            f"iterations={iterations!r}"
-        )
-    total = iterations if iterations is not None else (epochs or 0) * per_epoch
-    if total < 1:
-        raise SettingsError(
-            f"Trainer.fit: expected at least 1 epoch or iteration, found epochs={epochs!r} and "
-            f"iterations={iterations!r}"
-        )
-    return total
-
-
-def _names(validation: SampleSet | None, metrics: Mapping[str, Metric] | None) -> list[str]:
-    if validation is None:
-        if metrics:
-            raise SettingsError(
-                f"Trainer.fit: expected validation samples to compute {sorted(metrics)} on, "
-                "found none"
-            )
-        return []
-    return ["val_loss", *(f"val_{name}" for name in metrics or ())]
 
 
 def _threads(client: Client | None) -> int:

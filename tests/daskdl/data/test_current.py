@@ -44,6 +44,7 @@ def test_an_asynchronous_client_is_left_alone():
             Client(cluster, asynchronous=True) as client,
         ):
             assert Client.current() is client
+            assert current_client(asynchronous=True) is client
             return current_client()
 
     assert asyncio.run(program()) is None

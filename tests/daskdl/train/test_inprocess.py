@@ -13,8 +13,9 @@ from daskdl.data import Batches, SampleSet
 from daskdl.data.batches import positions
 from daskdl.errors import TrainingError
 from daskdl.kernels.threads import threads
+from daskdl.metrics import Mean
 from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD
+from daskdl.optim import SGD, Adam
 from daskdl.train import Trainer, inprocess
 from tests.daskdl.train.runs import digest, fit, network, problem
 
@@ -116,15 +117,12 @@ def test_one_core_and_many_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -
 def test_each_validation_sample_counts_once() -> None:
     held = problem(1, 13)
     x, y = held.head(13).values()
-    trainer = fit(problem(), epochs=1, validation=held.repartition(3), metrics={"bias": bias})
+    trainer = Trainer(network(), MSELoss(), Adam(1e-3), metrics={"bias": Mean(np.subtract)})
+    trainer.fit(problem(), epochs=1, validation=held.repartition(3), progress=False)
     error = trainer.model(x).data - y
     row = trainer.history.epochs[-1]
     assert row["val_loss"] == pytest.approx((error**2).mean(), rel=1e-5)
     assert row["val_bias"] == pytest.approx(error.mean(), rel=1e-5)
-
-
-def bias(prediction: np.ndarray, target: np.ndarray) -> float:
-    return (prediction - target).mean()
 
 
 # --- errors
@@ -166,7 +164,11 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
     ("action", "said"),
     [
         (fail, "iteration {t} (epoch 0), shard 2: LookupError: a mistake of the user's"),
-        (spoil, "iteration {t}: expected a finite loss, found nan; lower the learning rate"),
+        (
+            spoil,
+            "iteration {t} (epoch 0), shard 2: expected a finite loss, found nan; the model's "
+            "output is finite, the loss of it is not; lower the learning rate",
+        ),
     ],
 )
 def test_what_goes_wrong_in_a_shard_is_named(

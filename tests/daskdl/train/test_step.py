@@ -3,7 +3,6 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,48 +10,20 @@ import numpy as np
 import pytest
 
 from daskdl.data.batches import positions
-from daskdl.data.partition import Arrays
-from daskdl.errors import DataError, ShapeError, TrainingError
+from daskdl.errors import TrainingError
 from daskdl.kernels.threads import threads
-from daskdl.nn import Linear, Module, MSELoss
+from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.tensor import recording
 from daskdl.train import step
-from daskdl.train.job import Job, Tools, pack
+from daskdl.train.evaluation import evaluate
 from daskdl.train.step import Gradient, State, TaskError
-
-N = 11
-
-
-def new_job(
-    loss: Callable[..., Any] | None = None, threads: int = 1, **options: Any
-) -> tuple[Job, Module]:
-    model = options.pop("model", None) or Linear(3, 2, seed=4)
-    tools = Tools(model, loss or MSELoss(), options.pop("optimizer", SGD(0.5)), **options)
-    return pack(tools, seed=7, threads=threads), model
-
-
-def samples(n: int = N) -> Arrays:
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
-    return Arrays({"x": x.astype(np.float32), "y": y.astype(np.float32)})
-
-
-def by_hand(model: Linear, x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the sum over samples of the mean squared error and its gradient, in float64."""
-    parameters = {name: p.data.astype(float) for name, p in model.named_parameters()}
-    error = x.astype(float) @ parameters["weight"].T + parameters["bias"] - y
-    gradients = {"weight": error.T @ x, "bias": error.sum(0)}  # 2 / 2 outputs
-    flat = np.concatenate([gradients[name].ravel() for name in parameters])
-    return float((error**2).mean(1).sum()), flat
+from daskdl.train.trial import check_sample
+from tests.daskdl.train.jobs import N, by_hand, new_job, raising, samples
 
 
 def of(value: float, n: int = 1) -> Gradient:
     return Gradient(np.full(8, value, np.float32), value, n, (value, -value, 0.0))
-
-
-def raising(prediction: Any, target: Any) -> Any:
-    raise ZeroDivisionError("a mistake of the user's")
 
 
 # --- gradient
@@ -117,8 +88,8 @@ def test_a_task_keeps_to_its_thread_budget() -> None:
     seen.clear()
     before = threads()
     step.gradient(job, model.flat, samples(), (0, 0, 0), 0, 0, 4)
-    step.evaluate(job, model.flat, samples(), 0, 100)
-    step.check_sample(job, samples().take(np.arange(1)))
+    evaluate(job, model.flat, samples(), 0, 100)
+    check_sample(job, samples().take(np.arange(1)))
     assert seen == [(3, True), (3, False), (3, True)]
     assert threads() == before
 
@@ -182,44 +153,6 @@ def test_weights_and_state_of_a_worker_are_computed_once() -> None:
     assert step.next_weights(other, 2, state, of(1.0))[0] == 0.75
 
 
-# --- evaluation
-
-
-def mean_absolute(prediction: np.ndarray, target: np.ndarray) -> float:
-    return np.abs(prediction - target).mean()
-
-
-@pytest.mark.parametrize("batch_size", [1, 4, N, 100])
-def test_an_evaluation_sums_over_samples(batch_size: int) -> None:
-    job, model = new_job(metrics=(mean_absolute,))
-    n, (loss, error) = step.evaluate(job, model.flat, samples(), 0, batch_size)
-    held = samples().arrays
-    expected, _ = by_hand(model, held["x"], held["y"])
-    assert n == N
-    assert loss == pytest.approx(expected, rel=1e-6)
-    assert error == pytest.approx(np.abs(model(held["x"]).data - held["y"]).mean(1).sum(), rel=1e-6)
-    assert type(error) is float  # it goes into the manifest of a checkpoint
-
-
-def test_the_mean_over_shards_is_weighted_by_samples() -> None:
-    assert step.mean_over_shards([(1, [4.0, 8.0]), (0, [0.0, 0.0]), (3, [0.0, 4.0])]) == [1.0, 3.0]
-
-
-def test_validation_samples_pass_their_own_functions() -> None:
-    job, model = new_job(functions=(nothing_left,), validation_functions=(targets_of_zero,))
-    _, (loss,) = step.evaluate(job, model.flat, samples(), 0, 4)
-    held = samples().arrays
-    assert loss == pytest.approx(by_hand(model, held["x"], 0 * held["y"])[0], rel=1e-6)
-
-
-def nothing_left(batch: dict[str, Any]) -> dict[str, Any]:
-    return {}
-
-
-def targets_of_zero(batch: dict[str, Any]) -> dict[str, Any]:
-    return {**batch, "y": 0 * batch["y"]}
-
-
 # --- errors
 
 
@@ -266,7 +199,7 @@ def test_an_error_says_where_it_happened() -> None:
         "iteration 9 (epoch 2), shard 3": lambda: step.gradient(
             job, weights, partition, (9, 2, 1), 3, 0, 2
         ),
-        "validation, shard 3": lambda: step.evaluate(job, weights, partition, 3, 4),
+        "validation, shard 3": lambda: evaluate(job, weights, partition, 3, 4),
         "shard 3: its samples cannot be loaded": lambda: step.load(Recipe(), 3),
         "iteration 4, update": lambda: step.update(wrong, state, of(1.0)),
     }.items():
@@ -281,44 +214,3 @@ def test_dask_is_told_the_bytes() -> None:
     assert state.nbytes == 6000
     assert 6000 <= sys.getsizeof(state) < 7000
     assert sys.getsizeof(of(1.0)) >= 32
-
-
-# --- the check of one sample
-
-
-def plain(prediction: Any, target: Any) -> Any:
-    return float(np.mean((prediction.data - target) ** 2))
-
-
-def of_every_sample(prediction: Any, target: Any) -> Any:
-    return prediction - target
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "said"),
-    [
-        (
-            {"loss": raising},
-            TrainingError,
-            "Linear: one sample .* ZeroDivisionError: a",
-        ),
-        ({"loss": plain}, TrainingError, r"plain: expected the loss .* number, found \d"),
-        (
-            {"loss": of_every_sample},
-            TrainingError,
-            r"of_every_sample: expected the loss .* number, found shape \(1, 2\)",
-        ),
-        ({"metrics": (raising,)}, TrainingError, "ZeroDivisionError"),
-        ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
-    ],
-)
-def test_a_mistake_shows_in_one_sample(options, kind, said: str) -> None:
-    job, _ = new_job(**options)
-    with pytest.raises(kind, match=said):
-        step.check_sample(job, samples().take(np.arange(1)))
-
-
-def test_samples_need_x_and_y() -> None:
-    job, _ = new_job()
-    with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
-        step.check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})

@@ -1,0 +1,51 @@
+"""Watching: being told what each module of a model was given and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+#: Is called with a module's dotted name, the module, its inputs and its result.
+Watcher = Callable[[str, Module, tuple[Any, ...], Any], None]
+
+
+@contextmanager
+def watched(model: Module, watcher: Watcher) -> Iterator[None]:
+    """Call ``watcher`` whenever a module of ``model`` has computed its result, innermost first.
+
+    A module that has several names goes by the last of them.
+    """
+
+    def watch(name: str, module: Module) -> None:
+        forward = module.forward
+
+        def watching(*inputs: Any, **settings: Any) -> Any:
+            result = forward(*inputs, **settings)
+            watcher(name, module, inputs, result)
+            return result
+
+        module.__dict__["forward"] = watching  # goes before that of the class
+
+    modules = {id(m): (n, m) for n, m in model.modules()}
+    for name, module in modules.values():
+        watch(name, module)
+    try:
+        yield
+    finally:
+        for _, module in modules.values():
+            module.__dict__.pop("forward", None)
+
+
+def arrays(value: Any) -> Iterator[Any]:
+    """Yield the arrays in what a module was given or returned: tensors, arrays, tuples of them."""
+    if isinstance(value, Tensor):
+        yield value.data
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from arrays(part)
+    elif hasattr(value, "dtype"):
+        yield value

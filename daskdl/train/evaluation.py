@@ -1,0 +1,61 @@
+"""Evaluation: a shard's part of a validation, and the loss and metrics of all parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from daskdl.data.partition import Partition
+from daskdl.data.samples import take
+from daskdl.kernels.threads import thread_budget
+from daskdl.metrics.metric import Statistics
+from daskdl.tensor import no_grad
+from daskdl.train.job import Job
+from daskdl.train.step import Vector, naming
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A shard's number of samples, the sum of the loss over them, and each metric's statistics."""
+
+    samples: int
+    loss: float
+    statistics: tuple[Statistics, ...] = field(default=(), repr=False)
+
+    def __sizeof__(self) -> int:
+        return sum(array.nbytes for held in self.statistics for array in held.values())
+
+
+def evaluate(
+    job: Job, weights: Vector, partition: Partition, shard: int, batch_size: int
+) -> Evaluation:
+    """Return a shard's part of a validation."""
+    with thread_budget(job.threads), naming(f"validation, shard {shard}"), no_grad():
+        tools = job.tools()
+        model = tools.model.eval()
+        model.load_vector(weights)
+        loss, found = 0.0, [list[Statistics]() for _ in tools.metrics]
+        for start in range(0, len(partition), batch_size):
+            chosen = np.arange(start, min(start + batch_size, len(partition)))
+            draw = (job.seed, "validation", start, shard)
+            batch = take(partition, chosen, tools.validation_functions, draw)
+            prediction = model(batch["x"])
+            loss += float(tools.compare(prediction, batch)) * len(chosen)
+            for held, statistics in zip(found, tools.measure(prediction, batch), strict=True):
+                held.append(statistics)
+        merged = [m.merge(*held) for m, held in zip(tools.metrics, found, strict=True) if held]
+        return Evaluation(len(partition), loss, tuple(merged))
+
+
+def combined(job: Job, parts: Sequence[Evaluation]) -> list[float]:
+    """Return the mean loss over the samples of all shards, added in their order, and the metrics.
+
+    Metrics are those of all samples together, not means of what they are of each shard.
+    """
+    parts = [part for part in parts if part.samples]
+    values = [sum(part.loss for part in parts) / sum(part.samples for part in parts)]
+    for i, metric in enumerate(job.tools().metrics):
+        values.append(float(metric.value(metric.merge(*(part.statistics[i] for part in parts)))))
+    return values

@@ -1,0 +1,89 @@
+"""What one sample shows before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
+from daskdl.metrics import Accuracy, Mean
+from daskdl.metrics.metric import Metric
+from daskdl.nn import Linear, MSELoss
+from daskdl.train.trial import check_sample
+from tests.daskdl.train.jobs import new_job, raising, samples
+
+
+def plain(prediction: Any, target: Any) -> Any:
+    return float(np.mean((prediction.data - target) ** 2))
+
+
+def of_every_sample(prediction: Any, target: Any) -> Any:
+    return prediction - target
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        (
+            {"loss": raising},
+            TrainingError,
+            "Linear: one sample .* ZeroDivisionError: a",
+        ),
+        ({"loss": plain}, TrainingError, r"plain: expected the loss .* number, found \d"),
+        (
+            {"loss": of_every_sample},
+            TrainingError,
+            r"of_every_sample: expected the loss .* number, found shape \(1, 2\)",
+        ),
+        ({"metrics": (Mean(raising),)}, TrainingError, "ZeroDivisionError"),
+        ({"metrics": (Accuracy(),)}, ShapeError, "Accuracy: expected integer labels"),
+        ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
+    ],
+)
+def test_a_mistake_shows_in_one_sample(options, kind, said: str) -> None:
+    job, _ = new_job(**options)
+    with pytest.raises(kind, match=said):
+        check_sample(job, samples().take(np.arange(1)))
+
+
+def test_samples_need_x_and_y() -> None:
+    job, _ = new_job()
+    with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
+        check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
+
+
+class Unweighted(Metric):
+    def statistics(self, prediction: Any, target: Any) -> Any:  # type: ignore[override]
+        return {"n": np.asarray(len(target))}
+
+    def value(self, statistics: Any) -> float:
+        return float(statistics["n"])
+
+
+class Unweighing:
+    def __call__(self, prediction: Any, target: Any) -> Any:
+        return MSELoss()(prediction, target)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"loss": Unweighing()}, "Unweighing"),
+        ({"loss": of_every_sample}, "of_every_sample"),
+        ({"metrics": (Unweighted(),)}, "Unweighted.statistics"),
+    ],
+)
+def test_weights_that_nobody_reads_are_refused(options, name: str) -> None:
+    job, _ = new_job(**options)
+    batch = samples().take(np.arange(1)) | {"sample_weight": np.ones(1)}
+    with pytest.raises(SettingsError, match=rf"have sample_weight, expected {name} to take"):
+        check_sample(job, batch)
+
+
+def test_weights_have_to_be_one_for_each_sample() -> None:
+    job, _ = new_job()
+    batch = samples().take(np.arange(1)) | {"sample_weight": np.ones((1, 2))}
+    with pytest.raises(ShapeError, match=r"sample_weight .* shape \(1,\), found float64 \(1, 2\)"):
+        check_sample(job, batch)
