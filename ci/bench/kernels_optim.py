@@ -6,13 +6,14 @@ Ours writes new weights and state and leaves the old ones alone, PyTorch's chang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.threads import parts
 from daskdl.optim import SGD, Adagrad, Adam, AdamW, Method, RMSprop
 
 SIZE = 25_000_000
@@ -41,6 +42,7 @@ def cases() -> Iterator[Case]:
     rng = np.random.default_rng(0)
     weights, gradient = rng.random((2, SIZE), np.float32)
     source, sink = rng.random((2, 7 * SIZE // 2), np.float32)
+    pool = ThreadPoolExecutor()
     for name, (method, theirs, settings, arrays) in METHODS.items():
         parameter = torch.nn.Parameter(torch.from_numpy(weights.copy()))
         parameter.grad = torch.from_numpy(gradient.copy())
@@ -52,7 +54,9 @@ def cases() -> Iterator[Case]:
         yield Case(f"optim/{name} 25M", ours, {how: peer.step})
 
         def copy(n: int = arrays * SIZE // 2) -> None:
-            in_parallel(lambda i, j: np.copyto(sink[i:j], source[i:j]), n)
+            jobs = [pool.submit(np.copyto, sink[i:j], source[i:j]) for i, j in parts(n)]
+            for job in jobs:
+                job.result()
 
         yield Case(f"optim beside a copy/{name} 25M", ours, {"copy of the same bytes": copy})
 

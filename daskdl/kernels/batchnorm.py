@@ -10,7 +10,6 @@ channel, so that the loops inside are long and their vectors aligned whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import gcd, nan
 from typing import Any
 
@@ -21,7 +20,8 @@ from daskdl.kernels.jit import fastjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
 from daskdl.kernels.stores import drain, put, streams
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range, over_rows
+from daskdl.kernels.threads import threads
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 LANES, SUMMED_LANES = 256, 1024
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 18
+LEAST = 1 << 15
 
 #: Rows that are added up in the input's dtype before they are added to sums in float64.
 BLOCK = 64
@@ -54,8 +54,8 @@ def moments(x: Array) -> tuple[Array, Array]:
     channels = x.shape[-1]
     rows = x.reshape(-1, channels)
     shift = rows[:: max(1, len(rows) // SAMPLE)].mean(0)
-    source, lanes = flat(x), _tiled(x.dtype, SUMMED_LANES, shift)[0]
-    sums = _sums(lambda part, total: _moments(source[part], lanes, total), x)
+    source, lanes = flat(x), _tiled(x.dtype, SUMMED_LANES, shift)
+    sums = _sums(_moments, x, source, lanes)
     n = len(rows)
     offset = sums[0] / n
     return shift + offset, np.maximum(sums[1] / n - offset * offset, 0)
@@ -71,7 +71,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     """
     source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    _rows(lambda part: _normalise(source[part], *lanes, floor, new[part], past), x)
+    _in_rows(_normalise, x, (source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -85,9 +85,7 @@ def gradient_sums(
     gradients, source = flat(dy, x.dtype), flat(x)
     lanes = _affine(x.dtype, SUMMED_LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    sums = _sums(
-        lambda part, total: _gradient_sums(gradients[part], source[part], *lanes, floor, total), x
-    )
+    sums = _sums(_gradient_sums, x, gradients, source, lanes, floor)
     lost = mean - mean.astype(x.dtype)  # the lanes' mean is rounded
     return sums[0], sums[1] - lost * sums[0]
 
@@ -111,10 +109,7 @@ def input_gradient(
     lost = mean - mean.astype(x.dtype)
     lanes = _affine(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
     floor = x.dtype.type(0 if relu else nan)
-    _rows(
-        lambda part: _input_gradient(gradients[part], source[part], *lanes, floor, new[part], past),
-        x,
-    )
+    _in_rows(_input_gradient, x, (gradients, source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -148,30 +143,24 @@ def _result(x: Array) -> tuple[Array, bool | None]:
     return new, True if aligned and streams(new) else None
 
 
-def _rows(work: Callable[[slice], Any], x: Array, lanes: int = LANES) -> None:
-    """Call ``work`` on parts of the flat x that start with a row of lanes."""
-    if not x.size:
-        return
-    width = x.shape[-1] * _repeats(x.shape[-1], lanes)
-    in_parallel(
-        lambda i, j: work(slice(i * width, j * width)), -(-x.size // width), least=LEAST // width
-    )
+def _in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *more: Any) -> None:
+    """Call a kernel on parts of flat vectors that start with a row of lanes."""
+    width = lanes.shape[1]
+    if x.size:
+        over_rows(kernel, vectors, LEAST // width, lanes, *more, unit=width)
 
 
-def _sums(work: Callable[[slice, Array], None], x: Array) -> Array:
-    """Return the two sums (2, C) over all rows that ``work`` adds to lanes (2, ...)."""
+def _sums(kernel: Any, x: Array, *arguments: Any) -> Array:
+    """Return the two sums (2, C) over all rows of x that ``kernel`` adds to lanes (parts, 2, ...).
+
+    Its parts are of rows of lanes.
+    """
     channels, repeats = x.shape[-1], _repeats(x.shape[-1], SUMMED_LANES)
-    parts: dict[int, Array] = {}
-
-    def part(where: slice) -> None:
-        total = parts[where.start] = np.zeros((2, channels * repeats))
-        work(where, total)
-
-    _rows(part, x, SUMMED_LANES)
-    whole = np.zeros((2, channels * repeats))
-    for start in sorted(parts):  # in one order, whoever ended first
-        whole += parts[start]
-    return whole.reshape(2, repeats, channels).sum(1)
+    width = channels * repeats
+    parts = np.zeros((threads(), 2, width))
+    if x.size:
+        over_range(kernel, -(-x.size // width), LEAST // width, *arguments, parts)
+    return parts.sum(0).reshape(2, repeats, channels).sum(1)
 
 
 # Below, offsets and not slices: a slice inside a loop counts references, which takes longer than a
@@ -179,12 +168,14 @@ def _sums(work: Callable[[slice, Array], None], x: Array) -> Array:
 
 
 @fastjit
-def _moments(x, shift, totals):  # type: ignore[no-untyped-def]
+def _moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    shift, totals = lanes[0], parts[which]
     width = shift.size
     sums = np.zeros((2, width), x.dtype)
     s, q = sums[0], sums[1]
-    for first in range(0, x.size, BLOCK * width):
-        stop = min(first + BLOCK * width, x.size)
+    last = min(end * width, x.size)
+    for first in range(begin * width, last, BLOCK * width):
+        stop = min(first + BLOCK * width, last)
         fours = first + (stop - first) // (4 * width) * 4 * width
         for start in range(first, fours, 4 * width):
             for c in range(width):
@@ -203,7 +194,8 @@ def _moments(x, shift, totals):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _normalise(x, mean, scale, bias, floor, new, past):  # type: ignore[no-untyped-def]
+def _normalise(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size
     for first in range(0, x.size, width):
         for c in range(min(width, x.size - first)):
@@ -213,12 +205,14 @@ def _normalise(x, mean, scale, bias, floor, new, past):  # type: ignore[no-untyp
 
 
 @fastjit
-def _gradient_sums(dy, x, mean, scale, bias, floor, totals):  # type: ignore[no-untyped-def]
+def _gradient_sums(dy, x, lanes, floor, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    mean, scale, bias, totals = lanes[0], lanes[1], lanes[2], parts[which]
     width, zero = mean.size, x.dtype.type(0)
     sums = np.zeros((2, width), x.dtype)
     s, q = sums[0], sums[1]
-    for first in range(0, x.size, BLOCK * width):
-        stop = min(first + BLOCK * width, x.size)
+    last = min(end * width, x.size)
+    for first in range(begin * width, last, BLOCK * width):
+        stop = min(first + BLOCK * width, last)
         twos = first + (stop - first) // (2 * width) * 2 * width
         for start in range(first, twos, 2 * width):
             for c in range(width):
@@ -240,7 +234,8 @@ def _gradient_sums(dy, x, mean, scale, bias, floor, totals):  # type: ignore[no-
 
 
 @fastjit
-def _input_gradient(dy, x, mean, scale, bias, offset, slope, floor, new, past):  # type: ignore[no-untyped-def]
+def _input_gradient(dy, x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    mean, scale, bias, offset, slope = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
     width, zero = mean.size, x.dtype.type(0)
     for first in range(0, x.size, width):
         for c in range(min(width, x.size - first)):

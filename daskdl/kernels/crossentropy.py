@@ -11,12 +11,12 @@ from daskdl.kernels.elementary import exponential
 from daskdl.kernels.jit import fastjit, fusedjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 16
+LEAST = 1 << 13
 
 
 def gradient(
@@ -49,12 +49,8 @@ def gradient(
         others, same = others + np.asarray(spread, dtype), same_dtype(shared, dtype)
     total = dtype.type(same.sum(dtype=np.float64))
 
-    def part(i: int, j: int) -> None:
-        _gradient(
-            rows[i:j], numbers[i:j], scales[i:j], hits[i:j], others[i:j], same, total, result[i:j]
-        )
-
-    in_parallel(part, len(rows), least=_least(rows))
+    parts = rows, numbers, scales, hits, others, result
+    over_rows(_gradient, parts, _least(rows), same, total)
     return result.reshape(logits.shape)
 
 
@@ -75,10 +71,7 @@ def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
     rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
 
-    def part(i: int, j: int) -> None:
-        _soft(rows[i:j], shares[i:j], losses[i:j], scales[i:j])
-
-    in_parallel(part, len(rows), least=_least(rows))
+    over_rows(_soft, (rows, shares, losses, scales), _least(rows))
     return losses, scales
 
 
@@ -87,10 +80,7 @@ def shared_target(logits: Array, shared: Array, tops: Array) -> NDArray[np.float
     rows, result = _rows(logits), np.empty(len(tops))
     target, offsets = same_dtype(shared, rows.dtype), flat(tops, rows.dtype)
 
-    def part(i: int, j: int) -> None:
-        _shared_target(rows[i:j], target, offsets[i:j], result[i:j])
-
-    in_parallel(part, len(rows), least=_least(rows))
+    over_rows(_shared_target, (rows, offsets, result), _least(rows), target)
     return result
 
 
@@ -99,10 +89,7 @@ def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) 
     rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
     result, weights = empty(rows.shape, rows.dtype), flat(factors, rows.dtype)
 
-    def part(i: int, j: int) -> None:
-        _soft_gradient(rows[i:j], shares[i:j], scales[i:j], weights[i:j], result[i:j])
-
-    in_parallel(part, len(rows), least=_least(rows))
+    over_rows(_soft_gradient, (rows, shares, scales, weights, result), _least(rows))
     return result.reshape(logits.shape)
 
 
@@ -122,7 +109,7 @@ def _least(rows: Array) -> int:
 
 @fusedjit
 def _gradient(  # type: ignore[no-untyped-def]
-    logits, labels, scales, factors, spread, shared, total, result
+    logits, labels, scales, factors, spread, result, shared, total
 ):
     zero = logits.dtype.type(0)
     for r in range(logits.shape[0]):
@@ -160,7 +147,7 @@ def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _shared_target(logits, target, tops, result):  # type: ignore[no-untyped-def]
+def _shared_target(logits, tops, result, target):  # type: ignore[no-untyped-def]
     for r in range(logits.shape[0]):
         total = 0.0
         for c in range(logits.shape[1]):

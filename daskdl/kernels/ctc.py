@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
 #: Additions of logarithms below which a second thread costs more than it brings.
-LEAST = 1 << 12
+LEAST = 1 << 9
 
 
 def forward(
@@ -43,13 +43,8 @@ def forward(
     n, steps, _ = log_probabilities.shape
     losses, left = np.empty(n), np.full((n, steps, 2 * labels.shape[1] + 1), -np.inf)
 
-    def part(i: int, j: int) -> None:
-        _left(
-            log_probabilities[i:j], labels[i:j], label_lengths[i:j], lengths[i:j], blank,
-            left[i:j], losses[i:j],
-        )  # fmt: skip
-
-    in_parallel(part, n, least=max(1, LEAST // max(1, left[0].size if n else 1)))
+    rows = log_probabilities, labels, label_lengths, lengths, left, losses
+    over_rows(_left, rows, _least(left), blank)
     return losses, left
 
 
@@ -69,14 +64,13 @@ def gradient(
     losses, left = forwards
     result = np.zeros_like(log_probabilities)
 
-    def part(i: int, j: int) -> None:
-        _back(
-            log_probabilities[i:j], labels[i:j], label_lengths[i:j], lengths[i:j], blank,
-            left[i:j], losses[i:j], factors[i:j], result[i:j],
-        )  # fmt: skip
-
-    in_parallel(part, len(losses), least=max(1, LEAST // max(1, left[0].size if len(left) else 1)))
+    rows = log_probabilities, labels, label_lengths, lengths, left, losses, factors, result
+    over_rows(_back, rows, _least(left), blank)
     return result
+
+
+def _least(left: NDArray[np.float64]) -> int:
+    return max(1, LEAST // max(1, left[0].size if len(left) else 1))
 
 
 @jit
@@ -98,7 +92,7 @@ def _skips(labels, state):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _left(x, labels, label_lengths, lengths, blank, left, losses):  # type: ignore[no-untyped-def]
+def _left(x, labels, label_lengths, lengths, left, losses, blank):  # type: ignore[no-untyped-def]
     for i in range(x.shape[0]):
         row, paths, states, steps = labels[i], left[i], 2 * label_lengths[i] + 1, lengths[i]
         if steps == 0:
@@ -123,7 +117,7 @@ def _left(x, labels, label_lengths, lengths, blank, left, losses):  # type: igno
 
 @jit
 def _back(  # type: ignore[no-untyped-def]
-    x, labels, label_lengths, lengths, blank, left, losses, factors, result
+    x, labels, label_lengths, lengths, left, losses, factors, result, blank
 ):
     for i in range(x.shape[0]):
         factor = factors[i]

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import LANES, address, load, store
-from daskdl.kernels.threads import in_parallel, least_of
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import least_of
 
 Array = NDArray[np.floating]
 
 #: Vectors of channels whose sums stay in registers together, for so many results side by side.
 VECTORS, WIDE = 4, 3
+#: Channels of such vectors.
+UNIT = VECTORS * LANES
 #: Pixels, or one row if it has more, that the gradient to the weights sums up for tap after tap.
 PIXELS = 128
 
@@ -44,15 +47,10 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     offsets, channels = geometry.offsets(), x.shape[3]
     dw = np.zeros((len(offsets), channels), x.dtype)
     plan = np.array([*geometry.stride, geometry.kernel[1], geometry.dilation[1]])
-    unit = VECTORS * LANES
-
-    def part(start: int, stop: int) -> None:
-        many = min(stop * unit, channels) - start * unit
-        _gradient(x, offsets, plan, dy, dw, start * unit, many)
-
     if dy.size:
-        work = 10 * len(offsets) * dy.size // channels * unit
-        in_parallel(part, -(-channels // unit), least_of(work))
+        units = -(-channels // UNIT)
+        work = 10 * len(offsets) * dy.size // channels * UNIT
+        over_range(_gradients, units, least_of(work), x, offsets, plan, dy, dw)
     return np.ascontiguousarray(dw.T).reshape(-1, *geometry.kernel, 1)
 
 
@@ -66,11 +64,8 @@ def _run(  # type: ignore[no-untyped-def]
     plan = np.array([*steps, *grid])
     zeros = np.zeros(x.shape[3], x.dtype)
     if y.size:
-        in_parallel(
-            lambda start, stop: _sums(x, offsets, weight, y, plan, zeros, add, start, stop),
-            len(y) * grid[4],
-            least_of(10 * len(offsets) * grid[5] * x.shape[3]),
-        )
+        least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
+        over_range(_sums, len(y) * grid[4], least, x, offsets, weight, y, plan, zeros, add)
 
 
 def _sum_of_products(wide: int) -> Any:
@@ -174,7 +169,7 @@ def _channels(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _sums(x, offsets, weight, y, plan, zeros, add, start, stop):  # type: ignore[no-untyped-def]
+def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):  # type: ignore[no-untyped-def]
     """Compute the rows ``start`` to ``stop`` of the grid on all images."""
     step_down, step_across, first_row, first_column, down, across, grid_rows, grid_columns = plan
     height, width, channels = x.shape[1:]
@@ -241,6 +236,13 @@ def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries,
             entries[2 * count + 1] = from_y + u * pixel
             count += 1
     return count
+
+
+@jit
+def _gradients(x, offsets, plan, dy, dw, which, start, stop):  # type: ignore[no-untyped-def]
+    """Compute ``dw`` of the channels of the units ``start`` to ``stop``."""
+    first = start * UNIT
+    _gradient(x, offsets, plan, dy, dw, first, min(stop * UNIT, x.shape[3]) - first)
 
 
 @jit

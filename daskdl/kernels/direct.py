@@ -25,7 +25,8 @@ from daskdl.kernels.microkernel import (
     pack_all,
 )
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel, least_of
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
@@ -79,17 +80,16 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     # So many pixels that their gradients stay in L2 from one panel to the next.
     block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
 
-    def part(start: int, stop: int) -> None:
-        columns = scratch("columns", (PIXELS + 1, COLUMNS), x.dtype)
-        # A panel more keeps pixels off the places where caches repeat.
-        rows = scratch("rows", (block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
-        for group in range(geometry.groups):
-            plan = np.array([group * depth, depth, *geometry.stride, group * filters])
-            own = flat[group * filters : (group + 1) * filters]
-            _gradient(x, plan, offsets, dy, own, rows, columns, start, stop)
-
+    n = threads()
+    columns = scratch("columns", (n, PIXELS + 1, COLUMNS), x.dtype)
+    # A panel more keeps pixels off the places where caches repeat.
+    rows = scratch("rows", (n, block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
     if dy.size:
-        in_parallel(part, panels, least_of(2 * dy.size // geometry.groups * COLUMNS))
+        sizes = geometry.groups, depth, *geometry.stride, filters
+        over_range(
+            _gradients, panels, least_of(2 * dy.size // geometry.groups * COLUMNS),
+            x, sizes, offsets, dy, flat, rows, columns,
+        )  # fmt: skip
     return dw
 
 
@@ -102,11 +102,8 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool) -> Array:
     width, summed = (channels, filters) if by_input else (filters, channels)
     shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
     panels = scratch("panels", shape, weight.dtype)
-    in_parallel(
-        lambda start, stop: pack_all(weight, taps, by_input, panels, start, stop),
-        len(panels),
-        least_of(10 * panels[0].size),
-    )
+    least = least_of(10 * panels[0].size)
+    over_range(pack_all, len(panels), least, weight, taps, by_input, panels)
     return panels
 
 
@@ -122,22 +119,21 @@ def _correlate(  # type: ignore[no-untyped-def]
     slices = -(-depth // DEPTH)
     segments = len(offsets) * slices
 
-    def part(start: int, stop: int) -> None:
-        table = scratch("table", (GROUPS, segments, SEGMENT), np.int64)
-        targets = scratch("targets", (2, GROUPS, ROWS), np.int64)
-        spare = scratch("spare", (GROUPS * ROWS, COLUMNS), x.dtype)
-        zeros = np.zeros(depth, x.dtype)
-        _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros, start, stop)
-
+    n = threads()
+    tables = scratch("table", (n, GROUPS, segments, SEGMENT), np.int64)
+    targets = scratch("targets", (n, 2, GROUPS, ROWS), np.int64)
+    spare = scratch("spare", (n, GROUPS * ROWS, COLUMNS), x.dtype)
     pixels = len(y) * grid[4] * grid[5]
     if pixels:
-        work = 2 * len(offsets) * depth * filters
-        in_parallel(part, pixels, least=max(2 * ROWS, least_of(work)))
+        least = max(2 * ROWS, least_of(2 * len(offsets) * depth * filters))
+        rooms = tables, targets, spare, np.zeros(depth, x.dtype)
+        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms)
 
 
 @jit
-def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros, start, stop):  # type: ignore[no-untyped-def]
+def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):  # type: ignore[no-untyped-def]
     """Compute the places ``start`` to ``stop`` of the grid."""
+    table, targets, spare, zeros = rooms[0][which], rooms[1][which], rooms[2][which], rooms[3]
     first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
     first_row, first_column, down, across, grid_rows, grid_columns = plan[6:]
     height, width, channels = x.shape[1:]
@@ -209,7 +205,6 @@ def _sums(x, offsets, panels, y, plan, slices, add, table, targets, spare, zeros
         if filters % COLUMNS:
             width_left = filters % COLUMNS
             _move(spare, count, width_left, y, filters - width_left, places, add)
-    return 0
 
 
 @jit
@@ -223,6 +218,15 @@ def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-unty
                 flat[start + c] += spare[r, c]
             else:
                 flat[start + c] = spare[r, c]
+
+
+@jit
+def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):  # type: ignore[no-untyped-def]
+    groups, depth, down, across, filters = sizes
+    for group in range(groups):
+        plan = group * depth, depth, down, across, group * filters
+        own = dw[group * filters : (group + 1) * filters]
+        _gradient(x, plan, offsets, dy, own, rows[which], columns[which], start, stop)
 
 
 @jit

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
 
@@ -21,17 +21,13 @@ def dot(a: Array, b: Array) -> float:
     """Return the sum of the products of two float32 or float64 vectors (n,)."""
     a, b = flat(a), flat(b, a.dtype)
     sums = np.zeros(-(-a.size // BLOCK))
-    in_parallel(
-        lambda i, j: _dots(a[i * BLOCK : j * BLOCK], b[i * BLOCK : j * BLOCK], sums[i:j]),
-        len(sums),
-        least=2,
-    )
+    over_range(_dots, len(sums), 1, a, b, sums)
     return float(sums.sum())
 
 
 @fastjit
-def _dots(a, b, sums):  # type: ignore[no-untyped-def]
-    for block in range(sums.size):
+def _dots(a, b, sums, which, start, stop):  # type: ignore[no-untyped-def]
+    for block in range(start, stop):
         total = 0.0
         for k in range(block * BLOCK, min((block + 1) * BLOCK, a.size)):
             total += np.float64(a[k]) * np.float64(b[k])

@@ -15,7 +15,7 @@ from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat
 from daskdl.kernels.stores import drain, put, streams
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
 
@@ -40,11 +40,8 @@ def dropout(x: Array, rate: float, seed: int, counter: int) -> Array:
     keys = words(seed, counter)
     past = True if streams(result) else None
 
-    def part(i: int, j: int) -> None:
-        here = slice(UNIT * i, UNIT * j)
-        _dropout(vector[here], result[here], i, keys, limit, scale, past)
-
-    in_parallel(part, -(-vector.size // UNIT), least=LEAST_UNITS)
+    units = -(-vector.size // UNIT)
+    over_range(_dropout, units, LEAST_UNITS, vector, result, keys, limit, scale, past)
     return result.reshape(x.shape)
 
 
@@ -76,13 +73,14 @@ def philox(number, keys, result):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _dropout(x, y, unit, keys, limit, scale, past):  # type: ignore[no-untyped-def]
+def _dropout(x, y, keys, limit, scale, past, which, start, stop):  # type: ignore[no-untyped-def]
     drawn = np.empty((4, _LANES), np.uint32)
     line = drawn.reshape(UNIT)
     zero = x.dtype.type(0)
-    for start in range(0, x.size, UNIT):
-        philox((unit + start // UNIT) * _LANES, keys, drawn)
-        before, after = x[start : start + UNIT], y[start : start + UNIT]
+    for unit in range(start, stop):
+        philox(unit * _LANES, keys, drawn)
+        first = unit * UNIT
+        before, after = x[first : first + UNIT], y[first : first + UNIT]
         for k in range(before.size):
             factor = zero if line[k] < limit else scale
             put(after, k, before[k] * factor, past)  # a product: NaN stays NaN

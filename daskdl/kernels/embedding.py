@@ -14,12 +14,13 @@ from daskdl.errors import ShapeError
 from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import threads
 
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 18
+LEAST = 1 << 15
 
 _BITS = 11  # of a digit that one pass of the sort looks at
 
@@ -34,12 +35,9 @@ def gather(table: Array, ids: Array) -> Array:
     """
     matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
     result = empty((numbers.size, table.shape[1]), table.dtype)
-    bad = in_parallel(
-        lambda i, j: _gather(matrix, numbers[i:j], result[i:j]),
-        numbers.size,
-        least=max(1, LEAST // max(1, table.shape[1])),
-    )
-    if max(bad) >= 0:
+    least, bad = max(1, LEAST // max(1, table.shape[1])), np.zeros(threads(), np.bool_)  # of parts
+    over_range(_gather, numbers.size, least, matrix, numbers, result, bad)
+    if bad.any():
         _refuse(ids, len(table))
     return result.reshape(*ids.shape, table.shape[1])
 
@@ -77,7 +75,7 @@ def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.i
     rows = empty((n, width), gradient.dtype)
     d = d.reshape(numbers.size, width)
     least = max(1, LEAST // max(1, width))
-    in_parallel(lambda i, j: _sum(d, order, starts[i : j + 1], rows[i:j]), n, least)
+    over_range(_sum, n, least, d, order, starts, rows)
     return unique[:n].copy(), rows
 
 
@@ -100,16 +98,16 @@ def _refuse(ids: Array, n_rows: int) -> None:
 
 
 @jit
-def _gather(table, ids, result):  # type: ignore[no-untyped-def]
-    """Copy rows; return the position of an id that is out of range, or -1."""
+def _gather(table, ids, result, bad, which, start, stop):  # type: ignore[no-untyped-def]
+    """Copy rows; mark the part if an id is out of range."""
     n = np.uint64(table.shape[0])
-    for k in range(ids.size):
+    for k in range(start, stop):
         if np.uint64(ids[k]) >= n:  # a negative one becomes large
-            return k
+            bad[which] = True
+            return
         source, sink = table[ids[k]], result[k]
         for c in range(sink.size):
             sink[c] = source[c]
-    return -1
 
 
 @jit
@@ -148,8 +146,8 @@ def _segments(ids, n_rows, order, starts, unique):  # type: ignore[no-untyped-de
 
 
 @jit
-def _sum(gradient, order, starts, rows):  # type: ignore[no-untyped-def]
-    for u in range(rows.shape[0]):
+def _sum(gradient, order, starts, rows, which, start, stop):  # type: ignore[no-untyped-def]
+    for u in range(start, stop):
         row, first = rows[u], gradient[order[starts[u]]]
         for c in range(row.size):
             row[c] = first[c]

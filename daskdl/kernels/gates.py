@@ -16,12 +16,12 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[np.floating]
 
 #: Rows below which a second thread costs more than it brings.
-LEAST_ROWS = 512
+LEAST_ROWS = 32
 
 # tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, which in
 # float32 is 4e-7: unlike libm's function it vectorises.
@@ -66,11 +66,7 @@ def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
         State and output after the step; what is written.
     """
     none = np.empty((0, 0), z.dtype)
-    in_parallel(
-        lambda i, j: lstm_forward(z[i:j], bias, none, c[i:j], new[i:j], h[i:j]),
-        len(z),
-        least=LEAST_ROWS,
-    )
+    over_rows(lstm_forward, (z, c, new, h), LEAST_ROWS, bias, none)
 
 
 def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
@@ -88,15 +84,11 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
         Gradient to the state after the step; replaced by that to the state before it.
     """
     none = np.empty((0, 0), gates.dtype)
-    in_parallel(
-        lambda i, j: lstm_backward(gates[i:j], none, c[i:j], new[i:j], dh[i:j], dc[i:j]),
-        len(gates),
-        least=LEAST_ROWS,
-    )
+    over_rows(lstm_backward, (gates, c, new, dh, dc), LEAST_ROWS, none)
 
 
 @fastjit
-def lstm_forward(z, bias, peepholes, c, new, h):  # type: ignore[no-untyped-def]
+def lstm_forward(z, c, new, h, bias, peepholes):  # type: ignore[no-untyped-def]
     """Do what :func:`lstm_cell` does, with peepholes (3, C), to i, f and o, unless there are 0."""
     n = c.shape[1]
     half = z.dtype.type(0.5)
@@ -126,7 +118,7 @@ def lstm_forward(z, bias, peepholes, c, new, h):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def lstm_backward(gates, peepholes, c, new, dh, dc):  # type: ignore[no-untyped-def]
+def lstm_backward(gates, c, new, dh, dc, peepholes):  # type: ignore[no-untyped-def]
     """Do what :func:`lstm_cell_gradient` does, with peepholes (3, C) unless there are 0."""
     n = c.shape[1]
     one = gates.dtype.type(1)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from daskdl.kernels.gates import LEAST_ROWS, tanh
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.packed import following, packed, product, room_for
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range, over_rows
+from daskdl.kernels.threads import threads
 
 Array = NDArray[np.floating]
 
@@ -35,9 +36,7 @@ def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> N
     h, new : arrays (rows, C)
         State before and after the step; the latter is written.
     """
-    in_parallel(
-        lambda i, j: _cell(gates[i:j], bias, slope, h[i:j], new[i:j]), len(gates), least=LEAST_ROWS
-    )
+    over_rows(_cell, (gates, h, new), LEAST_ROWS, bias, slope)
 
 
 def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
@@ -54,11 +53,7 @@ def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
         Gradient to the state after the step; replaced by that to the state before it, less what
         goes through the gates.
     """
-    in_parallel(
-        lambda i, j: _cell_gradient(gates[i:j], slope, h[i:j], dh[i:j]),
-        len(gates),
-        least=LEAST_ROWS,
-    )
+    over_rows(_cell_gradient, (gates, h, dh), LEAST_ROWS, slope)
 
 
 def forward(
@@ -87,10 +82,8 @@ def forward(
         Whether to begin with the last step.
     """
     panels = packed(weight)
-    in_parallel(
-        lambda start, stop: _forward(gates, panels, bias, states, lengths, reverse, start, stop),
-        gates.shape[1],
-    )
+    own = panels, bias, states, lengths, reverse
+    over_range(_forward, gates.shape[1], 1, gates, *own)
 
 
 def backward(
@@ -116,18 +109,14 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight)
-    parts = in_parallel(
-        lambda start, stop: _backward(
-            gates, panels, states, d_outputs, lengths, reverse, dh, start, stop
-        ),
-        gates.shape[1],
-    )
-    total: Array = np.sum(parts, axis=0)
-    return total
+    d_bias = np.zeros((threads(), gates.shape[2]), gates.dtype)  # of each part
+    own = panels, states, d_outputs, lengths, reverse, dh, d_bias
+    over_range(_backward, gates.shape[1], 1, gates, *own)
+    return d_bias.sum(0)
 
 
 @fastjit
-def _cell(gates, bias, slope, h, new):  # type: ignore[no-untyped-def]
+def _cell(gates, h, new, bias, slope):  # type: ignore[no-untyped-def]
     n = h.shape[1]
     half, zero, slope = gates.dtype.type(0.5), gates.dtype.type(0), gates.dtype.type(slope)
     for row in range(gates.shape[0]):
@@ -151,7 +140,7 @@ def _cell(gates, bias, slope, h, new):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _cell_gradient(gates, slope, h, dh):  # type: ignore[no-untyped-def]
+def _cell_gradient(gates, h, dh, slope):  # type: ignore[no-untyped-def]
     n = h.shape[1]
     one, zero, slope = gates.dtype.type(1), gates.dtype.type(0), gates.dtype.type(slope)
     for row in range(gates.shape[0]):
@@ -172,7 +161,7 @@ def _cell_gradient(gates, slope, h, dh):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _forward(gates, panels, bias, states, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):  # type: ignore[no-untyped-def]
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -181,16 +170,18 @@ def _forward(gates, panels, bias, states, lengths, reverse, start, stop):  # typ
         sums[:, 3 * n :] = 0
         soon = following(gates, t, reverse, start, stop)
         product(h, panels, sums[:, n:], True, room, soon)
-        _cell(sums, bias, TANH, h, new)
+        _cell(sums, h, new, bias, TANH)
         for r in range(stop - start):
             if t >= lengths[start + r]:
                 new[r] = h[r]
 
 
 @fastjit
-def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, start, stop):  # type: ignore[no-untyped-def]
+def _backward(  # type: ignore[no-untyped-def]
+    gates, panels, states, d_outputs, lengths, reverse, dh, sums, which, start, stop
+):
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
-    d_bias = np.zeros(gates.shape[2], gates.dtype)
+    d_bias = sums[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         before = t + 1 if reverse else t
@@ -199,10 +190,9 @@ def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, start, sto
             if t < lengths[r]:
                 if d_outputs.shape[0]:
                     dh[r] += d_outputs[t, r]
-                _cell_gradient(gates[t, one], TANH, states[before, one], dh[one])
+                _cell_gradient(gates[t, one], states[before, one], dh[one], TANH)
                 d_bias += d
             else:
                 d[:] = 0
         soon = following(gates, t, not reverse, start, stop)
         product(gates[t, start:stop][:, n:], panels, dh[start:stop], True, room, soon)
-    return d_bias

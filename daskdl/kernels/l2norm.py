@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 17
+LEAST = 1 << 15
 
 #: Numbers that are added up in the rows' dtype before they go to float64.
 RUN = 1024
@@ -27,11 +27,7 @@ def forward(x: Array, eps: float) -> tuple[Array, Array]:
     A row shorter than ``eps`` is divided by that.
     """
     source, new, lengths = flat(x).reshape(x.shape), empty(x.shape, x.dtype), np.empty(len(x))
-    in_parallel(
-        lambda i, j: _forward(source[i:j], eps, new[i:j], lengths[i:j]),
-        len(x),
-        least=1 + LEAST // max(1, x.shape[1]),
-    )
+    over_rows(_forward, (source, new, lengths), 1 + LEAST // max(1, x.shape[1]), eps)
     return new, lengths
 
 
@@ -39,16 +35,13 @@ def backward(dy: Array, y: Array, lengths: Array, eps: float) -> Array:
     """Return the gradient to x from that to the result ``y`` of :func:`forward`."""
     gradient, result, new = flat(dy, y.dtype).reshape(y.shape), flat(y), empty(y.shape, y.dtype)
     result = result.reshape(y.shape)
-    in_parallel(
-        lambda i, j: _backward(gradient[i:j], result[i:j], lengths[i:j], eps, new[i:j]),
-        len(y),
-        least=1 + LEAST // max(1, y.shape[1]),
-    )
+    rows = gradient, result, lengths, new
+    over_rows(_backward, rows, 1 + LEAST // max(1, y.shape[1]), eps)
     return new
 
 
 @fastjit
-def _forward(x, eps, new, lengths):  # type: ignore[no-untyped-def]
+def _forward(x, new, lengths, eps):  # type: ignore[no-untyped-def]
     n, zero = x.shape[1], x.dtype.type(0)
     for r in range(x.shape[0]):
         row, to = x[r], new[r]
@@ -66,7 +59,7 @@ def _forward(x, eps, new, lengths):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(dy, y, lengths, eps, new):  # type: ignore[no-untyped-def]
+def _backward(dy, y, lengths, new, eps):  # type: ignore[no-untyped-def]
     n, zero = y.shape[1], y.dtype.type(0)
     for r in range(y.shape[0]):
         row, gradient, to = y[r], dy[r], new[r]

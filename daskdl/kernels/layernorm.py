@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range, over_rows
+from daskdl.kernels.threads import threads
 
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 17
+LEAST = 1 << 15
 
 #: Numbers, and rows, that are added up in the rows' dtype before they go to float64.
 RUN, BLOCK = 1024, 64
@@ -38,11 +39,8 @@ def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Ar
     source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)
     weight, bias = flat(weight, x.dtype), flat(bias, x.dtype)
     scales = np.empty((rows, 2), x.dtype)
-    in_parallel(
-        lambda i, j: _forward(source[i:j], weight, bias, eps, new[i:j], scales[i:j]),
-        rows,
-        least=1 + LEAST // max(1, channels),
-    )
+    least = 1 + LEAST // max(1, channels)
+    over_rows(_forward, (source, new, scales), least, weight, bias, eps)
     return new, scales
 
 
@@ -52,17 +50,13 @@ def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, 
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     weight, new = flat(weight, x.dtype), empty(x.shape, x.dtype)
 
-    def part(i: int, j: int) -> Array:
-        totals = np.zeros((2, channels))
-        _backward(gradient[i:j], source[i:j], weight, scales[i:j], new[i:j], totals)
-        return totals
-
-    totals = in_parallel(part, rows, least=1 + LEAST // max(1, channels))
-    return new, np.sum(totals, 0)
+    totals, least = np.zeros((threads(), 2, channels)), 1 + LEAST // max(1, channels)  # of parts
+    over_range(_backward, rows, least, gradient, source, weight, scales, new, totals)
+    return new, totals.sum(0)
 
 
 @fastjit
-def _forward(x, weight, bias, eps, new, scales):  # type: ignore[no-untyped-def]
+def _forward(x, new, scales, weight, bias, eps):  # type: ignore[no-untyped-def]
     n, zero = x.shape[1], x.dtype.type(0)
     for r in range(x.shape[0]):
         row, to = x[r], new[r]
@@ -87,17 +81,17 @@ def _forward(x, weight, bias, eps, new, scales):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(dy, x, weight, scales, new, totals):  # type: ignore[no-untyped-def]
+def _backward(dy, x, weight, scales, new, parts, which, start, stop):  # type: ignore[no-untyped-def]
     n, zero = x.shape[1], x.dtype.type(0)
     sums = np.zeros((2, n), x.dtype)
-    to_weight, to_bias = sums[0], sums[1]
-    for r in range(x.shape[0]):
+    to_weight, to_bias, totals = sums[0], sums[1], parts[which]
+    for r in range(start, stop):
         row, gradient, to = x[r], dy[r], new[r]
         mean, inverse = scales[r, 0], scales[r, 1]
         total, slope = 0.0, 0.0
-        for start in range(0, n, RUN):
+        for run in range(0, n, RUN):
             part, along = zero, zero
-            for c in range(start, min(start + RUN, n)):
+            for c in range(run, min(run + RUN, n)):
                 p = np.uintp(c)
                 g, d = gradient[p], (row[p] - mean) * inverse
                 to_weight[p] += g * d
@@ -110,7 +104,7 @@ def _backward(dy, x, weight, scales, new, totals):  # type: ignore[no-untyped-de
         for c in range(n):
             d = (row[c] - mean) * inverse
             to[c] = inverse * (gradient[c] * weight[c] - offset - tilt * d)
-        if r % BLOCK == BLOCK - 1:
+        if (r - start) % BLOCK == BLOCK - 1:
             totals += sums
             sums[:] = 0
     totals += sums

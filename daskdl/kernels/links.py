@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.blas import gemm, gemm_scratch, gemm_tn
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import parts
 
 Array = NDArray[np.floating]
 
@@ -33,11 +34,8 @@ def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
     sums : array (N * H * W, at least K)
         Of the last K columns; they are changed in place.
     """
-    in_parallel(
-        lambda start, stop: _project(image, flows, weight, sums, _pixels(weight), start, stop),
-        len(sums),
-        least=_pixels(weight),
-    )
+    pixels = _pixels(weight)
+    over_range(_project, len(sums), pixels, image, flows, weight, sums, pixels)
 
 
 def project_gradient(
@@ -61,20 +59,16 @@ def project_gradient(
     """
     d_flows = np.empty_like(flows)
 
-    def part(start: int, stop: int) -> tuple[Array, Array]:
-        # Where flows point, two parts may meet: each but the first sums for itself.
-        mine = np.zeros_like(d_image) if start else d_image
-        d_weight = np.zeros_like(weight)
-        _gradient(
-            image, flows, weight, d_sums, mine, d_flows, d_weight, _pixels(weight), start, stop
-        )
-        return mine, d_weight
-
-    parts = in_parallel(part, len(d_sums), least=_pixels(weight))
-    for mine, _ in parts[1:]:
-        d_image += mine
-    total: Array = np.sum([d_weight for _, d_weight in parts], axis=0)
-    return d_flows, total
+    pixels = _pixels(weight)
+    # Where flows point, two parts may meet: each but the first sums for itself.
+    count = len(parts(len(d_sums), pixels))
+    others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
+    d_weights = np.zeros((count, *weight.shape), weight.dtype)
+    own = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels
+    over_range(_gradient, len(d_sums), pixels, *own)
+    for other in others:
+        d_image += other
+    return d_flows, d_weights.sum(0)
 
 
 def _pixels(weight: Array) -> int:
@@ -155,7 +149,7 @@ def _sample_gradient(image, flows, p, d, d_image, d_flows):  # type: ignore[no-u
 
 
 @fastjit
-def _project(image, flows, weight, sums, pixels, start, stop):  # type: ignore[no-untyped-def]
+def _project(image, flows, weight, sums, pixels, which, start, stop):  # type: ignore[no-untyped-def]
     samples, scratch = np.empty((pixels, weight.shape[0]), image.dtype), gemm_scratch(image)
     first = sums.shape[1] - weight.shape[1]
     for block in range(start, stop, pixels):
@@ -167,13 +161,14 @@ def _project(image, flows, weight, sums, pixels, start, stop):  # type: ignore[n
 
 @fastjit
 def _gradient(  # type: ignore[no-untyped-def]
-    image, flows, weight, d_sums, d_image, d_flows, d_weight, pixels, start, stop
+    image, flows, weight, d_sums, own, others, d_flows, d_weights, pixels, which, start, stop
 ):
+    d_image, d_weight = own if which == 0 else others[which - 1], d_weights[which]
     samples, scratch = np.empty((pixels, weight.shape[1]), image.dtype), gemm_scratch(image)
-    first = d_sums.shape[1] - weight.shape[0]
+    column = d_sums.shape[1] - weight.shape[0]
     for block in range(start, stop, pixels):
         end = min(stop, block + pixels)
-        d, here = d_sums[block:end, first:], samples[: end - block]
+        d, here = d_sums[block:end, column:], samples[: end - block]
         for p in range(block, end):
             _sample(image, flows, p, samples[p - block])
         gemm_tn(d, here, d_weight, 1.0, scratch)

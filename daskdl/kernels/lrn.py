@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
 #: Numbers of a buffer, about, and numbers below which a second thread costs more than it brings.
-BUFFER, LEAST = 1024, 1 << 16
+BUFFER, LEAST = 1024, 1 << 13
 
 
 class Response(NamedTuple):
@@ -39,11 +39,8 @@ def forward(x: Array, response: Response) -> Array:
     """Return the normalised rows of x (rows, C)."""
     source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)
     settings = _settings(response, x.dtype)
-    in_parallel(
-        lambda i, j: _forward(source[i:j], response.size, settings, new[i:j]),
-        len(x),
-        least=1 + LEAST // max(1, x.shape[1]),
-    )
+    least = 1 + LEAST // max(1, x.shape[1])
+    over_rows(_forward, (source, new), least, response.size, settings)
     return new
 
 
@@ -51,11 +48,8 @@ def backward(dy: Array, x: Array, response: Response) -> Array:
     """Return the gradient to x (rows, C)."""
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     new, settings = empty(x.shape, x.dtype), _settings(response, x.dtype)
-    in_parallel(
-        lambda i, j: _backward(gradient[i:j], source[i:j], response.size, settings, new[i:j]),
-        len(x),
-        least=1 + LEAST // max(1, x.shape[1]),
-    )
+    least = 1 + LEAST // max(1, x.shape[1])
+    over_rows(_backward, (gradient, source, new), least, response.size, settings)
     return new
 
 
@@ -109,7 +103,7 @@ def _power(sums, settings, powers):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forward(x, size, settings, new):  # type: ignore[no-untyped-def]
+def _forward(x, new, size, settings):  # type: ignore[no-untyped-def]
     rows, channels = x.shape
     pitch = channels + size - 1
     at_once = max(1, BUFFER // pitch)
@@ -132,7 +126,7 @@ def _forward(x, size, settings, new):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _backward(dy, x, size, settings, new):  # type: ignore[no-untyped-def]
+def _backward(dy, x, new, size, settings):  # type: ignore[no-untyped-def]
     rows, channels = x.shape
     pitch, after = channels + size - 1, (size - 1) // 2
     at_once = max(1, BUFFER // pitch)

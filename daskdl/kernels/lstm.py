@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from daskdl.kernels.gates import lstm_backward, lstm_forward
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.packed import following, packed, product, room_for
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import threads
 
 Array = NDArray[np.floating]
 
@@ -45,12 +46,8 @@ def forward(
         Whether to begin with the last step.
     """
     panels = packed(weight)
-    in_parallel(
-        lambda start, stop: _forward(
-            gates, panels, bias, peepholes, states, outputs, lengths, reverse, start, stop
-        ),
-        gates.shape[1],
-    )
+    own = panels, bias, peepholes, states, outputs, lengths, reverse
+    over_range(_forward, gates.shape[1], 1, gates, *own)
 
 
 def backward(
@@ -78,18 +75,16 @@ def backward(
         Gradients to output and state after the last step; replaced by those before the first.
     """
     panels = packed(weight)
-    parts = in_parallel(
-        lambda start, stop: _backward(
-            gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
-        ),
-        gates.shape[1],
-    )
-    total: Array = np.sum(parts, axis=0)
-    return total
+    d_bias = np.zeros((threads(), gates.shape[2]), gates.dtype)  # of each part
+    own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, d_bias
+    over_range(_backward, gates.shape[1], 1, gates, *own)
+    return d_bias.sum(0)
 
 
 @fastjit
-def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, start, stop):  # type: ignore[no-untyped-def]
+def _forward(  # type: ignore[no-untyped-def]
+    gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop
+):
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -97,7 +92,7 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
         z, c, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
         last, h = outputs[before, start:stop], outputs[after, start:stop]
         product(last, panels, z, True, room, following(gates, t, reverse, start, stop))
-        lstm_forward(z, bias, peepholes, c, new, h)
+        lstm_forward(z, c, new, h, bias, peepholes)
         for r in range(stop - start):
             if t >= lengths[start + r]:
                 new[r], h[r] = c[r], last[r]
@@ -105,10 +100,10 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
 
 @fastjit
 def _backward(  # type: ignore[no-untyped-def]
-    gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, start, stop
+    gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, sums, which, start, stop
 ):
     steps, room = gates.shape[0], room_for(stop - start, gates)
-    d_bias = np.zeros(gates.shape[2], gates.dtype)
+    d_bias = sums[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         before, after = (t + 1, t) if reverse else (t, t + 1)
@@ -125,8 +120,8 @@ def _backward(  # type: ignore[no-untyped-def]
             if d_outputs.shape[0]:
                 dh[going] += d_outputs[t, going]
             lstm_backward(
-                gates[t, going], peepholes, states[before, going], states[after, going],
-                dh[going], dc[going],
+                gates[t, going], states[before, going], states[after, going], dh[going],
+                dc[going], peepholes,
             )  # fmt: skip
             dh[going] = 0
             for row in range(r, end):
@@ -134,4 +129,3 @@ def _backward(  # type: ignore[no-untyped-def]
             r = end
         soon = following(gates, t, not reverse, start, stop)
         product(gates[t, start:stop], panels, dh[start:stop], True, room, soon)
-    return d_bias

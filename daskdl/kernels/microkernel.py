@@ -315,7 +315,7 @@ def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no
 
 
 @jit
-def pack_all(weight, taps, by_input, panels, start, stop):  # type: ignore[no-untyped-def]
+def pack_all(weight, taps, by_input, panels, which, start, stop):  # type: ignore[no-untyped-def]
     """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
     summed = weight.shape[0] if by_input else weight.shape[2]
     for j in range(start, stop, 4):  # of rows of weights that lie together

@@ -35,7 +35,7 @@ def packed(weight: Array) -> Array:
     panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
     turned = weight.T.flags.c_contiguous
     plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
-    pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, len(panels))
+    pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))
     return panels[:, 0]
 
 

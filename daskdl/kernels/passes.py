@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.memory import empty
 from daskdl.kernels.stores import streams
-from daskdl.kernels.threads import in_parallel, threads
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 UNIT = 1024
 
 #: Units of a part below which a second thread costs more than it brings.
-LEAST_UNITS = 192
+LEAST_UNITS = 32
 
 
 def flat(array: Array, dtype: Any = None) -> Array:
@@ -50,12 +50,5 @@ def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1
     new = [empty(first.size, first.dtype) for _ in range(results)]
     past = True if streams(*new) else None
 
-    def part(i: int, j: int) -> None:
-        here = slice(UNIT * i, UNIT * j)
-        kernel(*(v[here] for v in vectors), *(v[here] for v in new), settings, past)
-
-    if first.size < 2 * LEAST_UNITS * UNIT or threads() == 1:
-        kernel(*vectors, *new, settings, past)  # what goes around it would cost as much
-    else:
-        in_parallel(part, -(-first.size // UNIT), least=LEAST_UNITS)
+    over_rows(kernel, (*vectors, *new), LEAST_UNITS, settings, past, unit=UNIT)
     return [v.reshape(first.shape) for v in new]

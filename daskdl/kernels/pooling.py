@@ -7,7 +7,6 @@ cells that this takes (:mod:`daskdl.kernels.cells`) are the same for most neighb
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,12 +18,12 @@ from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import ALIGNMENT, empty
 from daskdl.kernels.passes import flat
 from daskdl.kernels.stores import drain, streams
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
 
 #: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 17
+LEAST = 1 << 15
 
 #: Pixels of an image that are added up at once.
 TOGETHER = 1 << 8
@@ -77,7 +76,7 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))
     source, bounds = flat(x).reshape(x.shape), windows.bounds
-    _rows(y, lambda i, j: _maxima(source, y, places, bounds, i, j))
+    over_range(_maxima, *_rows(y), source, y, places, bounds)
     return y, places
 
 
@@ -92,7 +91,7 @@ def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
     y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
     source, bounds = flat(x).reshape(x.shape), windows.bounds
-    _rows(y, lambda i, j: _means(source, y, shares, bounds, i, j))
+    over_range(_means, *_rows(y), source, y, shares, bounds)
     return y
 
 
@@ -129,10 +128,10 @@ def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_p
     return np.asarray(1 / np.multiply.outer(*cells), dtype)
 
 
-def _rows(y: Array, work: Callable[[int, int], None]) -> None:
-    """Call ``work`` on parts of all rows of all images y."""
+def _rows(y: Array) -> tuple[int, int]:
+    """Return how many rows all images y have, and how many a part has at least."""
     n, rows, columns, channels = y.shape
-    in_parallel(work, n * rows, least=1 + LEAST // max(1, columns * channels))
+    return n * rows, 1 + LEAST // max(1, columns * channels)
 
 
 def _spread(
@@ -142,7 +141,7 @@ def _spread(
     dx, bounds = empty((n, *size, channels), dy.dtype), windows.bounds
     gradient, share = flat(dy).reshape(dy.shape), dy.dtype.type(share)
     past = streams(dx) and channels * dx.itemsize % ALIGNMENT == 0
-    _rows(dx, lambda i, j: _gradient(gradient, dx, places, share, bounds, past, i, j))
+    over_range(_gradient, *_rows(dx), gradient, dx, places, share, bounds, past)
     return dx
 
 
@@ -159,7 +158,7 @@ def _cells(table, part, kw, width, channels):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _maxima(x, y, places, bounds, start, stop):  # type: ignore[no-untyped-def]
+def _maxima(x, y, places, bounds, which, start, stop):  # type: ignore[no-untyped-def]
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
@@ -180,7 +179,7 @@ def _maxima(x, y, places, bounds, start, stop):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _means(x, y, shares, bounds, start, stop):  # type: ignore[no-untyped-def]
+def _means(x, y, shares, bounds, which, start, stop):  # type: ignore[no-untyped-def]
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
@@ -202,7 +201,7 @@ def _means(x, y, shares, bounds, start, stop):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _gradient(dy, dx, places, share, bounds, past, start, stop):  # type: ignore[no-untyped-def]
+def _gradient(dy, dx, places, share, bounds, past, which, start, stop):  # type: ignore[no-untyped-def]
     """Do the rows ``start`` to ``stop`` of all rows of all images of dx; places None for means."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = dx.shape

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import UNIT, flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range, over_rows
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ def forward(x: Array, slope: Array) -> Array:
     """Return ``x`` where positive and ``slope * x`` elsewhere; x (..., C), slope (C,) or (1,)."""
     rows, slopes = _rows(x, slope)
     y = np.empty_like(rows)
-    in_parallel(lambda i, j: _forward(rows[i:j], slopes, y[i:j]), len(rows), _least(rows))
+    over_rows(_forward, (rows, y), _least(rows), slopes)
     return y.reshape(x.shape)
 
 
@@ -31,12 +31,7 @@ def backward(x: Array, slope: Array, dy: Array) -> tuple[Array, Array]:
     block = max(1, 16 * UNIT // max(1, rows.shape[1]))
     sums = np.zeros((-(-len(rows) // block), rows.shape[1]), np.float64)
 
-    def part(i: int, j: int) -> None:
-        for b in range(i, j):
-            here = slice(b * block, (b + 1) * block)
-            _backward(rows[here], slopes, up[here], dx[here], sums[b])
-
-    in_parallel(part, len(sums))
+    over_range(_backward, len(sums), 1, rows, slopes, up, dx, sums, block)
     d_slope = sums.sum(0) if slope.size == rows.shape[1] else sums.sum().reshape(1)
     return dx.reshape(x.shape), d_slope.astype(slope.dtype)
 
@@ -51,7 +46,7 @@ def _least(rows: Array) -> int:
 
 
 @fastjit
-def _forward(x, slope, y):  # type: ignore[no-untyped-def]
+def _forward(x, y, slope):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
@@ -59,10 +54,10 @@ def _forward(x, slope, y):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(x, slope, dy, dx, sums):  # type: ignore[no-untyped-def]
+def _backward(x, slope, dy, dx, sums, block, which, start, stop):  # type: ignore[no-untyped-def]
     zero = x.dtype.type(0)
-    for i in range(x.shape[0]):
+    for i in range(start * block, min(stop * block, x.shape[0])):
         for c in range(x.shape[1]):
             below = zero if x[i, c] > zero else dy[i, c]
             dx[i, c] = dy[i, c] if x[i, c] > zero else slope[c] * dy[i, c]
-            sums[c] += below * x[i, c]
+            sums[i // block, c] += below * x[i, c]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ TILE = 1 << 11
 RUN = 512
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 19
+LEAST = 1 << 16
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
@@ -69,11 +69,7 @@ def sum_of_squares(x: Array) -> float:
     """Return the sum of all squares, in float64 and with the same bits whatever the threads."""
     vector = flat(x)
     sums = np.zeros(-(-vector.size // BLOCK))
-    in_parallel(
-        lambda i, j: _squares(vector[i * BLOCK : j * BLOCK], sums[i:j]),
-        len(sums),
-        least=max(1, LEAST // BLOCK),
-    )
+    over_range(_squares, len(sums), max(1, LEAST // BLOCK), vector, sums)
     return float(sums.sum())
 
 
@@ -86,11 +82,8 @@ def _sum(x: Array) -> NDArray[np.float64]:
     if sums.size:
         vector, lined = x.reshape(-1), sums.reshape(lead * blocks, trail)
         kernel = _rows if trail == 1 else _columns
-        in_parallel(
-            lambda i, j: kernel(vector, n, i, j, blocks, rows, lined),
-            lead * blocks * tiles,
-            least=max(1, LEAST // (min(rows, n) * min(trail, TILE))),
-        )
+        least = max(1, LEAST // (min(rows, n) * min(trail, TILE)))
+        over_range(kernel, lead * blocks * tiles, least, vector, n, blocks, rows, lined)
     return sums[:, 0] if blocks == 1 else sums.sum(1)
 
 
@@ -98,7 +91,7 @@ def _sum(x: Array) -> NDArray[np.float64]:
 
 
 @fastjit
-def _rows(x, n, start, stop, blocks, rows, sums):  # type: ignore[no-untyped-def]
+def _rows(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-untyped-def]
     for item in range(start, stop):
         lead, block = (item, 0) if blocks == 1 else (item // blocks, item % blocks)
         first, last = lead * n + block * rows, lead * n + min(n, (block + 1) * rows)
@@ -112,7 +105,7 @@ def _rows(x, n, start, stop, blocks, rows, sums):  # type: ignore[no-untyped-def
 
 
 @fastjit
-def _columns(x, n, start, stop, blocks, rows, sums):  # type: ignore[no-untyped-def]
+def _columns(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-untyped-def]
     trail = sums.shape[1]
     tiles = (trail + TILE - 1) // TILE
     t = np.uintp(trail)
@@ -135,8 +128,8 @@ def _columns(x, n, start, stop, blocks, rows, sums):  # type: ignore[no-untyped-
 
 
 @fastjit
-def _squares(x, sums):  # type: ignore[no-untyped-def]
-    for block in range(sums.size):
+def _squares(x, sums, which, start, stop):  # type: ignore[no-untyped-def]
+    for block in range(start, stop):
         part = x[block * BLOCK : (block + 1) * BLOCK]
         total = 0.0
         for k in range(part.size):

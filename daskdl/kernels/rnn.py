@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from daskdl.kernels.gates import tanh
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.packed import following, packed, product, room_for
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import threads
 
 Array = NDArray[np.floating]
 
@@ -45,12 +46,8 @@ def forward(
         Whether states are max(0, sum), not tanh(sum).
     """
     panels = packed(weight)
-    in_parallel(
-        lambda start, stop: _forward(
-            sums, panels, bias, states, lengths, reverse, relu, start, stop
-        ),
-        sums.shape[1],
-    )
+    own = panels, bias, states, lengths, reverse, relu
+    over_range(_forward, sums.shape[1], 1, sums, *own)
 
 
 def backward(
@@ -78,18 +75,14 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight)
-    parts = in_parallel(
-        lambda start, stop: _backward(
-            d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, start, stop
-        ),
-        d_sums.shape[1],
-    )
-    total: Array = np.sum(parts, axis=0)
-    return total
+    d_bias = np.zeros((threads(), d_sums.shape[2]), d_sums.dtype)  # of each part
+    own = panels, states, d_outputs, lengths, reverse, relu, dh, d_bias
+    over_range(_backward, d_sums.shape[1], 1, d_sums, *own)
+    return d_bias.sum(0)
 
 
 @fastjit
-def _forward(sums, panels, bias, states, lengths, reverse, relu, start, stop):  # type: ignore[no-untyped-def]
+def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):  # type: ignore[no-untyped-def]
     steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
     for s in range(steps):
@@ -111,10 +104,12 @@ def _forward(sums, panels, bias, states, lengths, reverse, relu, start, stop):  
 
 
 @fastjit
-def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, start, stop):  # type: ignore[no-untyped-def]
+def _backward(  # type: ignore[no-untyped-def]
+    d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, totals, which, start, stop
+):
     steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)
     zero, one = d_sums.dtype.type(0), d_sums.dtype.type(1)
-    d_bias = np.zeros(n, d_sums.dtype)
+    d_bias = totals[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         after = t if reverse else t + 1
@@ -135,4 +130,3 @@ def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, sta
             up[:] = 0
         soon = following(states, after, not reverse, start, stop)
         product(d_sums[t, start:stop], panels, dh[start:stop], True, room, soon)
-    return d_bias

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from daskdl.errors import ShapeError
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 17
+LEAST = 1 << 15
 
 
 def sgd_rows(weights: Array, ids: Array, rows: Array, *, rate: float) -> None:
@@ -101,13 +101,11 @@ def _run(
     d = flat(rows, weights.dtype).reshape(rows.shape)
     settings = np.array(factors, weights.dtype)
     least = max(1, LEAST // max(1, weights.shape[1]))
-    in_parallel(
-        lambda i, j: kernel(weights, numbers[i:j], d[i:j], *state, settings), numbers.size, least
-    )
+    over_rows(kernel, (numbers, d), least, weights, *state, settings)
 
 
 @fastjit
-def _sgd(weights, ids, rows, factors):  # type: ignore[no-untyped-def]
+def _sgd(ids, rows, weights, factors):  # type: ignore[no-untyped-def]
     for k in range(ids.size):
         w, d = weights[ids[k]], rows[k]
         for c in range(d.size):
@@ -115,7 +113,7 @@ def _sgd(weights, ids, rows, factors):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _adagrad(weights, ids, rows, square, factors):  # type: ignore[no-untyped-def]
+def _adagrad(ids, rows, weights, square, factors):  # type: ignore[no-untyped-def]
     rate, epsilon = factors[0], factors[1]
     for k in range(ids.size):
         w, v, d = weights[ids[k]], square[ids[k]], rows[k]
@@ -127,7 +125,7 @@ def _adagrad(weights, ids, rows, square, factors):  # type: ignore[no-untyped-de
 
 
 @fastjit
-def _adam(weights, ids, rows, mean, square, factors):  # type: ignore[no-untyped-def]
+def _adam(ids, rows, weights, mean, square, factors):  # type: ignore[no-untyped-def]
     b1, new1, b2, new2 = factors[0], factors[1], factors[2], factors[3]
     rate, epsilon = factors[4], factors[5]
     for k in range(ids.size):

@@ -18,12 +18,13 @@ from daskdl.kernels.elementary import exponential
 from daskdl.kernels.jit import fastjit, fusedjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_range, over_rows
+from daskdl.kernels.threads import threads
 
 Array = NDArray[Any]
 
 #: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 16
+LEAST = 1 << 13
 
 #: Numbers of rows whose exponentials are taken together, in the nearest cache.
 BLOCK = 512
@@ -70,12 +71,9 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Ar
     """
     rows, numbers = _rows(logits), flat(labels, np.int64)
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
-    bad = in_parallel(
-        lambda i, j: _cross_entropy(rows[i:j], numbers[i:j], losses[i:j], scales[i:j]),
-        len(rows),
-        least=_least(rows),
-    )
-    if max(bad) >= 0:
+    bad = np.zeros(threads(), np.bool_)  # of each part
+    over_range(_cross_entropy, len(rows), _least(rows), rows, numbers, losses, scales, bad)
+    if bad.any():
         classes = logits.shape[-1]
         found = int(labels[(labels < 0) | (labels >= classes)].flat[0])
         raise ShapeError(f"cross_entropy: expected labels from 0 to {classes - 1}, found {found}")
@@ -87,11 +85,8 @@ def cross_entropy_gradient(logits: Array, labels: Array, scales: Array, factor: 
     rows, numbers = _rows(logits), flat(labels, np.int64)
     result = empty(rows.shape, rows.dtype)
     weight = rows.dtype.type(factor)
-    in_parallel(
-        lambda i, j: _cross_entropy_back(rows[i:j], numbers[i:j], scales[i:j], weight, result[i:j]),
-        len(rows),
-        least=_least(rows),
-    )
+    parts = rows, numbers, scales, result
+    over_rows(_cross_entropy_back, parts, _least(rows), weight)
     return result.reshape(logits.shape)
 
 
@@ -108,10 +103,7 @@ def _by_rows(kernel: Any, *inputs: Array) -> Array:
     matrices = [_rows(np.asarray(x, inputs[0].dtype)) for x in inputs]
     result = empty(matrices[0].shape, matrices[0].dtype)
 
-    def part(i: int, j: int) -> None:
-        kernel(*(m[i:j] for m in matrices), result[i:j])
-
-    in_parallel(part, len(result), least=_least(result))
+    over_rows(kernel, (*matrices, result), _least(result))
     return result.reshape(inputs[0].shape)
 
 
@@ -226,25 +218,25 @@ def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _cross_entropy(logits, labels, losses, scales):  # type: ignore[no-untyped-def]
-    """Return the first row whose label is out of range, or -1."""
+def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):  # type: ignore[no-untyped-def]
+    """Do some rows; mark the part if a label is out of range."""
     one, rows = logits.dtype.type(1), 1 + BLOCK // logits.shape[1]
     tops, scratch = np.empty(rows, logits.dtype), np.empty((rows, logits.shape[1]), logits.dtype)
     results = scratch.reshape(scratch.size)
-    for first in range(0, logits.shape[0], rows):
-        stop = min(first + rows, logits.shape[0])
+    for first in range(start, end, rows):
+        stop = min(first + rows, end)
         _exponentials(logits, first, stop, tops, results, 0)
         for r in range(first, stop):
             label, top, total = labels[r], tops[r - first], _sum(scratch, r - first)
             if label < 0 or label >= logits.shape[1]:
-                return r
+                bad[which] = True
+                return
             losses[r] = np.log(np.float64(total)) - (logits[r, label] - top)
             scales[r, 0], scales[r, 1] = top, one / total
-    return -1
 
 
 @fusedjit
-def _cross_entropy_back(logits, labels, scales, factor, result):  # type: ignore[no-untyped-def]
+def _cross_entropy_back(logits, labels, scales, result, factor):  # type: ignore[no-untyped-def]
     for r in range(logits.shape[0]):
         top, scale = scales[r, 0], factor * scales[r, 1]
         for c in range(logits.shape[1]):

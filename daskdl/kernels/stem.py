@@ -26,7 +26,8 @@ from daskdl.kernels.microkernel import (
 )
 from daskdl.kernels.packed import packed, product, room_for
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel, least_of
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
@@ -51,13 +52,10 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
     panels = packed(np.ascontiguousarray(weight).reshape(len(weight), -1).T)
     results = y.reshape(-1, len(weight))
 
-    def part(start: int, stop: int) -> None:
-        windows = scratch("windows", (WINDOWS, _width(panels.shape[1])), x.dtype)
-        _forward(image, plan, panels, results, add, windows, start, stop)
-
     if y.size:
-        work = 2 * weight.size
-        in_parallel(part, len(results), least=max(2 * ROWS, least_of(work)))
+        windows = scratch("windows", (threads(), WINDOWS, _width(panels.shape[1])), x.dtype)
+        least = max(2 * ROWS, least_of(2 * weight.size))
+        over_range(_forward, len(results), least, image, plan, panels, results, add, windows)
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -65,16 +63,13 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     channels, filters = x.shape[3], dy.shape[3]
     image, plan = _padded(x, geometry, dy.shape[1:3])
     gradients, depth = dy.reshape(-1, filters), math.prod(geometry.kernel) * channels
-    bounds = [len(gradients) * i // PARTS for i in range(PARTS + 1)]
+    bounds = np.arange(PARTS + 1) * len(gradients) // PARTS
     sums = np.zeros((PARTS, filters, _width(depth)), x.dtype)
 
-    def some(start: int, stop: int) -> None:
-        windows = scratch("windows", (WINDOWS, _width(depth)), x.dtype)
-        for i in range(start, stop):
-            _gradient(image, plan, gradients, sums[i], windows, bounds[i], bounds[i + 1])
-
     if dy.size:
-        in_parallel(some, PARTS, least_of(2 * len(gradients) * filters * depth / PARTS))
+        windows = scratch("windows", (threads(), WINDOWS, _width(depth)), x.dtype)
+        least = least_of(2 * len(gradients) * filters * depth / PARTS)
+        over_range(_gradients, PARTS, least, image, plan, gradients, sums, windows, bounds)
     # Behind a window's numbers anything may stand, and its sums.
     dw: Array = sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
     return dw
@@ -135,13 +130,19 @@ def _gather(image, plan, first, count, windows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forward(image, plan, panels, y, add, windows, start, stop):  # type: ignore[no-untyped-def]
-    room = room_for(WINDOWS, image)
+def _forward(image, plan, panels, y, add, rooms, which, start, stop):  # type: ignore[no-untyped-def]
+    room, windows = room_for(WINDOWS, image), rooms[which]
     for first in range(start, stop, WINDOWS):
         count = min(WINDOWS, stop - first)
         _gather(image, plan, first, count, windows)
         some = windows[:count, : panels.shape[1]]
         product(some, panels, y[first : first + count], add, room, image[:0])
+
+
+@jit
+def _gradients(image, plan, dy, sums, rooms, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        _gradient(image, plan, dy, sums[i], rooms[which], bounds[i], bounds[i + 1])
 
 
 @jit

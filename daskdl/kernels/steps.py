@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.memory import ALIGNMENT, empty
 from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat
 from daskdl.kernels.stores import streams
-from daskdl.kernels.threads import in_parallel
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
@@ -61,33 +60,17 @@ def step(
     line = ALIGNMENT // weights.dtype.itemsize
 
     def run(start: int, stop: int, row: Any, past: bool | None) -> None:
-        here = slice(start, stop)
-        kernel(*(a if a is None else a[here] for a in arrays), row, past)
+        here = tuple(a if a is None else a[start:stop] for a in arrays)
+        over_rows(kernel, here, LEAST_UNITS, row, past, unit=UNIT)
 
-    def run_ranges(start: int, stop: int) -> None:
-        assert ranges is not None
-        stops, kinds = ranges
-        r = int(np.searchsorted(stops, start, "right"))
-        while start < stop:
-            end, row = min(int(stops[r]), stop), factors[kinds[r]]
-            if past and start % line:  # what goes past the caches has to begin with a line of them
-                middle = min(end, start + -start % line)
-                run(start, middle, row, None)
-                start = middle
-            if start < end:
-                run(start, end, row, past)
-            start, r = end, r + 1
-
-    def part(i: int, j: int) -> None:
-        start, stop = UNIT * i, min(UNIT * j, weights.size)
-        if ranges is None:
-            run(start, stop, factors[0], past)
-        else:
-            run_ranges(start, stop)
-
-    units = -(-weights.size // UNIT)
-    if units < 2 * LEAST_UNITS:
-        part(0, units)  # what goes around it would cost as much
-    else:
-        in_parallel(part, units, least=LEAST_UNITS)
+    start = 0
+    for end, kind in zip(*ranges, strict=True) if ranges else [(weights.size, 0)]:
+        row = factors[kind]
+        if past and start % line:  # what goes past the caches has to begin with a line of them
+            middle = min(end, start + -start % line)
+            run(start, middle, row, None)
+            start = middle
+        if start < end:
+            run(start, end, row, past)
+        start = end
     return [None if a is None else a.reshape(weights.shape) for a in new]

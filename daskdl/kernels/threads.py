@@ -2,8 +2,8 @@
 
 A Dask Nanny exports ``OMP_NUM_THREADS=1``, and without a Nanny every library takes all cores for
 itself; neither is what a worker was given. Inside ``with thread_budget(n)`` matrix products of
-numpy use ``n`` threads, kernels cut their work into ``n`` parts (:func:`in_parallel`), and the BLAS
-that runs inside these parts (SciPy's) is single-threaded.
+numpy use ``n`` threads, kernels cut their work into ``n`` parts (:mod:`daskdl.kernels.team`), and
+the BLAS that runs inside these parts (SciPy's) is single-threaded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
@@ -25,7 +24,7 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.mkl import set_local_threads
 
 #: Floating-point operations of a part below which a second thread costs more than it brings.
-PART = 2e7
+PART = 2e6
 
 _local = threading.local()
 
@@ -47,7 +46,7 @@ def thread_budget(n: int) -> Iterator[None]:
     Parameters
     ----------
     n : int
-        At least 1. The budget of the parts that :func:`in_parallel` starts is 1.
+        At least 1.
 
     Notes
     -----
@@ -130,7 +129,7 @@ def is_scipys(library: str) -> bool:
 @cache
 def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     controller = threadpoolctl.ThreadpoolController()
-    # SciPy's own copy stays single-threaded: it runs inside in_parallel's parts (see blas.py).
+    # SciPy's own copy stays single-threaded: it runs inside kernels' parts (see blas.py).
     # MKL's number is one of each thread, see set_local_threads.
     paths = [
         library.filepath
@@ -138,15 +137,6 @@ def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
         if not is_scipys(library.filepath) and library.internal_api != "mkl"
     ]
     return controller.select(filepath=paths)
-
-
-@cache
-def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, thread_name_prefix="daskdl-kernel")
-
-
-if hasattr(os, "register_at_fork"):  # a forked child has the pools but none of their threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
@@ -159,36 +149,6 @@ def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
 def least_of(operations: float) -> int:
     """Return how many items of so many floating-point operations each a part has to have at least.
 
-    To hand a part to another thread and to hear of its end takes about a tenth of a millisecond.
+    To hand a part to another thread and to hear of its end takes a few microseconds.
     """
     return max(1, round(PART / max(1.0, operations)))
-
-
-def in_parallel(work: Callable[[int, int], Any], n_items: int, least: int = 1) -> list[Any]:
-    """Call ``work(start, stop)`` on contiguous parts of ``range(n_items)``, one per thread.
-
-    ``work`` has to release the GIL for this to gain anything. The results come in the order of the
-    parts, so that sums over them do not depend on who finished first. An exception inside a part is
-    raised when all parts have ended: none of them still writes to the caller's arrays then.
-    """
-    ranges = parts(n_items, least)
-    if len(ranges) == 1:
-        return [_alone(work, *ranges[0])]
-    futures = [_pool(threads()).submit(_alone, work, *bounds) for bounds in ranges[1:]]
-    try:
-        first = _alone(work, *ranges[0])
-    finally:
-        wait(futures)
-    return [first, *(future.result() for future in futures)]
-
-
-def _alone(work: Callable[[int, int], Any], start: int, stop: int) -> Any:
-    """Call ``work`` with a budget of 1: a part that cuts its work again would wait for itself."""
-    before = getattr(_local, "budget", None)
-    _local.budget = 1
-    mkls = set_local_threads(1)  # SciPy's BLAS, the other that kernels call, has one thread always
-    try:
-        return work(start, stop)
-    finally:
-        _local.budget = before
-        set_local_threads(mkls)

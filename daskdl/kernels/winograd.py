@@ -9,16 +9,17 @@ A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, arXiv 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels import tiles
+from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import COLUMNS, LANES, ROWS, SEGMENT, pack
 from daskdl.kernels.scratch import scratch
-from daskdl.kernels.threads import in_parallel, least_of
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
@@ -73,16 +74,20 @@ def transform(weights: Weights, name: str = "") -> Transformed:
     dtype = weights.weight.dtype
     panels = scratch(name, shape, dtype) if name else np.empty(shape, dtype)
     flat, taps = _in_order(weights)
-
-    def part(start: int, stop: int) -> None:
-        packed = scratch("packed", (TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
-        for first in range(start, stop, TOGETHER):
-            n = min(TOGETHER, stop - first)
-            pack(flat, taps, weights.adjoint, first * COLUMNS, 0, channels, packed[:n])
-            tiles.filters(packed, weights.kernel, channels, panels[first : first + n])
-
-    in_parallel(part, len(panels), least_of(10 * side * side * channels * COLUMNS))
+    packed = scratch("packed", (threads(), TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
+    least = least_of(10 * side * side * channels * COLUMNS)
+    own = flat, taps, weights.adjoint, packed, weights.kernel, channels, panels
+    over_range(_transform, len(panels), least, *own)
     return Transformed(weights.kernel, filters, panels)
+
+
+@jit
+def _transform(flat, taps, adjoint, packed, kernel, channels, panels, which, start, stop):  # type: ignore[no-untyped-def]
+    mine = packed[which]
+    for first in range(start, stop, TOGETHER):
+        n = min(TOGETHER, stop - first)
+        pack(flat, taps, adjoint, first * COLUMNS, 0, channels, mine[:n])
+        tiles.filters(mine, kernel, channels, panels[first : first + n])
 
 
 def _in_order(weights: Weights) -> tuple[Array, NDArray[np.int64]]:
@@ -138,20 +143,28 @@ def convolve(
     sums = _width(filters)
     block = _block(points * (width + sums) * x.itemsize)
 
-    def part(start: int, stop: int) -> None:
-        here = min(block, stop - start)
-        v = scratch("v", (points, here * width + COLUMNS), x.dtype)
-        products = scratch("products", (points, here * sums + COLUMNS), x.dtype)
-        table, spare = _tables(kernel, here, x)
-        for first in range(start, stop, here):
-            last = min(first + here, stop)
-            tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], first, last, first, spare)
-            tiles.products(v, width, u.panels, products, sums, last - first, 0, x.shape[3], table)
-            tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
-
-    work = 2 * points * x.shape[3] * filters
-    in_parallel(part, number, least=max(2 * ROWS, least_of(work)))
+    n = threads()
+    v = scratch("v", (n, points, min(block, number) * width + COLUMNS), x.dtype)
+    products = scratch("products", (n, points, min(block, number) * sums + COLUMNS), x.dtype)
+    table, spare = _tables(kernel, block, x)
+    least = max(2 * ROWS, least_of(2 * points * x.shape[3] * filters))
+    rooms, sizes = (v, products, table, spare), (width, sums, kernel, *pad, block)
+    over_range(_convolve, number, least, x, u.panels, y, add, rooms, sizes)
     return y
+
+
+@jit
+def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+    width, sums, kernel, top, left, block = sizes
+    v, products, table, spare = (
+        rooms[0][which], rooms[1][which], rooms[2][which], rooms[3][which],
+    )  # fmt: skip
+    rows, columns, filters = y.shape[1:]
+    for first in range(start, stop, block):
+        last = min(first + block, stop)
+        tiles.inputs(x, v, width, kernel, top, left, rows, columns, first, last, first, spare)
+        tiles.products(v, width, panels, products, sums, last - first, 0, x.shape[3], table)
+        tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
 
 
 def _block(n_bytes: int) -> int:
@@ -160,9 +173,11 @@ def _block(n_bytes: int) -> int:
 
 
 def _tables(kernel: int, number: int, like: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return room for the microkernel's table, and for a tile that reaches over an edge."""
-    table = scratch("tile table", (-(-number // ROWS), SEGMENT + ROWS), np.int64)
-    return table, scratch("spare tile", ((kernel + M - 1) ** 2, tiles.CHUNK), like.dtype)
+    """Return, for each thread, room for the microkernel's table and for a tile over an edge."""
+    n = threads()
+    table = scratch("tile table", (n, -(-number // ROWS), SEGMENT + ROWS), np.int64)
+    spare = scratch("spare tile", (n, (kernel + M - 1) ** 2, tiles.CHUNK), like.dtype)
+    return table, spare
 
 
 def _by_filters(
@@ -179,41 +194,72 @@ def _by_filters(
     With 512 channels a filter's 36 points take longer to fetch from memory than to compute.
     """
     kernel, channels, filters = weights.kernel, x.shape[3], y.shape[3]
-    points = (kernel + M - 1) ** 2
+    points, n = (kernel + M - 1) ** 2, threads()
     v = scratch("all v", (points, number * width + COLUMNS), x.dtype)
-
-    def transform_tiles(start: int, stop: int) -> None:
-        _, spare = _tables(kernel, 1, x)
-        tiles.inputs(x, v, width, kernel, *pad, *y.shape[1:3], start, stop, 0, spare)
-
-    in_parallel(transform_tiles, number, least_of(10 * points * channels))
-    ordered = _in_order(weights) if isinstance(weights, Weights) else None
-    deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
-    if ordered is None:
-        deep = channels
-
-    def multiply_panels(start: int, stop: int) -> None:
-        table, spare = _tables(kernel, number, x)
-        columns = TOGETHER * COLUMNS
-        products = scratch("products", (points, number * columns + COLUMNS), x.dtype)
-        packed = scratch("packed", (TOGETHER, kernel**2, deep + 1, COLUMNS), x.dtype)
-        panels = scratch("some panels", (TOGETHER, points, deep + 1, COLUMNS), x.dtype)
-        for j in range(start, stop, TOGETHER):
-            n = min(TOGETHER, stop - j)
-            for first in range(0, channels, deep):
-                last = min(first + deep, channels)
-                if isinstance(weights, Transformed):
-                    own = weights.panels[j : j + n]
-                elif ordered is not None:
-                    own = panels[:n]
-                    pack(*ordered, weights.adjoint, j * COLUMNS, first, last, packed[:n])
-                    tiles.filters(packed[:n], kernel, last - first, own)
-                tiles.products(v, width, own, products, columns, number, first, last - first, table)
-            first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
-            tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
+    table, spare = _tables(kernel, number, x)
+    sizes = width, kernel, *pad, *y.shape[1:3], 0
+    over_range(_inputs, number, least_of(10 * points * channels), x, v, spare, sizes)
 
     work = 2 * points * channels * COLUMNS * (number + 5)  # filters are transformed as well
-    in_parallel(multiply_panels, -(-filters // COLUMNS), least_of(work))
+    count, least = -(-filters // COLUMNS), least_of(work)
+    columns = TOGETHER * COLUMNS
+    products = scratch("products", (n, points, number * columns + COLUMNS), x.dtype)
+    rooms = v, products, table, spare
+    if isinstance(weights, Transformed):
+        over_range(_use, count, least, weights.panels, y, add, rooms, (width, kernel, number))
+        return
+    deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
+    deep = min(deep, channels)
+    packed = scratch("packed", (n, TOGETHER, kernel**2, deep + 1, COLUMNS), x.dtype)
+    panels = scratch("some panels", (n, TOGETHER, points, deep + 1, COLUMNS), x.dtype)
+    over_range(
+        _transform_and_use, count, least, *_in_order(weights), weights.adjoint, y, add, rooms,
+        (packed, panels), (width, kernel, number, channels, deep),
+    )  # fmt: skip
+
+
+@jit
+def _inputs(x, v, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+    width, kernel, top, left, rows, columns, origin = sizes
+    tiles.inputs(
+        x, v, width, kernel, top, left, rows, columns, origin + start, origin + stop, origin,
+        spare[which],
+    )  # fmt: skip
+
+
+@jit
+def _use(panels, y, add, rooms, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+    """Multiply all tiles by the panels ``start`` to ``stop``."""
+    v, (width, kernel, number) = rooms[0], sizes
+    products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
+    columns, channels, filters = TOGETHER * COLUMNS, panels.shape[2] - 1, y.shape[3]
+    for j in range(start, stop, TOGETHER):
+        end = min(j + TOGETHER, stop)
+        tiles.products(v, width, panels[j:end], products, columns, number, 0, channels, table)
+        first, last = j * COLUMNS, min(end * COLUMNS, filters)
+        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
+
+
+@jit
+def _transform_and_use(  # type: ignore[no-untyped-def]
+    flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop
+):
+    """Do what :func:`_use` does with weights that are transformed on the way."""
+    v, (width, kernel, number, channels, deep) = rooms[0], sizes
+    products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
+    packed, panels = own[0][which], own[1][which]
+    columns, filters = TOGETHER * COLUMNS, y.shape[3]
+    for j in range(start, stop, TOGETHER):
+        n = min(TOGETHER, stop - j)
+        for first in range(0, channels, deep):
+            last = min(first + deep, channels)
+            pack(flat, taps, adjoint, j * COLUMNS, first, last, packed[:n])
+            tiles.filters(packed[:n], kernel, last - first, panels[:n])
+            tiles.products(
+                v, width, panels[:n], products, columns, number, first, last - first, table
+            )
+        first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
+        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
 
 
 def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:
@@ -233,42 +279,38 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     block = -(-number // -(-number // block))  # all blocks about as long
     v = scratch("all v", (points, block * width + COLUMNS), x.dtype)
     z = scratch("all z", (points, block * sums + COLUMNS), x.dtype)
+    table, spare = _tables(kernel, 1, x)
     # In one go, a few filters' sums are folded to weights at once; else all wait for the last.
-    kept = None
     if block < number:
-        kept = scratch("sums", (points, filters + 1, _width(channels)), x.dtype)
+        kept = scratch("sums", (1, points, filters + 1, _width(channels)), x.dtype)
+    else:
+        kept = scratch("few sums", (threads(), points, FOLDED * ROWS + 1, width), x.dtype)
     for first in range(0, number, block):
         last = min(first + block, number)
-        in_parallel(
-            _gradient_tiles(x, dy, v, z, width, sums, kernel, pad, first), last - first,
-            least_of(10 * points * (channels + filters)),
+        sizes = width, sums, kernel, *pad, first
+        least = least_of(10 * points * (channels + filters))
+        over_range(_gradient_tiles, last - first, least, x, dy, v, z, spare, sizes)
+        own = width, sums, last - first, first > 0, last == number
+        least = least_of(2 * points * (last - first) * channels * ROWS)
+        over_range(
+            _gradient_sums, -(-filters // ROWS), least, v, z, kept, dw, table, spare, own
         )  # fmt: skip
-        fold = _gradient_sums(v, z, width, sums, last - first, kept, dw, first, last == number)
-        work = 2 * points * (last - first) * channels * ROWS
-        in_parallel(fold, -(-filters // ROWS), least_of(work))
     return dw
 
 
-def _gradient_tiles(  # type: ignore[no-untyped-def]
-    x, dy, v, z, width, sums, kernel, pad, first
-) -> Callable[[int, int], None]:
-    def part(start: int, stop: int) -> None:
-        _, spare = _tables(kernel, 1, x)
-        rows, columns, begin, end = dy.shape[1], dy.shape[2], first + start, first + stop
-        tiles.inputs(x, v, width, kernel, *pad, rows, columns, begin, end, first, spare)
-        tiles.gradients(dy, z, sums, kernel, begin, end, first, spare)
-
-    return part
+@jit
+def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+    width, sums, kernel, top, left, origin = sizes
+    rows, columns, first, last = dy.shape[1], dy.shape[2], origin + start, origin + stop
+    room = spare[which]
+    tiles.inputs(x, v, width, kernel, top, left, rows, columns, first, last, origin, room)
+    tiles.gradients(dy, z, sums, kernel, first, last, origin, room)
 
 
-def _gradient_sums(  # type: ignore[no-untyped-def]
-    v, z, width, sums, count, kept, dw, first, last
-) -> Callable[[int, int], None]:
-    def part(start: int, stop: int) -> None:
-        table, spare = _tables(dw.shape[1], 1, v)
-        du = kept
-        if du is None:
-            du = scratch("few sums", (len(v), FOLDED * ROWS + 1, width), v.dtype)
-        tiles.sums(v, width, z, sums, count, du, dw, first > 0, last, start, stop, table, spare)
-
-    return part
+@jit
+def _gradient_sums(v, z, kept, dw, table, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+    width, sums, count, add, last = sizes
+    du = kept[min(which, len(kept) - 1)]
+    tiles.sums(
+        v, width, z, sums, count, du, dw, add, last, start, stop, table[which], spare[which]
+    )  # fmt: skip

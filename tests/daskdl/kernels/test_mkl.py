@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import types
 
 from daskdl.errors import MissingExtraError
 from daskdl.kernels import mkl
 from daskdl.kernels.bfloat16 import from_bfloat16, to_bfloat16
 from daskdl.kernels.blas import matmul
-from daskdl.kernels.threads import in_parallel, thread_budget
+from daskdl.kernels.jit import jit
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import thread_budget
 from daskdl.ops.linear import linear
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_mkl = pytest.mark.skipif(mkl.library() is None, reason="the extra mkl is not installed")
 sizes = st.integers(0, 7)
+_max_threads = types.ExternalFunction("daskdl_test_max_threads", types.int32())
 
 
 def test_products_are_asked_of_one_place():
@@ -104,8 +110,18 @@ def test_the_products_of_a_training_step_are_mkls():
     assert len(calls) >= 3 + 3
 
 
+@jit
+def _ask(found, which, start, stop):
+    found[which] = _max_threads()
+
+
 @needs_mkl
 def test_every_thread_has_a_budget_of_its_own():
+    library = mkl.library()
+    assert library is not None
+    address = ctypes.cast(library.MKL_Get_Max_Threads, ctypes.c_void_p).value
+    llvmlite.binding.add_symbol("daskdl_test_max_threads", address)
+
     def at_work() -> int:
         library = mkl.library()
         assert library is not None
@@ -114,7 +130,9 @@ def test_every_thread_has_a_budget_of_its_own():
     before = at_work()
     with thread_budget(2):
         assert at_work() == 2
-        assert in_parallel(lambda start, stop: at_work(), 2) == [1, 1]
+        found = np.zeros(2, np.int64)
+        over_range(_ask, 2, 1, found)
+        assert found.tolist() == [1, 1]
         with thread_budget(1):
             assert at_work() == 1
         assert at_work() == 2

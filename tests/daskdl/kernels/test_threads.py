@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from daskdl.errors import SettingsError
 from daskdl.kernels.threads import (
     available_cores,
-    in_parallel,
     is_scipys,
     parts,
     thread_budget,
@@ -74,41 +73,16 @@ def test_budget_below_one_is_refused():
         pass
 
 
-def test_results_come_in_the_order_of_the_parts():
-    last_done = threading.Event()
-
-    def work(start, stop):
-        if stop == 30:
-            last_done.set()
-        else:
-            assert last_done.wait(60)
-        return start, stop
-
+@pytest.mark.parametrize(("n", "least", "expected"), [
+    (30, 1, [(0, 10), (10, 20), (20, 30)]),
+    (30, 15, [(0, 15), (15, 30)]),
+    (2, 1, [(0, 1), (1, 2)]),
+    (5, 6, [(0, 5)]),
+    (0, 1, [(0, 0)]),
+])  # fmt: skip
+def test_parts_are_as_many_as_the_threads_and_as_long_as_wanted(n, least, expected):
     with thread_budget(3):
-        assert in_parallel(work, 30) == [(0, 10), (10, 20), (20, 30)]
-
-
-@pytest.mark.parametrize("guilty", [0, 1, 2])
-def test_exception_in_a_part_is_raised_when_all_parts_have_ended(guilty):
-    ended, release = [], threading.Event()
-
-    def work(start, stop):
-        if start == guilty:
-            raise ZeroDivisionError(f"part {start}")
-        assert release.wait(60)
-        ended.append(start)
-
-    threading.Timer(0.1, release.set).start()  # nothing ends before the error is raised
-    with thread_budget(3), pytest.raises(ZeroDivisionError, match=f"part {guilty}"):
-        in_parallel(work, 3)
-    assert sorted([*ended, guilty]) == [0, 1, 2]
-
-
-def test_parts_have_a_budget_of_one_so_that_nested_work_cannot_wait_for_itself():
-    with thread_budget(2):
-        inner = in_parallel(lambda *_: (threads(), in_parallel(lambda i, j: j - i, 8)), 4)
-        assert threads() == 2
-    assert inner == [(1, [8]), (1, [8])]
+        assert parts(n, least) == expected
 
 
 def test_numpys_blas_follows_the_budget_and_scipys_stays_at_one():

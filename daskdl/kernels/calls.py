@@ -1,0 +1,130 @@
+"""Calls of compiled kernels by their address, with arguments that were laid out beforehand.
+
+What another thread needs to run its part of a kernel's work: three addresses and a range. The code
+that lays arguments out depends on their types alone, and is compiled once for all kernels that take
+such arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.callconv import excinfo_ptr_t
+from numba.extending import intrinsic
+
+_I64 = ir.IntType(64)
+#: Of what :func:`lay_out` makes: int32 status of (kernel, arguments, which, start, stop).
+_CALL = ir.FunctionType(ir.IntType(32), [_I64] * 5)
+
+
+@intrinsic
+def lay_out(context, rows, whole, unit):  # type: ignore[no-untyped-def]
+    """Return two addresses, int64: of a function that calls kernels, and of the arguments.
+
+    They are good until the calling function returns. The function calls a kernel with parts of
+    ``rows``, a tuple of arrays or None, along their first axis, and with all of ``whole``, a tuple:
+
+    - if there are any rows, ``kernel(*parts, *whole)``, where a part goes from ``start * unit`` to
+      ``stop * unit``, or to the end;
+    - otherwise ``kernel(*whole, which, start, stop)``.
+    """
+    signature = types.UniTuple(types.int64, 2)(rows, whole, types.int64)
+    return signature, _generate_layout
+
+
+def _generate_layout(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    kinds = [context.get_value_type(kind) for kind in signature.args]
+    room = cgutils.alloca_once(builder, ir.LiteralStructType(kinds))
+    for i, value in enumerate(args):
+        builder.store(value, cgutils.gep_inbounds(builder, room, 0, i))
+    name = builder.module.get_unique_name("daskdl_call")
+    function = ir.Function(builder.module, _CALL, name=name)
+    function.linkage = "internal"
+    inner = ir.IRBuilder(function.append_basic_block("entry"))
+    _generate_call(context, inner, signature.args, function.args, room.type)
+    addresses = [builder.ptrtoint(function, _I64), builder.ptrtoint(room, _I64)]
+    return cgutils.pack_array(builder, addresses)
+
+
+def _generate_call(context, builder, kinds, args, room_type):  # type: ignore[no-untyped-def]
+    kernel, data, which, start, stop = args
+    rows, whole, unit = (
+        builder.extract_value(builder.load(builder.inttoptr(data, room_type)), i) for i in range(3)
+    )
+    types_of, values = [*kinds[0].types, *kinds[1].types], []
+    ends = builder.mul(start, unit), builder.mul(stop, unit)
+    for i, kind in enumerate(kinds[0].types):
+        value = builder.extract_value(rows, i)
+        array = isinstance(kind, types.Array)
+        values.append(_part(context, builder, kind, value, *ends) if array else value)
+    values += [builder.extract_value(whole, i) for i in range(len(kinds[1].types))]
+    if not kinds[0].types:
+        types_of += [types.int64] * 3
+        values += [which, start, stop]
+    pointer = context.call_conv.get_function_type(types.none, types_of).as_pointer()
+    result = cgutils.alloca_once(builder, ir.IntType(8).as_pointer(), zfill=True)
+    error = cgutils.alloca_once(builder, excinfo_ptr_t, zfill=True)
+    flat = context.get_arg_packer(types_of).as_arguments(builder, values)
+    builder.ret(builder.call(builder.inttoptr(kernel, pointer), [result, error, *flat]))
+
+
+def _part(context, builder, kind, value, first, last):  # type: ignore[no-untyped-def]
+    """Generate ``value[first:last]``."""
+    array = context.make_array(kind)(context, builder, value)
+    lengths = cgutils.unpack_tuple(builder, array.shape)
+    steps = cgutils.unpack_tuple(builder, array.strides)
+    first, last = (
+        builder.select(builder.icmp_signed("<", end, lengths[0]), end, lengths[0])
+        for end in (first, last)
+    )
+    lengths[0] = builder.sub(last, first)
+    offset = builder.mul(first, steps[0])
+    array.data = cgutils.pointer_add(builder, array.data, offset, return_type=array.data.type)
+    array.shape = cgutils.pack_array(builder, lengths)
+    number = lengths[0]
+    for length in lengths[1:]:
+        number = builder.mul(number, length)
+    array.nitems = number
+    return array._getvalue()
+
+
+@intrinsic
+def call(context, function, kernel, arguments, which, start, stop):  # type: ignore[no-untyped-def]
+    """Call a kernel through what :func:`lay_out` returned; the result is 0 if it ended well."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.call(builder.inttoptr(args[0], _CALL.as_pointer()), args[1:])
+
+    return types.int32(*[types.int64] * 6), generate
+
+
+_addresses: dict[Any, int] = {}
+
+
+def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> int:
+    """Return the address of a kernel's code for such arguments, compiled if need be."""
+    key = kernel, *map(_kind, rows), None, *map(_kind, whole)
+    address = _addresses.get(key)
+    if address is None:
+        signature = tuple(numba.typeof(value) for value in (*rows, *whole))
+        if not rows:
+            signature += (types.int64,) * 3
+        kernel.compile(signature)
+        compiled = kernel.overloads[signature]
+        name = compiled.fndesc.llvm_func_name
+        address = _addresses[key] = compiled.library.get_pointer_to_function(name)
+    return address
+
+
+def _kind(value: Any) -> Any:
+    """Return something that differs where numba's types of two values differ."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num
+    if isinstance(value, tuple):
+        return tuple(map(_kind, value))
+    return type(value)
