@@ -124,8 +124,8 @@ class CheckpointFolder:
             if aside.exists() and not (self.path / name).exists():
                 aside.rename(self.path / name)
             raise CheckpointError(
-                f"{self.path / name}: the checkpoint cannot be written ({error}); earlier ones "
-                "are untouched"
+                f"{self.path / name}: the checkpoint cannot be written ({error}); make room, or "
+                f"whatever it needs, and run again: it goes on {self._whence()}"
             ) from error
 
     def _encoded(self, saved: Saved, name: str) -> tuple[bytes, bytes]:
@@ -177,6 +177,13 @@ class CheckpointFolder:
                 "another folder, or resume=False to begin anew"
             )
         return None
+
+    def _whence(self) -> str:
+        try:
+            steps = self._steps()
+        except OSError:  # nobody knows while the folder is gone
+            return "from the last checkpoint that is there then"
+        return f"from {steps[-1].name}" if steps else "at the beginning"
 
     def _steps(self) -> list[Path]:
         # By their whole name, since old ones are removed and the folder may hold other things.
