@@ -49,8 +49,10 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
     only then does this raise the CancelledError: nothing is left at work.
     """
 
+    other = client is not None and client.asynchronous  # which it is not in another thread
+
     def work() -> R:
-        if client is None or not client.asynchronous:
+        if not other:
             return method(*arguments, client=client, **options)
         from distributed import Client
 

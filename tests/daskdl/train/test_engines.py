@@ -99,10 +99,3 @@ def test_running_statistics_are_the_means_over_all_samples() -> None:
     trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
     trainer.fit(samples, iterations=1, batch_size=16, progress=False)
     np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
-
-
-def test_what_is_no_method_is_refused() -> None:
-    with pytest.raises(
-        SettingsError, match=r"Trainer: optimizer: expected a Method .*found 'adam'"
-    ):
-        Trainer(normalised(), MSELoss(), "adam")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.metrics import mean_squared_error, roc_auc_score
 
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError, SettingsError, ShapeError
+from daskdl.metrics import F1, ROCAUC, MeanSquaredError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
@@ -27,45 +30,11 @@ ROOT = Path(__file__).resolve().parents[3]
 # --- what does not fit together
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "either epochs or iterations, found epochs=None and iterations=None"),
-        ({"epochs": 1, "iterations": 1}, "either epochs or iterations"),
-        ({"epochs": 0}, "at least 1 epoch or iteration, found epochs=0"),
-        ({"iterations": -3}, "at least 1 epoch or iteration"),
-        ({"epochs": 1, "batch_size": 0}, "batch_size: expected a whole number .* found 0"),
-        ({"epochs": 1, "batch_size": 2.5}, "batch_size: expected a whole number .* found 2.5"),
-        ({"epochs": 1, "checkpoint_every": 0}, "checkpoint_every: expected a whole number"),
-        ({"epochs": 1, "threads": "two"}, "threads: expected a whole number .* found 'two'"),
-        ({"epochs": 1, "metrics": {"mae": abs}}, r"validation samples to compute \['mae'\] on"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(options, said) -> None:
-    with pytest.raises(SettingsError, match=said):
-        Trainer(network(), MSELoss(), SGD(0.1)).fit(problem(), progress=False, **options)
-
-
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(SettingsError, match="seed of at least 0, found -1"):
-        Trainer(network(), MSELoss(), SGD(0.1), seed=-1)
-
-
 def test_what_the_model_cannot_read_is_known_before_any_task(client: Client, tmp_path) -> None:
     trainer = Trainer(Linear(4, 2), MSELoss(), SGD(0.1))
     with pytest.raises(ShapeError):
         trainer.fit(problem(), epochs=1, client=client, checkpoint=tmp_path / "c", progress=False)
     assert not (tmp_path / "c").exists()
-
-
-def test_an_asynchronous_client_is_refused(cluster: LocalCluster) -> None:
-    async def ask() -> None:
-        address = cluster.scheduler_address
-        async with Client(address, asynchronous=True, set_as_default=False) as client:
-            with pytest.raises(SettingsError, match="expected a synchronous Client"):
-                fit(problem(), client=client)
-
-    asyncio.run(ask())
 
 
 # --- where it runs
@@ -109,6 +78,76 @@ def test_the_history_has_every_iteration_and_epoch(client: Client) -> None:
     whole = problem(1).head(53)
     expected = float(MSELoss()(model(whole["x"]), whole["y"]))
     np.testing.assert_allclose(trainer.history.epochs[-1]["val_loss"], expected, rtol=1e-5)
+
+
+# --- metrics and weights
+
+
+def weighted(partitions: int) -> SampleSet:
+    """Return the problem's samples with weights, to tell apart those whose sum is positive."""
+    held = problem(1).head(53)
+    weight = np.random.default_rng(4).lognormal(size=53).astype(np.float32)
+    y = (held["x"][:, :4].sum(1, keepdims=True) > 0).astype(np.float32)
+    y = np.concatenate([y, 1 - y], 1)
+    return SampleSet.from_arrays(x=held["x"], y=y, sample_weight=weight, partitions=partitions)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
+    client_of: Callable[[int], Client], weights: bool
+) -> None:
+    def samples(partitions: int) -> SampleSet:
+        return weighted(partitions) if weights else weighted(partitions).map(without)
+
+    def run(**options: Any) -> Trainer:
+        metrics = {"auc": ROCAUC(), "brier": MeanSquaredError(), "f1": F1(threshold=0.0)}
+        trainer = Trainer(network(), MSELoss(), Adam(1e-2), seed=5, metrics=metrics)
+        validation = samples(3)
+        trainer.fit(
+            samples(4), epochs=2, batch_size=16, validation=validation, progress=False, **options
+        )
+        return trainer
+
+    def values(trainer: Trainer) -> list[list[float]]:
+        names = ("loss", "val_loss", "val_auc", "val_brier", "val_f1")
+        return [[row[name] for name in names] for row in trainer.history.epochs]
+
+    alone = run()
+    whole = weighted(1).head(53)
+    scores = alone.model.eval()(whole["x"]).data
+    weight = np.repeat(whole["sample_weight"] if weights else np.ones(53), 2)
+    expected = [
+        theirs(whole["y"].ravel(), scores.ravel(), sample_weight=weight)
+        for theirs in (roc_auc_score, mean_squared_error)
+    ]
+    assert values(alone)[-1][2:4] == pytest.approx(expected, rel=1e-6)
+    for workers, engine in ((1, "graph"), (2, "graph"), (2, "gang"), (3, "gang")):
+        other = run(client=client_of(workers), engine=engine)
+        assert digest(other) == digest(alone)
+        assert values(other) == values(alone)
+        evaluated = other.evaluate(samples(3), batch_size=16, client=client_of(workers))
+        assert [*evaluated.values()] == values(alone)[-1][1:]
+    evaluated = alone.evaluate(samples(5))
+    # Whatever the shards; a product of more rows may be rounded otherwise.
+    assert [*evaluated.values()][1:] == pytest.approx(values(alone)[-1][2:], rel=1e-6)
+    assert [*evaluated] == ["loss", "auc", "brier", "f1"]
+
+
+def without(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: batch[name] for name in ("x", "y")}
+
+
+def test_a_weight_counts_as_so_many_copies() -> None:
+    """Of one batch: the loss and the gradient are divided by the samples, not by their weights."""
+    held = problem(1).head(6)
+    weight = np.array([0, 1, 2, 0, 3, 0], np.float32)
+    copies = {name: np.repeat(array, weight.astype(int), 0) for name, array in held.items()}
+    found = [
+        fit(SampleSet.from_arrays(**arrays, partitions=2), iterations=1, batch_size=6)
+        for arrays in ({**held, "sample_weight": weight}, copies)
+    ]
+    np.testing.assert_allclose(found[0].model.flat, found[1].model.flat, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found[0].history["loss"], found[1].history["loss"], rtol=1e-5)
 
 
 # --- interruptions
