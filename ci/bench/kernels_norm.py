@@ -15,7 +15,7 @@ IMAGES = ((8, 112, 112, 64), (8, 56, 56, 64), (8, 14, 14, 1024), (8, 28, 28, 192
 
 
 def cases() -> Iterator[Case]:
-    """Yield batch norm (with ReLU, and in inference), LRN, layer norm and L2 normalisation."""
+    """Yield batch norm (with ReLU, and in inference), LRN, layer, group and L2 norm."""
     from torch.nn import functional as peer
 
     for shape in IMAGES:
@@ -39,6 +39,14 @@ def cases() -> Iterator[Case]:
         lambda x, w, b: peer.layer_norm(x, (512,), w, b),
         [(4096, 512), (512,), (512,)],
     )
+    for shape in ((8, 56, 56, 64), (8, 14, 14, 256)):
+        c = shape[-1]
+        yield from passes(
+            f"group norm/{image(shape)} 8",
+            lambda x, w, b: ops.group_norm(x, w, b, groups=8),
+            lambda x, w, b: peer.group_norm(x, 8, w, b),
+            [shape, (c,), (c,)],
+        )
     yield from passes("l2 normalise/4096x512", ops.normalize, peer.normalize, [(4096, 512)])
 
 

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 
 Work = Callable[[], object]
 
+#: Seconds after which the threads of the contestant before have stopped looking for work: those of
+#: OpenMP, PyTorch's, keep a core busy for some milliseconds.
+SETTLE = 0.02
+
 
 @dataclass(frozen=True)
 class Case:
@@ -72,5 +76,7 @@ def race(case: Case, seconds: float = 1.0, least_runs: int = 5) -> dict[str, Tim
         contestants
     ):
         for name, work in contestants.items():
+            time.sleep(SETTLE)
+            work()  # wake this one's own threads, and fetch its memory
             times[name].ms.append(time_ms(work, calls[name]))
     return times

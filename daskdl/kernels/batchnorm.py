@@ -55,7 +55,7 @@ def moments(x: Array) -> tuple[Array, Array]:
     rows = x.reshape(-1, channels)
     shift = rows[:: max(1, len(rows) // SAMPLE)].mean(0)
     source, lanes = flat(x), _tiled(x.dtype, SUMMED_LANES, shift)
-    sums = _sums(_moments, x, source, lanes)
+    sums = _sums(add_moments, x, source, lanes)
     n = len(rows)
     offset = sums[0] / n
     return shift + offset, np.maximum(sums[1] / n - offset * offset, 0)
@@ -71,7 +71,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     """
     source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    _in_rows(_normalise, x, (source, new), lanes, floor, past)
+    _in_rows(put_normalised, x, (source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -85,7 +85,7 @@ def gradient_sums(
     gradients, source = flat(dy, x.dtype), flat(x)
     lanes = _affine(x.dtype, SUMMED_LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    sums = _sums(_gradient_sums, x, gradients, source, lanes, floor)
+    sums = _sums(add_gradients, x, gradients, source, lanes, floor)
     lost = mean - mean.astype(x.dtype)  # the lanes' mean is rounded
     return sums[0], sums[1] - lost * sums[0]
 
@@ -109,7 +109,7 @@ def input_gradient(
     lost = mean - mean.astype(x.dtype)
     lanes = _affine(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
     floor = x.dtype.type(0 if relu else nan)
-    _in_rows(_input_gradient, x, (gradients, source, new), lanes, floor, past)
+    _in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -168,7 +168,8 @@ def _sums(kernel: Any, x: Array, *arguments: Any) -> Array:
 
 
 @fastjit
-def _moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def]
+def add_moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    """Add to parts[which] the sums (2, width) of x - lanes[0] and of its squares, by rows."""
     shift, totals = lanes[0], parts[which]
     width = shift.size
     sums = np.zeros((2, width), x.dtype)
@@ -194,7 +195,8 @@ def _moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def
 
 
 @fastjit
-def _normalise(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+def put_normalised(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    """Write (x - mean) * scale + bias of the lanes, or the floor if that is more, to ``new``."""
     mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size
     for first in range(0, x.size, width):
@@ -205,7 +207,11 @@ def _normalise(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _gradient_sums(dy, x, lanes, floor, parts, which, begin, end):  # type: ignore[no-untyped-def]
+def add_gradients(dy, x, lanes, floor, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    """Add to parts[which] the sums (2, width) of dy and of dy * (x - mean), in rows of lanes.
+
+    Lanes are mean, scale and bias; only what :func:`put_normalised` let through counts.
+    """
     mean, scale, bias, totals = lanes[0], lanes[1], lanes[2], parts[which]
     width, zero = mean.size, x.dtype.type(0)
     sums = np.zeros((2, width), x.dtype)
@@ -234,7 +240,11 @@ def _gradient_sums(dy, x, lanes, floor, parts, which, begin, end):  # type: igno
 
 
 @fastjit
-def _input_gradient(dy, x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+def put_gradient(dy, x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    """Write dy * scale - offset - slope * (x - mean) to ``new``, dy as in :func:`add_gradients`.
+
+    Lanes are mean, scale, bias, offset and slope.
+    """
     mean, scale, bias, offset, slope = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
     width, zero = mean.size, x.dtype.type(0)
     for first in range(0, x.size, width):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels import groupnorm as kernels
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, op
 
@@ -50,33 +50,12 @@ def group_norm(  # type: ignore[no-untyped-def]
         )
     check_like("group_norm", x, (channels,), weight=weight, bias=bias)
     images = x.reshape(n, math.prod(x.shape[1:-1]), channels)
-    size = max(1, images.shape[1] * channels // groups)
-    factor = 1.0 if weight is None else weight
-
-    def shared(sums: Array) -> Array:
-        """Return the mean of a group, for each of its channels, from sums (N, C) over pixels."""
-        means = sums.reshape(n, groups, channels // groups).sum(2) / size
-        return means.repeat(channels // groups, 1)
-
-    def row(numbers: Array) -> Array:
-        return numbers.astype(x.dtype)[:, None]
-
-    centred = images - row(shared(sum_over(images, (1,))))
-    scale = 1 / np.sqrt(shared(sum_over(centred * centred, (1,))) + eps)
-    y = centred * row(scale * factor)
-    if bias is not None:
-        y += bias
+    gain = np.ones(channels, x.dtype) if weight is None else weight
+    shift = np.zeros(channels, x.dtype) if bias is None else bias
+    y, statistics = kernels.forward(images, gain, shift, groups, eps)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
-        d = dy.reshape(images.shape)
-        first, second = sum_over(d, (1,)), sum_over(d * centred, (1,)) * scale
-
-        def to_x() -> Array:
-            dx = d * row(scale * factor)
-            dx -= centred * row(scale**2 * shared(second * factor))
-            dx -= row(scale * shared(first * factor))
-            return dx.reshape(x.shape)
-
-        return to_x, second.sum(0).astype(x.dtype), first.sum(0).astype(x.dtype)
+        dx, sums = kernels.backward(dy.reshape(images.shape), images, gain, statistics)
+        return dx.reshape(x.shape), sums[0].astype(x.dtype), sums[1].astype(x.dtype)
 
     return y.reshape(x.shape), backward

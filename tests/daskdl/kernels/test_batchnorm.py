@@ -58,8 +58,8 @@ def test_large_results_are_written_past_the_caches():
 def test_any_layout_compiles_once():
     x = np.random.default_rng(0).random((2, 3, 4, 5), np.float32)
     expected = kernel.moments(x)
-    compiled = len(kernel._moments.signatures)
+    compiled = len(kernel.add_moments.signatures)
     for other in layouts(x):
         for found, right in zip(kernel.moments(other), expected, strict=True):
             np.testing.assert_allclose(found, right, rtol=1e-6)
-    assert len(kernel._moments.signatures) == compiled
+    assert len(kernel.add_moments.signatures) == compiled

@@ -1,0 +1,144 @@
+"""Group normalisation of images: statistics and result while a sample is in the caches.
+
+Y. Wu and K. He, Group Normalization, arXiv 1803.08494. Each sample is a batch of its own to the
+passes over memory of :mod:`daskdl.kernels.batchnorm`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.batchnorm import LANES, add_gradients, add_moments, put_gradient, put_normalised
+from daskdl.kernels.batchnorm import SUMMED_LANES as SUMMED
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.memory import empty
+from daskdl.kernels.passes import flat
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import threads
+
+Array = NDArray[Any]
+
+#: Numbers of a part at least.
+LEAST = 1 << 15
+
+
+def forward(
+    x: Array, weight: Array, bias: Array, groups: int, eps: float
+) -> tuple[Array, NDArray[np.float64]]:
+    """Return the normalised images and, for the way back, mean and 1 / deviation of each group.
+
+    Parameters
+    ----------
+    x : array (N, P, C)
+    weight, bias : arrays (C,)
+    groups : int
+        Divides C.
+    eps : float
+        Is added to the variance.
+
+    Returns
+    -------
+    y : array (N, P, C)
+    statistics : float64 array (N, 2, groups)
+    """
+    n, pixels, channels = x.shape
+    y, statistics = empty(x.shape, x.dtype), np.empty((n, 2, groups))
+    if x.size:
+        images, new = flat(x).reshape(n, -1), y.reshape(n, -1)
+        own = flat(weight, x.dtype), flat(bias, x.dtype), eps
+        least = 1 + LEAST // (pixels * channels)
+        over_range(_forward, n, least, images, *own, new, statistics)
+    return y, statistics
+
+
+def backward(
+    dy: Array, x: Array, weight: Array, statistics: NDArray[np.float64]
+) -> tuple[Array, NDArray[np.float64]]:
+    """Return the gradient to ``x`` and, as (2, C) in float64, those to weight and bias."""
+    n, pixels, channels = x.shape
+    dx, totals = empty(x.shape, x.dtype), np.zeros((threads(), 2, channels))  # of parts
+    if x.size:
+        gradients, images = flat(dy, x.dtype).reshape(n, -1), flat(x).reshape(n, -1)
+        own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals
+        over_range(_backward, n, 1 + LEAST // (pixels * channels), gradients, images, *own)
+    return dx, totals.sum(0)
+
+
+@fastjit
+def _fold(lanes, channels):  # type: ignore[no-untyped-def]
+    """Return the sums (2, C) over the lanes (2, width) of each channel."""
+    sums = np.zeros((2, channels))
+    for k in range(2):
+        for c in range(lanes.shape[1]):
+            sums[k, c % channels] += lanes[k, c]
+    return sums
+
+
+@fastjit
+def _forward(x, weight, bias, eps, y, statistics, which, start, stop):  # type: ignore[no-untyped-def]
+    channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
+    many, pixels = channels // groups, size // channels
+    summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
+    shift, lanes = np.empty((1, summed), x.dtype), np.empty((3, width), x.dtype)
+    totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
+    for n in range(start, stop):
+        for c in range(summed):
+            shift[0, c] = x[n, c % channels]
+        totals[:] = 0
+        add_moments(x[n], shift, totals, 0, 0, -(-size // summed))
+        sums = _fold(totals[0], channels)
+        for group in range(groups):
+            first, total, squares = group * many, 0.0, 0.0
+            for c in range(first, first + many):
+                total += sums[0, c] + pixels * np.float64(shift[0, c])
+            mean = total / (many * pixels)
+            for c in range(first, first + many):
+                off = shift[0, c] - mean  # of the squares from the group's mean, not the shift
+                squares += sums[1, c] + off * (2 * sums[0, c] + pixels * off)
+            inverse = 1 / np.sqrt(max(squares / (many * pixels), 0 * squares) + eps)
+            statistics[n, 0, group], statistics[n, 1, group] = mean, inverse
+        for c in range(width):
+            channel = c % channels
+            mean = statistics[n, 0, channel // many]
+            factor = statistics[n, 1, channel // many] * weight[channel]
+            lanes[0, c], lanes[1, c] = mean, factor
+            lanes[2, c] = bias[channel] - (mean - np.float64(lanes[0, c])) * factor
+        put_normalised(x[n], y[n], lanes, floor, None)
+
+
+@fastjit
+def _backward(dy, x, weight, statistics, dx, parts, which, start, stop):  # type: ignore[no-untyped-def]
+    channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
+    many, pixels = channels // groups, size // channels
+    summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
+    means, lanes = np.zeros((3, summed), x.dtype), np.zeros((5, width), x.dtype)
+    totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
+    along, across = np.empty(groups), np.empty(groups)
+    for n in range(start, stop):
+        for c in range(summed):
+            means[0, c] = statistics[n, 0, c % channels // many]
+        totals[:] = 0
+        add_gradients(dy[n], x[n], means, floor, totals, 0, 0, -(-size // summed))
+        sums = _fold(totals[0], channels)
+        along[:] = 0
+        across[:] = 0
+        for c in range(channels):
+            group = c // many
+            lost = statistics[n, 0, group] - means[0, c]  # the lanes' mean is rounded
+            sums[1, c] = (sums[1, c] - lost * sums[0, c]) * statistics[n, 1, group]
+            along[group] += sums[0, c] * weight[c] / (many * pixels)
+            across[group] += sums[1, c] * weight[c] / (many * pixels)
+            parts[which, 0, c] += sums[1, c]
+            parts[which, 1, c] += sums[0, c]
+        for c in range(width):
+            channel = c % channels
+            group = channel // many
+            mean, inverse = statistics[n, 0, group], statistics[n, 1, group]
+            lanes[0, c], lanes[1, c] = mean, inverse * weight[channel]
+            slope = inverse * inverse * across[group]
+            lanes[3, c] = inverse * along[group] - slope * (mean - np.float64(lanes[0, c]))
+            lanes[4, c] = slope
+        put_gradient(dy[n], x[n], dx[n], lanes, floor, None)
