@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
@@ -137,12 +137,25 @@ class Cluster:
         FuturesCancelledError
             When all are done and one was cancelled.
         """
+
+        async def ended() -> None:
+            # One after the other: to wait for all at once costs as much for each of them, at every
+            # call. And not by wait(), which asks the default client; within client.as_current()
+            # two fits in two threads would leave Dask's default scheduler changed.
+            for future in futures:
+                if future.status == "pending":
+                    with suppress(FuturesCancelledError):
+                        await _wait([future])
+
+        async def ended_in_time() -> None:
+            await asyncio.wait_for(ended(), timeout)
+
         try:
-            # Not wait(), which asks the default client; and within client.as_current() two fits
-            # in two threads would leave Dask's default scheduler changed.
-            self._client.sync(_wait, futures, timeout=timeout)
+            self._client.sync(ended_in_time)
         except TimeoutError:
             return False
+        if any(future.cancelled() for future in futures):
+            self._client.sync(_wait, futures)  # which raises
         return True
 
     def fetch(self, futures: Sequence[Future]) -> list[Any]:
@@ -244,10 +257,19 @@ class Cluster:
             raise self._gone(what) from error
 
     def lock(self, name: str) -> Any:
-        """Return a lock that the scheduler keeps, and gives back when its holder is lost."""
+        """Return a lock that the scheduler keeps, and gives back when its holder is lost.
+
+        It reports to the scheduler now and then, until it is handed to :meth:`drop`.
+        """
         from distributed import Lock
 
         return Lock(name, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
+
+    def drop(self, lock: Any) -> None:
+        """Let go of a lock for good; Dask's own goes on reporting for as long as the client is."""
+        reporting = getattr(lock, "refresh_callback", None)  # none if leases do not end
+        if reporting is not None:
+            self._client.loop.add_callback(reporting.stop)
 
     def _at_work(self, key: Key, what: str) -> str:
         """Say which worker is at what, of the run that this key belongs to."""

@@ -30,7 +30,7 @@ from daskdl.errors import ClusterError
 from daskdl.train.channel import LOST
 from daskdl.train.job import Job
 from daskdl.train.meeting import BrokenGangError, Meeting
-from daskdl.train.member import Draw, Gang, Part, run_group
+from daskdl.train.member import Draws, Gang, Part, run_group
 from daskdl.train.on_cluster import OnCluster
 from daskdl.train.placement import Place
 from daskdl.train.settings import seconds
@@ -67,12 +67,11 @@ def gang_graph(
     parts : sequence of keys
         Of the shards.
     shares : sequence of Share
-        Of the iterations.
+        Of the iterations, which follow each other in an epoch.
     """
     graph: dict[Key, Any] = {}
     for rank in range(len(gang.addresses)):
         shards, key = gang.shards(rank), (name, attempt, first, rank)
-        draws = tuple(draw_of(share, shards) for share in shares)
         graph[key] = Task(
             key,
             run_group,
@@ -80,7 +79,7 @@ def gang_graph(
             attempt,
             rank,
             first,
-            draws,
+            draws_of(shares, shards),
             None if slices is None else TaskRef(slices[rank]),
             *(TaskRef(parts[s]) for s in shards),
         )
@@ -110,6 +109,7 @@ class GangEngine(OnCluster):
         self._sent_slices: list[Future] = []
         self._late: dict[str, Future] = {}
         self._cluster.install(Meeting(), "start of the fit")
+        self._lock = self._cluster.lock("daskdl-gang")
 
     def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
         self._late = {w: f for w, f in self._late.items() if f.status == "pending"}
@@ -171,6 +171,7 @@ class GangEngine(OnCluster):
         """Let the workers forget the run."""
         super().close()
         self._after_loss()
+        self._cluster.drop(self._lock)
         self._cluster.tell({"op": "daskdl_gang_forget", "run": self._job.id})
 
     # --- one attempt
@@ -178,9 +179,8 @@ class GangEngine(OnCluster):
     @contextmanager
     def _turn(self, what: str) -> Iterator[None]:
         """Hold the cluster's lock: members of two gangs that wait for a worker would for ever."""
-        lock = self._cluster.lock("daskdl-gang")
         limit = time.monotonic() + seconds("stall-timeout")
-        while not lock.acquire(timeout=5):
+        while not self._lock.acquire(timeout=5):
             self._cluster.workers(what)
             if time.monotonic() > limit:
                 raise ClusterError(
@@ -190,7 +190,7 @@ class GangEngine(OnCluster):
         try:
             yield
         finally:
-            lock.release()
+            self._lock.release()
 
     def _results(self, graph: dict[Key, Any], gang: Gang, what: str) -> list[Part]:
         """Run the tasks and return what the members return."""
@@ -266,10 +266,12 @@ def _says_little(error: BaseException) -> int:
     return 1 + ("does not come" in text) + 2 * ("has failed" in text or "ended the" in text)
 
 
-def draw_of(share: Share, shards: Sequence[int]) -> Draw:
-    """Return what a member's shards give to an iteration."""
-    each = tuple((int(share.starts[s]), int(share.counts[s])) for s in shards)
-    return Draw(share.epoch, share.iteration, each)
+def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
+    """Return what a member's shards give to iterations that follow each other."""
+    first = shares[0]
+    starts = tuple(int(first.starts[s]) for s in shards)
+    counts = tuple(tuple(int(share.counts[s]) for share in shares) for s in shards)
+    return Draws(first.epoch, first.iteration, starts, counts)
 
 
 def slowest(records: Sequence[Record]) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -79,6 +79,22 @@ class Draw(NamedTuple):
     shards: tuple[tuple[int, int], ...]
 
 
+class Draws(NamedTuple):
+    """What a member's shards give to the iterations of a group, which follow each other."""
+
+    epoch: int
+    iteration: int  # of the first, within the epoch
+    starts: tuple[int, ...]  # of each shard
+    counts: tuple[tuple[int, ...], ...]  # of each shard, in every iteration
+
+    def each(self) -> Iterator[Draw]:
+        """Yield what they give to each iteration."""
+        starts = list(self.starts)
+        for i, counts in enumerate(zip(*self.counts, strict=True)):
+            yield Draw(self.epoch, self.iteration + i, tuple(zip(starts, counts, strict=True)))
+            starts = [start + count for start, count in zip(starts, counts, strict=True)]
+
+
 @lru_cache(maxsize=4)
 def _plans(owners: tuple[int, ...]) -> list[Plan]:
     return plans(owners)
@@ -101,7 +117,7 @@ def run_group(
     attempt: int,
     rank: int,
     first: int,
-    draws: Sequence[Draw],
+    draws: Draws,
     given: Slice | None,
     *partitions: Partition,
 ) -> Part:
@@ -113,8 +129,8 @@ def run_group(
         Of what this is a part.
     first : int
         Iteration at which the group begins.
-    draws : sequence of Draw
-        One for each iteration.
+    draws : Draws
+        What the shards give to each iteration.
     given : Slice, optional
         This member's numbers at the group's beginning; None if it kept them from the last group.
     *partitions : Partition
@@ -160,7 +176,7 @@ class Member:
     def run(
         self,
         first: int,
-        draws: Sequence[Draw],
+        draws: Draws,
         given: Slice | None,
         partitions: Sequence[Partition],
     ) -> Part:
@@ -174,7 +190,7 @@ class Member:
             ):  # then the weights change in place, and the model uses these
                 self.vector[:] = weights
                 weights = self.vector
-            for t, draw in enumerate(draws, first):
+            for t, draw in enumerate(draws.each(), first):
                 self._add_up(t, draw, partitions, weights)
                 weights, slots, record = self._step(t, weights, slots)
                 records.append(record)

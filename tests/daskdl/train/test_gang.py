@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
@@ -21,7 +22,7 @@ from daskdl.nn import MSELoss
 from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Callback, Trainer
 from daskdl.train.channel import Cluster
-from daskdl.train.gang import GangEngine, gang_graph
+from daskdl.train.gang import GangEngine, draws_of, gang_graph
 from daskdl.train.job import Tools, pack
 from daskdl.train.member import Gang
 from tests.daskdl.train.runs import (
@@ -269,14 +270,23 @@ def test_a_stuck_group_ends_with_a_sentence(client: Client, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("slices", [None, [f"slice-{rank}" for rank in range(256)]])
 def test_the_graph_of_a_group_is_small(slices: Any) -> None:
-    shards, iterations = 256, 10
-    shares = list(Batches([100] * shards, 2560).shares(0, 0, iterations))
+    # As many iterations as a group may have.
+    shards, iterations = 256, GangEngine.group_limit
+    shares = list(Batches([iterations] * shards, shards).shares(0, 0, iterations))
     addresses = tuple(f"tcp://10.0.0.{rank}:40000" for rank in range(shards))
     members = Gang("gang-run", addresses, tuple(range(shards)), 300.0)
     parts = [("load-run", 1, s) for s in range(shards)]
     graph = gang_graph("gang-run", 1, members, 40, ("job", "members"), slices, parts, shares)
     assert len(graph) == shards
     assert len(pickle.dumps(graph)) < 1_000_000
+
+
+def test_draws_are_what_the_shares_say() -> None:
+    shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
+    draws = draws_of(shares, [1, 3])
+    for share, draw in zip(shares, draws.each(), strict=True):
+        assert (draw.epoch, draw.iteration) == (share.epoch, share.iteration)
+        assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
 
 
 # --- with others on the cluster
@@ -314,6 +324,17 @@ def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
         assert not entered.wait(0.5)
     entering.join(30)
     assert entered.is_set()
+
+
+def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client: Client) -> None:
+    # A lock of Dask's would, once for every group that there was, for as long as the client is.
+    job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
+    engine = GangEngine(client, job, problem(), None)
+    with engine._turn("a test"):
+        assert engine._lock.refresh_callback.is_running()
+    engine.close()
+    client.sync(asyncio.sleep, 0)
+    assert not engine._lock.refresh_callback.is_running()
 
 
 def test_a_fit_that_begins_leaves_others_meeting_places_alone(client: Client) -> None:
