@@ -199,9 +199,7 @@ def draw(rows: Sequence[Row], seconds: float, path: Path) -> None:
             continue
         n = [row.workers for row in own]
         total = [1000 * seconds * row.part for row in own]
-        ax.loglog(
-            n, total, "o-", color=colour, label=f"{engine}: scheduler beyond heartbeats, and driver"
-        )
+        ax.loglog(n, total, "o-", color=colour, label=f"{engine}: scheduler and driver")
         ax.loglog(n, [row.driver for row in own], "s--", color=colour, alpha=0.6, lw=1,
                   label=f"{engine}: driver")  # fmt: skip
     ax.axhline(1000 * GOAL * seconds, color="0.5", lw=1)
