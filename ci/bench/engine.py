@@ -7,6 +7,7 @@ the machine does disturbs all of them; a ratio is of medians in one run.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import statistics
 import sys
@@ -71,14 +72,23 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
     return rows
 
 
+#: What else there is to measure, each with options of its own: ``--part control --help``.
+PARTS = ("control", "hosts", "memory")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--part"] and given[1:2] and given[1] in PARTS:
+        part = importlib.import_module(f"ci.bench.engine_{given[1]}")
+        return int(part.main(given[2:]))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=PARTS, help="measure this instead; comes first")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1, 28, 100])
     parser.add_argument("--rounds", type=int, default=5, help="turns of every contestant")
     parser.add_argument("--calls", type=int, default=10, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     print(HEADER)
     rows = races(options.megabytes, options.rounds, options.calls)
     if options.json:
