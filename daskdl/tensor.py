@@ -72,7 +72,7 @@ class Tensor:
         self._node: Node | None = None
         self._slot = 0
 
-    if TYPE_CHECKING:  # daskdl.ops.arithmetic puts these in place
+    if TYPE_CHECKING:  # daskdl.ops.operators puts these in place
 
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -82,6 +82,20 @@ class Tensor:
         def __rmul__(self, other: Any) -> Tensor: ...
         def __truediv__(self, other: Any) -> Tensor: ...
         def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pow__(self, exponent: float) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor:
+            """Return the same numbers in another shape, given as a tuple or one by one."""
+
+        def transpose(self, *axes: Any) -> Tensor:
+            """Return the axes in another order; turned round by default."""
+
+        def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+            """Return the sum over some axes, by default all."""
+
+        def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+            """Return the mean over some axes, by default all."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,6 +115,10 @@ class Tensor:
     def numpy(self) -> Array:
         """Return the array itself."""
         return self.data
+
+    def item(self) -> Any:
+        """Return the one number that the tensor holds."""
+        return self.data.item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.data, dtype=dtype, copy=copy)

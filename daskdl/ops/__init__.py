@@ -36,6 +36,7 @@ from daskdl.ops.linear import linear
 from daskdl.ops.losses import cross_entropy, precipitation, squared_error
 from daskdl.ops.lrn import local_response_norm
 from daskdl.ops.lstm import lstm
+from daskdl.ops.operators import negative
 from daskdl.ops.pooling import avg_pool2d, global_avg_pool2d, global_max_pool2d, max_pool2d
 from daskdl.ops.reduce import mean, sum
 from daskdl.ops.regions import adaptive_max_pool2d, roi_align, roi_pool
@@ -117,6 +118,7 @@ __all__ = [
     "mean",
     "minimum",
     "multiply",
+    "negative",
     "normalize",
     "pad",
     "power",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import blas
-from daskdl.tensor import Array, Tensor, op
+from daskdl.tensor import Array, op
 
 
 def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
@@ -82,18 +81,3 @@ def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
         )
 
     return blas.matmul(a, b), backward
-
-
-def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: function(b, a)
-
-
-for _name, _function in (
-    ("add", add),
-    ("sub", subtract),
-    ("mul", multiply),
-    ("truediv", divide),
-    ("matmul", matmul),
-):
-    setattr(Tensor, f"__{_name}__", _function)
-    setattr(Tensor, f"__r{_name}__", _reversed(_function))

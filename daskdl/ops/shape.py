@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,16 @@ def reshape(x: Array, *, shape: tuple[int, ...]):  # type: ignore[no-untyped-def
 
 
 @op
-def take(x: Array, *, index: tuple[slice | int, ...]):  # type: ignore[no-untyped-def]
-    """Index with integers and slices, ``x[index]``."""
+def take(x: Array, *, index: tuple[Any, ...]):  # type: ignore[no-untyped-def]
+    """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients."""
+    again = any(isinstance(part, (list, np.ndarray)) for part in index)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         dx = np.zeros_like(x)
-        dx[index] = dy
+        if again:
+            np.add.at(dx, index, dy)
+        else:
+            dx[index] = dy
         return (dx,)
 
     return x[index], backward
