@@ -2,6 +2,7 @@
 
 from daskdl.train.callbacks import BestModel, Callback, EarlyStopping
 from daskdl.train.history import History
+from daskdl.train.tensorboard import TensorBoard
 from daskdl.train.trainer import Trainer
 
-__all__ = ["BestModel", "Callback", "EarlyStopping", "History", "Trainer"]
+__all__ = ["BestModel", "Callback", "EarlyStopping", "History", "TensorBoard", "Trainer"]

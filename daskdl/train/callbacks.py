@@ -44,29 +44,37 @@ class Callback:
 
 
 class _Watching(Callback):
-    """Keeps the lowest value of one column of the epochs."""
+    """Keeps the best value of one column of the epochs."""
 
-    def __init__(self, monitor: str | None = None) -> None:
-        self.monitor = monitor
-        self.best = np.inf
+    def __init__(self, monitor: str | None = None, higher_is_better: bool | None = None) -> None:
+        self.monitor, self.higher_is_better = monitor, higher_is_better
+        self.best = np.nan
         self.best_epoch = -1
 
     def on_fit_begin(self, trainer: Trainer) -> None:
         """Forget what an earlier fit came to, unless this one goes on with it."""
         if not trainer.history.epochs:
-            self.best, self.best_epoch = np.inf, -1
+            self.best, self.best_epoch = np.nan, -1
 
-    def _improved(self, epoch: int, logs: Logs, by: float = 0.0) -> bool:
+    def _improved(self, trainer: Trainer, epoch: int, logs: Logs, by: float = 0.0) -> bool:
         monitor = self.monitor or ("val_loss" if "val_loss" in logs else "loss")
         if monitor not in logs:
             raise SettingsError(
                 f"{type(self).__name__}: expected monitor to be one of {sorted(logs)}, found "
                 f"{monitor!r}"
             )
-        if logs[monitor] < self.best - by:
-            self.best, self.best_epoch = float(logs[monitor]), epoch
+        value, sign = float(logs[monitor]), -1 if self._higher(trainer, monitor) else 1
+        least = sign * self.best - by if self.best_epoch >= 0 else np.inf
+        if sign * value < least:
+            self.best, self.best_epoch = value, epoch
             return True
         return False
+
+    def _higher(self, trainer: Trainer, monitor: str) -> bool:
+        if self.higher_is_better is not None:
+            return self.higher_is_better
+        metric = trainer.metrics.get(monitor.removeprefix("val_"))
+        return metric is not None and metric.higher_is_better
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {"best": np.array(self.best), "epoch": np.array(self.best_epoch)}
@@ -76,20 +84,30 @@ class _Watching(Callback):
 
 
 class EarlyStopping(_Watching):
-    """Stop when an epoch's value has not fallen for some epochs.
+    """Stop when an epoch's value has not become better for some epochs.
 
     Parameters
     ----------
     patience : int
-        Epochs to wait for a lower one, at least 1.
+        Epochs to wait for a better one, at least 1.
     by : float
-        It has to be lower by more than this.
+        It has to be better by more than this.
     monitor : str, optional
-        Column of the epochs; by default ``val_loss``, without validation ``loss``.
+        Column of the epochs, such as ``val_rocauc``; by default ``val_loss``, without validation
+        ``loss``.
+    higher_is_better : bool, optional
+        By default what the trainer's metric of that name says of itself; of a loss, and of anything
+        else, lower is better.
     """
 
-    def __init__(self, patience: int = 5, by: float = 0.0, monitor: str | None = None) -> None:
-        super().__init__(monitor)
+    def __init__(
+        self,
+        patience: int = 5,
+        by: float = 0.0,
+        monitor: str | None = None,
+        higher_is_better: bool | None = None,
+    ) -> None:
+        super().__init__(monitor, higher_is_better)
         if patience < 1 or not by >= 0:
             raise SettingsError(
                 "EarlyStopping: expected patience of at least 1 and by of at least 0, found "
@@ -99,21 +117,21 @@ class EarlyStopping(_Watching):
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
         """Return whether to stop."""
-        self._improved(epoch, logs, self.by)
+        self._improved(trainer, epoch, logs, self.by)
         return epoch - self.best_epoch >= self.patience
 
 
 class BestModel(_Watching):
-    """Keep the weights of the epoch with the lowest value, and leave the model with them.
+    """Keep the weights of the epoch with the best value, and leave the model with them.
 
     Parameters
     ----------
-    monitor : str, optional
+    monitor, higher_is_better : optional
         As in :class:`EarlyStopping`.
     """
 
-    def __init__(self, monitor: str | None = None) -> None:
-        super().__init__(monitor)
+    def __init__(self, monitor: str | None = None, higher_is_better: bool | None = None) -> None:
+        super().__init__(monitor, higher_is_better)
         self.weights: NDArray[np.float32] | None = None
 
     def on_fit_begin(self, trainer: Trainer) -> None:
@@ -124,7 +142,7 @@ class BestModel(_Watching):
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
         """Keep the weights if they are the best yet."""
-        if self._improved(epoch, logs):
+        if self._improved(trainer, epoch, logs):
             self.weights = trainer.model.vector.copy()
         return None
 

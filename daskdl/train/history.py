@@ -30,8 +30,9 @@ class History:
     ----------
     epochs : list of dict
         For each: ``epoch``, ``iteration`` (at its end), ``loss`` (mean over its samples while the
-        weights changed), ``samples``, ``seconds``, and with validation ``val_loss`` and each
-        metric as ``val_<name>``.
+        weights changed), ``samples``, ``seconds``, ``samples_per_second`` and the seconds of each
+        of :data:`PHASES`; with validation ``val_loss``, each metric as ``val_<name>``, and the
+        seconds of ``validation``, which are not among the others.
     """
 
     def __init__(self) -> None:
@@ -65,11 +66,17 @@ class History:
             del column[iterations:]
         self.epochs[:] = [row for row in self.epochs if row["iteration"] <= iterations]
 
-    def mean_loss(self, first: int) -> tuple[float, int, float]:
-        """Return mean loss over samples, samples and seconds from iteration ``first`` on."""
-        loss, samples, seconds = (self[name][first:] for name in ("loss", "samples", "seconds"))
-        total = int(samples.sum())
-        return float((loss * samples).sum() / max(total, 1)), total, float(seconds.sum())
+    def since(self, first: int) -> dict[str, float]:
+        """Return mean loss over samples, and sums of all else, from iteration ``first`` on."""
+        loss, samples = self["loss"][first:], self["samples"][first:]
+        total, seconds = int(samples.sum()), float(self["seconds"][first:].sum())
+        return {
+            "loss": float((loss * samples).sum() / max(total, 1)),
+            "samples": total,
+            "seconds": seconds,
+            "samples_per_second": rate(total, seconds),
+            **{phase: float(self[phase][first:].sum()) for phase in PHASES},
+        }
 
     def __repr__(self) -> str:
         last = self.epochs[-1] if self.epochs else {}
@@ -87,38 +94,45 @@ class History:
             "epochs": [dict(row) for row in self.epochs],
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with one row an iteration."""
+    def to_frame(self, epochs: bool = False) -> pd.DataFrame:
+        """Return a pandas DataFrame with one row an iteration, or one an epoch.
+
+        The columns are :data:`COLUMNS` and ``samples_per_second``, or those of :attr:`epochs`.
+        """
         try:
             import pandas as pd
         except ImportError as error:
             raise MissingExtraError(
                 "History.to_frame: expected pandas, found it not installed; pip install pandas"
             ) from error
+        if epochs:
+            return pd.DataFrame(self.epochs, columns=None if self.epochs else ["epoch"]).set_index(
+                "epoch"
+            )
         frame = pd.DataFrame(self._columns)
+        rates = [rate(n, s) for n, s in zip(frame["samples"], frame["seconds"], strict=True)]
+        frame.insert(3, "samples_per_second", np.array(rates, np.float64))
         frame.index.name = "iteration"
         return frame
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the loss of iterations and epochs with matplotlib; returns the axes."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingExtraError(
-                "History.plot: expected matplotlib, found it not installed; "
-                "pip install daskdl[nowcast]"
-            ) from error
-        ax = ax if ax is not None else plt.subplots()[1]
-        ax.plot(self["loss"], color="0.7", linewidth=0.8, label="iteration")
-        ends = [row["iteration"] for row in self.epochs]
-        for name, label in (("loss", "epoch"), ("val_loss", "validation")):
-            points = [
-                (end, row[name]) for end, row in zip(ends, self.epochs, strict=True) if name in row
-            ]
-            if points:
-                ax.plot(*zip(*points, strict=True), marker="o", label=label)
-        ax.set(xlabel="iteration", ylabel="loss")
-        ax.legend()
+        """Draw with matplotlib what the fit came to.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            For the loss alone. Without, a new figure has panels for loss, metrics if there are any,
+            and the seconds of an iteration by phase.
+
+        Returns
+        -------
+        ax, or the list of the new figure's Axes
+        """
+        from daskdl.train.plot import draw, draw_loss
+
+        if ax is None:
+            return draw(self)
+        draw_loss(self, ax)
         return ax
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
@@ -139,3 +153,8 @@ class History:
         history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]
         return history
+
+
+def rate(samples: float, seconds: float) -> float:
+    """Return samples per second; NaN of no time, as between clocks that disagree."""
+    return float(samples / seconds) if seconds > 0 else float("nan")

@@ -152,17 +152,13 @@ class Loop:
     def _end_epoch(self) -> bool:
         t, history = self.state.iteration, self.trainer.history
         epoch = (t - 1) // len(self.batches)
-        loss, samples, took = history.mean_loss(epoch * len(self.batches))
-        logs: dict[str, float] = {
-            "epoch": epoch,
-            "iteration": t,
-            "loss": loss,
-            "samples": samples,
-            "seconds": took,
-        }
+        so_far = history.since(epoch * len(self.batches))
+        logs: dict[str, float] = {"epoch": epoch, "iteration": t, **so_far}
         if self.names:
+            began = time.monotonic()
             values = self.engine.evaluate(self.state, self.batches.batch_size)
             logs |= dict(zip(self.names, values, strict=True))
+            logs["validation"] = time.monotonic() - began
         before = [callback.state() for callback in self.callbacks]
         try:
             history.epochs.append(logs)
@@ -175,7 +171,7 @@ class Loop:
                 if kept:
                     callback.restore(kept)
             raise
-        self._observe(logs.get("val_loss", loss))
+        self._observe(logs.get("val_loss", logs["loss"]))
         self.progress.epoch(epoch, logs)
         return any(answers)
 

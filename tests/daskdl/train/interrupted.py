@@ -83,7 +83,8 @@ class Run:
     def came_to(self) -> dict[str, Any]:
         """Return all that must not depend on interruptions."""
         history = self.trainer.history
-        rows = [{k: v for k, v in row.items() if k != "seconds"} for row in history.epochs]
+        names = {"epoch", "iteration", "loss", "samples", "val_loss"}  # all but times
+        rows = [{k: v for k, v in row.items() if k in names} for row in history.epochs]
         return {
             "weights": self.trainer.model.flat.tobytes(),
             "loss": history["loss"].tolist(),

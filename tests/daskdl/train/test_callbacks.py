@@ -7,6 +7,7 @@ import pytest
 
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
+from daskdl.metrics import ROCAUC, MeanAbsoluteError
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
@@ -18,10 +19,14 @@ def new_trainer() -> Trainer:
 
 
 def follow(
-    callback: Callback, losses: Sequence[float], first: int = 0, name: str = "loss"
+    callback: Callback,
+    losses: Sequence[float],
+    first: int = 0,
+    name: str = "loss",
+    trainer: Trainer | None = None,
 ) -> int | None:
     """Return the epoch after which ``callback`` stops a fit whose epochs come to ``losses``."""
-    trainer = new_trainer()
+    trainer = trainer or new_trainer()
     for epoch, loss in enumerate(losses, first):
         trainer.model.flat[:] = epoch
         if callback.on_epoch_end(trainer, epoch, {"epoch": epoch, "loss": 1.0, name: loss}):
@@ -75,6 +80,21 @@ def test_early_stopping_goes_on_where_it_was(cut: int) -> None:
     follow(before, losses[:cut])
     after.restore(before.state())
     assert follow(after, losses[cut:], first=cut) == 4
+
+
+@pytest.mark.parametrize("higher", [None, True, False])
+def test_of_a_metric_what_it_says_is_better(higher: bool | None) -> None:
+    losses, best, stop = [0.5, 0.75, 0.7, 0.6, 0.8], [], []
+    for name in ("val_auc", "val_mae", "val_other"):
+        watching = BestModel(name, higher), EarlyStopping(2, 0.01, name, higher)
+        trainer = Trainer(
+            network(), MSELoss(), SGD(0.1), metrics={"auc": ROCAUC(), "mae": MeanAbsoluteError()}
+        )
+        ends = [follow(callback, losses, name=name, trainer=trainer) for callback in watching]
+        best.append(watching[0].best)
+        stop.append(ends[1])
+    assert best == {None: [0.8, 0.5, 0.5], True: [0.8] * 3, False: [0.5] * 3}[higher]
+    assert stop == {None: [3, 2, 2], True: [3] * 3, False: [2] * 3}[higher]
 
 
 def test_the_best_weights_come_back() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from daskdl.train.history import COLUMNS, PHASES, History
 from daskdl.train.step import Record
+from tests.daskdl.train.runs import fit, problem
 
 
 def record(loss: float, samples: int, finished: float) -> Record:
@@ -63,7 +64,12 @@ def test_a_clock_that_goes_back_gives_no_time_below_zero() -> None:
 
 
 def test_the_mean_loss_is_over_samples() -> None:
-    assert two_groups().mean_loss(1) == ((16 + 2 + 4) / 18, 18, 4.25)
+    found = two_groups().since(1)
+    assert (found["loss"], found["samples"], found["seconds"]) == ((16 + 2 + 4) / 18, 18, 4.25)
+    assert found["samples_per_second"] == 18 / 4.25
+    assert found["update"] == pytest.approx(3 * 0.4)
+    assert list(found) == ["loss", "samples", "seconds", "samples_per_second", *PHASES]
+    assert np.isnan(two_groups().since(4)["samples_per_second"])
 
 
 def test_an_interruption_is_cut_off_even_amid_a_row() -> None:
@@ -97,11 +103,41 @@ def test_plain_data_is_a_copy() -> None:
 
 def test_a_frame_has_a_row_an_iteration() -> None:
     frame = two_groups().to_frame()
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns) == (*COLUMNS[:3], "samples_per_second", *COLUMNS[3:])
     assert frame.index.name == "iteration"
+    assert frame["samples_per_second"].tolist() == [8, 8, 1, 6.4]
     assert frame["samples"].tolist() == [8, 8, 2, 8]
     assert frame["samples"].dtype == np.int64
-    assert History().to_frame().shape == (0, len(COLUMNS))
+    assert History().to_frame().shape == (0, len(COLUMNS) + 1)
+
+
+def test_a_frame_of_epochs_has_their_rows() -> None:
+    frame = two_groups().to_frame(epochs=True)
+    assert frame.index.name == "epoch"
+    assert list(frame.columns) == ["iteration", "loss", "val_loss"]
+    assert frame["iteration"].tolist() == [3, 4]
+    assert History().to_frame(epochs=True).shape == (0, 0)
+
+
+@pytest.mark.parametrize("engine", [None, "graph", "gang"])
+def test_fits_of_all_engines_have_all_columns(engine, client_of) -> None:
+    options = {} if engine is None else {"client": client_of(2), "engine": engine}
+    history = fit(problem(), validation=problem(2), epochs=2, **options).history
+    frame, epochs = history.to_frame(), history.to_frame(epochs=True)
+    assert len(frame) == 14
+    assert len(epochs) == 2
+    assert not frame.isna().any(axis=None)
+    assert not epochs.isna().any(axis=None)
+    some = ["data", "forward", "backward", "update"] + 2 * (engine == "gang") * ["reduce"]
+    for name in ("loss", "samples", "seconds", *some):
+        assert (frame[name] > 0).all(), name
+    parts = frame[[*PHASES]].sum(axis=1)
+    assert (parts >= frame["seconds"] - 1e-9).all()  # wait is what is left
+    for name in ("samples", "seconds", *PHASES):
+        sums = frame[name].to_numpy().reshape(2, 7).sum(1)
+        np.testing.assert_allclose(epochs[name], sums, rtol=1e-9)
+    np.testing.assert_allclose(epochs["samples_per_second"], 53 / epochs["seconds"])
+    assert {"loss", "val_loss", "validation", "iteration"} <= {*epochs.columns}
 
 
 def test_it_shows_what_it_came_to() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from daskdl.errors import CheckpointError, SettingsError, TrainingError
 from daskdl.train.checkpoint import CheckpointFolder, Saved
+from daskdl.train.history import PHASES
 from daskdl.train.inprocess import InProcessEngine
 from daskdl.train.loop import GroupSize
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
@@ -127,7 +128,12 @@ def test_the_end_of_a_run_within_an_epoch_has_a_row() -> None:
     row = run.trainer.history.epochs[-1]
     assert (row["epoch"], row["iteration"], row["samples"]) == (1, 9, 16)
     assert row["loss"] == pytest.approx(run.trainer.history["loss"][7:].mean())
-    assert set(row) == {"epoch", "iteration", "loss", "samples", "seconds", "val_loss"}
+    counts = {"epoch", "iteration", "loss", "samples", "val_loss"}
+    times = {"seconds", "samples_per_second", "validation", *PHASES}
+    assert set(row) == counts | times
+    assert row["validation"] > 0
+    assert row["samples_per_second"] == row["samples"] / row["seconds"]
+    assert row["forward"] == run.trainer.history["forward"][7:].sum()
 
 
 def test_every_callback_sees_the_epoch_in_which_one_stops() -> None:
