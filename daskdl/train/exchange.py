@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import struct
+import select
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgpack  # type: ignore[import-untyped]
-import numpy as np
-from distributed.comm.tcp import TCP
 from distributed.protocol import to_serialize
-from numpy.typing import NDArray
-from tornado.iostream import StreamClosedError
 
+from daskdl.train.link import Array, Head, Link, check, coming
+from daskdl.train.linking import can_link, linked
 from daskdl.train.meeting import BrokenGangError, Meeting
 
 if TYPE_CHECKING:
     from distributed.comm import Comm
 
-Vector = NDArray[np.float32]
 T = TypeVar("T")
 
-_HEAD = struct.Struct("<Q")
+#: Seconds after which one who waits looks whether the attempt has been ended.
+GLANCE = 0.1
 
 
 class Exchange:
     """One member's connections to its peers in one attempt.
 
-    All runs in the worker's event loop, which the task's thread waits for.
+    What goes over TCP is sent and received by the task's own thread, through a
+    :class:`~daskdl.train.link.Link` to each peer; other connections, such as those with TLS, by the
+    worker's event loop, which the thread waits for.
 
     Parameters
     ----------
@@ -57,6 +57,7 @@ class Exchange:
         self._meeting, self._run, self._attempt, self._rank = meeting, run, attempt, rank
         self._peers, self._names, self._patience = dict(peers), dict(names), patience
         self._comms: dict[int, Comm] = {}
+        self._links: dict[int, Link] = {}
 
     def open(self) -> None:
         """Connect to all peers.
@@ -71,13 +72,16 @@ class Exchange:
         self._comms = self._in_loop(self._meeting.meet(*who, self._peers, self._patience))
         for comm in self._comms.values():
             comm.allow_offload = False  # a hop between threads costs more than it gives
+        # A peer has the same kind of connection, and comes to the same conclusion.
+        if all(map(can_link, self._comms.values())):
+            self._in_loop(self._link())
 
     def swap(
         self,
         iteration: int,
         kind: str,
-        sends: Mapping[int, tuple[Any, Sequence[Vector]]],
-        receives: Mapping[int, Sequence[Vector]],
+        sends: Mapping[int, tuple[Any, Sequence[Array]]],
+        receives: Mapping[int, Sequence[Array]],
     ) -> dict[int, Any]:
         """Send a note and arrays to some peers, and return the notes of others.
 
@@ -98,7 +102,10 @@ class Exchange:
         BrokenGangError
             When a peer is lost, late, or ends the attempt.
         """
-        return self._in_loop(self._swap((iteration, kind), sends, receives))
+        what = iteration, kind
+        if self._links:
+            return self._swap_links(what, sends, receives)
+        return self._in_loop(self._swap(what, sends, receives))
 
     def close(self, why: str | None = None) -> None:
         """End the attempt here; peers that still wait for something are told ``why``."""
@@ -108,11 +115,70 @@ class Exchange:
         loop = self._meeting.worker.loop.asyncio_loop
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
+    async def _link(self) -> None:
+        """Take the connections from the event loop."""
+        what = -1, "first words"
+        tasks = {
+            peer: asyncio.ensure_future(linked(comm, connects=peer < self._rank))
+            for peer, comm in self._comms.items()
+        }
+        try:
+            limit = time.monotonic() + self._patience
+            while not all(task.done() for task in tasks.values()):
+                await asyncio.wait(
+                    tasks.values(), timeout=GLANCE, return_when=asyncio.FIRST_EXCEPTION
+                )
+                for peer, task in tasks.items():
+                    if task.done() and (error := task.exception()):
+                        raise self._broken(what, peer, error)
+                    if self._ended() or (not task.done() and time.monotonic() > limit):
+                        raise self._broken(what, peer, None)
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            self._links = {
+                peer: task.result()
+                for peer, task in tasks.items()
+                if task.done() and not task.cancelled() and not task.exception()
+            }
+
+    def _swap_links(
+        self,
+        what: tuple[int, str],
+        sends: Mapping[int, tuple[Any, Sequence[Array]]],
+        receives: Mapping[int, Sequence[Array]],
+    ) -> dict[int, Any]:
+        head = (self._run, self._attempt, *what)
+        for peer, (note, arrays) in sends.items():
+            self._links[peer].send(head, note, arrays)
+        for peer, arrays in receives.items():
+            self._links[peer].receive(head, arrays)
+        busy = {peer: self._links[peer] for peer in {*sends, *receives}}
+        ready, limit = set(busy), time.monotonic() + self._patience
+        while True:
+            for peer in ready:
+                try:
+                    busy[peer].go_on()
+                except OSError as error:  # a broken gang, too
+                    raise self._broken(what, peer, error) from error
+            busy = {peer: link for peer, link in busy.items() if link.sends or link.receives}
+            if not busy:
+                return {peer: self._links[peer].note for peer in receives}
+            ready = _ready(busy, GLANCE)
+            if ready:
+                limit = time.monotonic() + self._patience
+            elif self._ended() or time.monotonic() > limit:
+                late = [peer for peer, link in busy.items() if link.receives]
+                raise self._broken(what, (late or [*busy])[0], None)
+
+    def _ended(self) -> str | None:
+        return self._meeting.why(self._run, self._attempt)
+
     async def _swap(
         self,
         what: tuple[int, str],
-        sends: Mapping[int, tuple[Any, Sequence[Vector]]],
-        receives: Mapping[int, Sequence[Vector]],
+        sends: Mapping[int, tuple[Any, Sequence[Array]]],
+        receives: Mapping[int, Sequence[Array]],
     ) -> dict[int, Any]:
         head = (self._run, self._attempt, *what)
         reading = {
@@ -146,9 +212,10 @@ class Exchange:
         self, what: tuple[int, str], peer: int, error: BaseException | None
     ) -> BrokenGangError:
         iteration, kind = what
-        where = f"iteration {iteration}, {kind}: {self._names[peer]}"
-        if why := self._meeting.why(self._run, self._attempt):
-            return BrokenGangError(f"iteration {iteration}, {kind}: {why}")
+        where = f"iteration {iteration}, {kind}" if iteration >= 0 else kind
+        if why := self._ended():
+            return BrokenGangError(f"{where}: {why}")
+        where = f"{where}: {self._names[peer]}"
         if error is None:
             return BrokenGangError(f"{where} sent nothing for {self._patience:g} s")
         if isinstance(error, BrokenGangError):
@@ -159,9 +226,13 @@ class Exchange:
 
     async def _close(self, why: str | None) -> None:
         if why is not None:
-            for comm in self._comms.values():
+            for link in self._links.values():
+                link.end(self._run, self._attempt, why)
+            for comm in () if self._links else self._comms.values():
                 with suppress(OSError):
                     await _write(comm, (self._run, self._attempt, -1, "end"), why, ())
+        for link in self._links.values():
+            link.close()
         for comm in self._comms.values():
             try:
                 await asyncio.wait_for(comm.close(), self._patience)
@@ -170,49 +241,23 @@ class Exchange:
         await self._meeting.end(self._run, self._attempt, why or "it has ended")
 
 
-async def _write(
-    comm: Comm, head: tuple[str, int, int, str], note: Any, arrays: Sequence[Vector]
-) -> None:
-    if not isinstance(comm, TCP):
-        await comm.write([head, note, [to_serialize(a) for a in arrays]])
-        return
-    # The same bytes without Dask's envelope: they arrive in memory that is there already.
-    if comm.stream is None:
-        raise StreamClosedError
-    text = msgpack.packb([head, note])
-    comm.stream.write(_HEAD.pack(len(text)) + text)
-    for array in arrays:
-        if array.size:
-            comm.stream.write(array.data.cast("B"))
+def _ready(links: Mapping[int, Link], seconds: float) -> set[int]:
+    """Wait until some links can go on, and return which; none if that takes too long."""
+    poll, peers = select.poll(), {}
+    for peer, link in links.items():
+        peers[link.fileno()] = peer
+        poll.register(link, select.POLLIN * link.reads | select.POLLOUT * link.writes)
+    return {peers[number] for number, _ in poll.poll(1000 * seconds)}
 
 
-async def _read(comm: Comm, head: tuple[str, int, int, str], arrays: Sequence[Vector]) -> Any:
+async def _write(comm: Comm, head: Head, note: Any, arrays: Sequence[Array]) -> None:
+    await comm.write([head, note, [to_serialize(a) for a in arrays]])
+
+
+async def _read(comm: Comm, head: Head, arrays: Sequence[Array]) -> Any:
     """Return the note, and fill those of the arrays that the note does not leave out."""
-    if not isinstance(comm, TCP):
-        found, note, values = await comm.read()
-        _check(found, head, note)
-        for array, value in zip(_coming(note, arrays), values, strict=True):
-            array[...] = value
-        return note
-    if comm.stream is None:
-        raise StreamClosedError
-    (length,) = _HEAD.unpack(await comm.stream.read_bytes(_HEAD.size))
-    found, note = msgpack.unpackb(await comm.stream.read_bytes(length))
-    _check(found, head, note)
-    for array in _coming(note, arrays):
-        if array.size:
-            await comm.stream.read_into(array.data.cast("B"))
+    found, note, values = await comm.read()
+    check(found, head, note)
+    for array, value in zip(coming(note, arrays), values, strict=True):
+        array[...] = value
     return note
-
-
-def _coming(note: Any, arrays: Sequence[Vector]) -> list[Vector]:
-    if not isinstance(note, list):
-        return list(arrays)
-    return [array for array, of in zip(arrays, note, strict=True) if of is not None]
-
-
-def _check(found: Sequence[Any], head: tuple[str, int, int, str], note: Any) -> None:
-    if tuple(found[:2]) == head[:2] and found[3] == "end":
-        raise BrokenGangError(str(note))
-    if tuple(found) != head:
-        raise BrokenGangError(f"it sent {tuple(found)} where {head} was expected")
