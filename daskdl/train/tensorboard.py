@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -101,3 +102,7 @@ class TensorBoard(Callback):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def __del__(self) -> None:  # after a fit that has failed
+        with contextlib.suppress(AttributeError):  # it was not even made
+            self._close()
