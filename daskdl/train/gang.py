@@ -40,6 +40,9 @@ from daskdl.train.step import Record, State
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+#: Members of a gang of whom the scheduler is asked in a second whether they are there.
+ASKED_IN_A_SECOND = 32
+
 #: Of a future that has not failed.
 UNDER_WAY = ("pending", "finished")
 
@@ -214,11 +217,15 @@ class GangEngine(OnCluster):
 
     def _wait(self, futures: Sequence[Future], gang: Gang, what: str) -> None:
         """Wait until all are done, or for a while when one is lost or has failed."""
-        began, ended = time.monotonic(), 0.0
-        stall = seconds("stall-timeout")
+        began = asked = time.monotonic()
+        ended, stall = 0.0, seconds("stall-timeout")
+        # Members notice by themselves when a peer is lost; to ask costs as much as there are.
+        pause, lost = len(gang.addresses) / ASKED_IN_A_SECOND, list[int]()
         while not self._all_done(futures):
-            now, alive = time.monotonic(), self._cluster.alive(what)
-            lost = [rank for rank, address in enumerate(gang.addresses) if address not in alive]
+            now = time.monotonic()
+            if now - asked > pause:
+                alive, asked = self._cluster.alive(what), now
+                lost = [rank for rank, a in enumerate(gang.addresses) if a not in alive]
             if not ended and (lost or any(f.status not in UNDER_WAY for f in futures)):
                 self._end(f"{gang.name(lost[0])} is lost" if lost else "another member has failed")
                 ended = now
