@@ -288,7 +288,10 @@ class Cluster:
     def _asked(self, what: str, operation: str) -> dict[str, Any]:
         try:
             ask = getattr(self._client.scheduler, operation)
-            found: dict[str, Any] = self._client.sync(ask, callback_timeout=10)
+            # One that is gone is told by its connection. One that is there may be long about the
+            # first graph, which needs what this package imports, read from a slow file system.
+            limit = seconds("transfer-timeout")
+            found: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             raise self._gone(what) from error
         return found
