@@ -134,7 +134,7 @@ def measured(
     seconds: float,
     k: int,
     groups: int,
-    settle: float = SETTLE,
+    settle: float,
 ) -> Row:
     """Fit with waiting workers and return the row, without the first groups, which are short."""
     x = np.ones((k * workers, 4), np.float32)
@@ -143,7 +143,7 @@ def measured(
     time.sleep(settle)
     idle = processes.scheduler.cpu_seconds()
     time.sleep(settle)
-    idle = (processes.scheduler.cpu_seconds() - idle) / settle
+    idle = (processes.scheduler.cpu_seconds() - idle) / settle if settle else 0.0
     # An epoch is as long as a group may be, so that all but those of the first have k iterations.
     with dask.config.set({"daskdl.group-time": "1 hour"}):
         Trainer(Waiting(UNIT * workers, seconds), MSELoss(), SGD(0.01)).fit(
@@ -173,14 +173,19 @@ def measured(
 
 
 def races(
-    engines: Sequence[str], workers: Sequence[int], seconds: float, k: int, groups: int
+    engines: Sequence[str],
+    workers: Sequence[int],
+    seconds: float,
+    k: int,
+    groups: int,
+    settle: float,
 ) -> list[Row]:
     """Return the rows of all engines and numbers of workers."""
     rows: list[Row] = []
     for n in workers:
         for engine in engines:
             with cluster(n, -(-n // TOGETHER)) as processes:
-                rows.append(measured(processes, engine, n, seconds, k, groups))
+                rows.append(measured(processes, engine, n, seconds, k, groups, settle))
             print(rows[-1], flush=True)
     return rows
 
@@ -223,9 +228,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--groups", type=int, default=2, help="to measure")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--png", type=Path, help="draw them into this file")
+    parser.add_argument("--settle", type=float, default=SETTLE, help="seconds to look at rest")
     options = parser.parse_args(arguments)
     print(HEADER)
-    rows = races(options.engines, options.workers, options.seconds, options.k, options.groups)
+    rows = races(
+        options.engines,
+        options.workers,
+        options.seconds,
+        options.k,
+        options.groups,
+        options.settle,
+    )
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     if options.png:
