@@ -33,6 +33,7 @@ from daskdl.train.progress import make_progress
 from daskdl.train.settings import setting
 from daskdl.train.step import State, beginning
 from daskdl.train.trial import check_sample
+from daskdl.train.wire import check_wire
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -91,13 +92,14 @@ class Trainer:
         client: Client | None = None,
         engine: str = "auto",
         threads: int | None = None,
+        wire: str = "float32",
         progress: bool = True,
     ) -> History:
         """Train.
 
         The result is the same bits on any number of workers and in this process, after a worker has
         died, and after an interruption: it is fixed by the model, the samples and their shards,
-        the seed, the batch size and the thread budget.
+        the seed, the batch size, the thread budget and the wire format.
 
         Parameters
         ----------
@@ -127,9 +129,14 @@ class Trainer:
         engine : "auto", "graph" or "gang"
             How the workers of a cluster work together, which does not show in the result: by tasks
             for every gradient and sum, or by one task a worker that speaks to the others. "auto"
-            takes "graph" for one worker, and for up to 8 if the model is below 1 MB.
+            takes "gang", which is faster on any number of workers; but "graph" with a client made
+            of an adaptive cluster, which grows with the number of tasks.
         threads : int, optional
             Arithmetic threads of a task; see ``daskdl.threads`` in ``dask.config``.
+        wire : "float32" or "bfloat16"
+            "bfloat16" rounds gradients before each sum, and weights before each gradient: the gang
+            engine then sends half the bytes. It is part of what fixes the bits, in every engine;
+            sums, the update and what is returned stay float32.
         progress : bool
             Show it on standard error.
 
@@ -161,7 +168,10 @@ class Trainer:
         batches = Batches(samples.lengths, batch_size)
         total = total_of(epochs, iterations, len(batches))
         names = validation_names(validation, self.metrics)
+        check_wire(wire)
         job = self._job(samples, validation, client, threads)
+        if wire == "bfloat16":
+            job = replace(job, rounded=self.model.flat.size)
         optimizer = job.tools().optimizer
         check_sample(job, samples.head(1))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
@@ -183,8 +193,7 @@ class Trainer:
             assert folder is not None
             folder.write(saved_run(state, identity, self.history, callbacks, job.threads, stopped))
 
-        size = self.model.vector.nbytes
-        runner = make_engine(engine, client, job, samples, validation, size)
+        runner = make_engine(engine, client, job, samples, validation)
         try:
             loop = Loop(
                 self,
@@ -249,7 +258,7 @@ class Trainer:
         batch_size = whole("Trainer.evaluate, batch_size", batch_size)
         job = self._job(samples, samples, client, threads)
         check_sample(job, samples.head(1))
-        runner = make_engine("graph", client, job, samples, samples, self.model.vector.nbytes)
+        runner = make_engine("graph", client, job, samples, samples)
         try:
             values = runner.evaluate(State(self.model.vector.copy(), {}, 0), batch_size)
         finally:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
@@ -13,7 +13,7 @@ from daskdl.nn import BatchNorm, Dropout, Linear, Module, MSELoss, ReLU, Sequent
 from daskdl.optim import LAMB, SGD, Adam, AdamW, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
 from daskdl.train import Trainer
-from daskdl.train.engines import FEW_WORKERS, SMALL_MODEL, choose, make_engine
+from daskdl.train.engines import choose, is_adaptive, make_engine
 from daskdl.train.gang import GangEngine
 from daskdl.train.graph import GraphEngine
 from daskdl.train.inprocess import InProcessEngine
@@ -21,20 +21,11 @@ from daskdl.train.job import Tools, pack
 from tests.daskdl.train.runs import fit, problem
 
 
-@pytest.mark.parametrize(
-    ("workers", "model_bytes", "engine"),
-    [
-        (1, 10 * SMALL_MODEL, "graph"),
-        (2, SMALL_MODEL, "graph"),
-        (2, SMALL_MODEL + 4, "gang"),
-        (FEW_WORKERS, 100, "graph"),
-        (FEW_WORKERS + 1, 100, "gang"),
-    ],
-)
-def test_auto_looks_at_workers_and_weights(workers: int, model_bytes: int, engine: str) -> None:
-    assert choose("auto", workers, model_bytes) == engine
-    assert choose("graph", workers, model_bytes) == "graph"
-    assert choose("gang", workers, model_bytes) == "gang"
+def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow() -> None:
+    assert choose("auto") == "gang"
+    assert choose("auto", adaptive=True) == "graph"
+    for named in ("graph", "gang"):
+        assert choose(named) == choose(named, adaptive=True) == named
 
 
 def test_an_engine_that_is_none_is_refused_before_anything_else() -> None:
@@ -45,14 +36,28 @@ def test_an_engine_that_is_none_is_refused_before_anything_else() -> None:
 def test_the_engine_is_the_chosen_one(client_of: Callable[[int], Client]) -> None:
     job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
 
-    def made(engine: str, client: Client | None, model_bytes: int = 24) -> type[Any]:
-        return type(make_engine(engine, client, job, problem(), None, model_bytes))
+    def made(engine: str, client: Client | None) -> type[Any]:
+        return type(make_engine(engine, client, job, problem(), None))
 
     assert made("gang", None) is InProcessEngine
-    client = client_of(2)
-    assert made("auto", client) is GraphEngine
-    assert made("gang", client) is GangEngine
-    assert made("auto", client, 1 << 30) is GangEngine
+    client = client_of(1)
+    assert made("auto", client) is made("gang", client) is GangEngine
+    assert made("graph", client) is GraphEngine
+
+
+def test_an_adaptive_cluster_is_known() -> None:
+    options = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+    with (
+        LocalCluster(n_workers=0, processes=False, **options) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        Client(cluster.scheduler_address, set_as_default=False) as other,
+    ):
+        assert not is_adaptive(client)
+        adaptive = cluster.adapt(minimum=0, maximum=1)
+        assert is_adaptive(client)
+        assert not is_adaptive(other)  # nobody told it
+        adaptive.stop()
+        assert not is_adaptive(client)
 
 
 METHODS = [
