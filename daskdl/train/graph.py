@@ -30,6 +30,7 @@ def group_graph(
     job: Key,
     parts: Sequence[Key],
     shares: Sequence[Share],
+    rounded: int = 0,
 ) -> tuple[Graph, Key]:
     """Return the tasks of a group of iterations, and the key of the state at its end.
 
@@ -62,7 +63,7 @@ def group_graph(
 
         def add(level: int, shard: int, left: Key, right: Key, t: int = t) -> Key:
             key = put("sum", t, level, shard)
-            graph[key] = Task(key, step.add, TaskRef(left), TaskRef(right))
+            graph[key] = Task(key, step.add, TaskRef(left), TaskRef(right), rounded)
             return key
 
         roots = fold([gradient(s) if n else None for s, n in enumerate(share.counts)], add)
@@ -99,7 +100,14 @@ class GraphEngine(OnCluster):
         place = self._training.placed(self._cluster.workers(what))
         job, state_key = self._sent(state, place.addresses[0])
         graph, last = group_graph(
-            self._job.id, self._attempt, state, state_key, job, self._training.keys, shares
+            self._job.id,
+            self._attempt,
+            state,
+            state_key,
+            job,
+            self._training.keys,
+            shares,
+            self._job.rounded,
         )
         # The result passes through the client and is sent again: this cuts the lineage.
         (result,) = self._cluster.compute(graph, [last], place, what)

@@ -51,7 +51,7 @@ class InProcessEngine:
         with_samples = [s for s, count in enumerate(share.counts) if count]
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
-        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b))
+        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded))
         return step.update(self._job, state, *roots)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:

@@ -55,12 +55,16 @@ class Job:
     seed : int
     threads : int
         Arithmetic threads of a task.
+    rounded : int
+        How many numbers of the vector, the first, are rounded to bfloat16 before they are added
+        (:mod:`daskdl.train.wire`).
     """
 
     id: str
     payload: bytes = field(repr=False)
     seed: int
     threads: int
+    rounded: int = 0
 
     def __sizeof__(self) -> int:
         return len(self.payload)

@@ -18,10 +18,11 @@ from daskdl.train import step
 from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job
 from daskdl.train.meeting import BrokenGangError, Kept, Meeting
-from daskdl.train.plan import Plan, plans
+from daskdl.train.plan import Plan, Span, plans
 from daskdl.train.slices import Slice, packed, slice_of, unpack
 from daskdl.train.step import Record, State
 from daskdl.train.sums import Sums, views
+from daskdl.train.wire import decode, encode, encoded_size, round_in_place
 
 Vector = NDArray[np.float32]
 Slots = dict[str, Vector]
@@ -164,7 +165,7 @@ class Member:
         tools = job.tools()
         self.vector = tools.model.vector
         self.size = self.vector.size
-        self.sums = Sums(self.plan, self.size)
+        self.sums = Sums(self.plan, self.size, job.rounded)
         self.owned = self.sums.owned
         end = tools.model.flat.size  # of the parameters; behind them are buffers
         own = [slice(s.start, min(s.stop, end)) for s in self.owned if s.start < end]
@@ -190,6 +191,11 @@ class Member:
             ):  # then the weights change in place, and the model uses these
                 self.vector[:] = weights
                 weights = self.vector
+                # Those that the updates are made of, where all else is computed with rounded ones.
+                self.own = packed(weights, self.owned)
+                if self.job.rounded:
+                    self.own = self.own.copy()
+                    round_in_place(weights, self.job.rounded)
             for t, draw in enumerate(draws.each(), first):
                 self._add_up(t, draw, partitions, weights)
                 weights, slots, record = self._step(t, weights, slots)
@@ -200,7 +206,9 @@ class Member:
         finally:
             self.meeting.at.pop(self.job.id, None)
         self.exchange.close()
-        weights = weights.copy() if weights is self.vector else weights  # others use the model
+        if weights is self.vector:
+            weights = weights.copy()  # others use the model
+            unpack(self.own, weights, self.owned)
         kept = Kept(self.gang.id, first + len(records), weights, slots)
         self.meeting.keep(self.job.id, kept)
         own = {n: s if self.method is not None else packed(s, self.owned) for n, s in slots.items()}
@@ -247,26 +255,54 @@ class Member:
         """Update the own numbers and gather all; or gather the gradient and update all."""
         total, clock = self.sums.total(), [self._clock, time.perf_counter()]
         if self.method is not None:
-            own = State(packed(weights, self.owned), slots, t)
             after = step.update(
-                self.job, own, total, method=self.method, parameters=self.parameters
+                self.job,
+                State(self.own, slots, t),
+                total,
+                method=self.method,
+                parameters=self.parameters,
+                summed=True,
             )
-            unpack(after.weights, weights, self.owned)
+            self.own = after.weights
+            unpack(self.own, weights, self.owned)
+            if self.job.rounded:
+                for s in self.owned:
+                    round_in_place(weights[s], self.job.rounded - s.start)
             clock.append(time.perf_counter())
-            self._gather(t, "weights", weights)
+            self._gather(t, "weights", weights, self.job.rounded)
             clock.append(time.perf_counter())
         else:
             whole = replace(total, vector=self._whole(t, "gradient", total.vector))
             clock += [time.perf_counter()] * 2
-            after = step.update(self.job, State(weights, slots, t), whole)
+            after = step.update(self.job, State(weights, slots, t), whole, summed=True)
             weights = after.weights
         reduce, broadcast = clock[1] - clock[0], clock[3] - clock[2]
         record = replace(after.records[0], reduce=reduce, broadcast=broadcast)
         return weights, after.slots, record
 
-    def _gather(self, t: int, kind: str, vector: Vector) -> None:
-        """Fill a vector of which every member has its own numbers."""
+    def _gather(self, t: int, kind: str, vector: Vector, rounded: int = 0) -> None:
+        """Fill a vector of which every member has its own numbers; the first come rounded."""
+
+        def parts(spans: Sequence[Span]) -> Iterator[tuple[Vector, int]]:
+            for span, view in zip(spans, views(vector, spans), strict=True):
+                yield view, rounded - slice_of(span, self.size).start
+
         for i, phase in enumerate(self.plan.gather):
-            sends = {peer: (0, views(vector, spans)) for peer, spans in phase.sends.items()}
-            room = {peer: views(vector, spans) for peer, spans in phase.receives.items()}
-            self.exchange.swap(t, f"{kind} {i}", sends, room)
+            what = t, f"{kind} {i}"
+            if not rounded:
+                sends = {peer: (0, views(vector, spans)) for peer, spans in phase.sends.items()}
+                room = {peer: views(vector, spans) for peer, spans in phase.receives.items()}
+                self.exchange.swap(*what, sends, room)
+                continue
+            coded = {
+                peer: (0, [encode(view, first) for view, first in parts(spans)])
+                for peer, spans in phase.sends.items()
+            }
+            words = {
+                peer: [empty(encoded_size(v.size, first), np.uint16) for v, first in parts(spans)]
+                for peer, spans in phase.receives.items()
+            }
+            self.exchange.swap(*what, coded, words)
+            for peer, spans in phase.receives.items():
+                for (view, first), bits in zip(parts(spans), words[peer], strict=True):
+                    decode(bits, first, view)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cloudpickle
 import numpy as np
@@ -24,6 +24,7 @@ from daskdl.nn import Module, drawing
 from daskdl.optim import Method
 from daskdl.train.job import Job
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
+from daskdl.train.wire import add_rounded, round_in_place
 
 Vector = NDArray[np.float32]
 
@@ -148,6 +149,8 @@ def gradient(
         model = tools.model.train()
         if weights is not model.vector:
             model.load_vector(weights)
+            if job.rounded:
+                round_in_place(model.flat, job.rounded)
         model.zero_grad()
         buffers, seed = model.flat_buffers, generator(job.seed, "layers", epoch, iteration, shard)
         before = buffers.copy()
@@ -169,10 +172,11 @@ def gradient(
         return Gradient(vector, float(loss) * count, count, (data, forward, backward))
 
 
-def add(a: Gradient, b: Gradient) -> Gradient:
-    """Return the sum of two; neither is changed."""
+def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
+    """Return the sum of two; neither is changed. So many numbers are rounded to bfloat16 before."""
     slowest = np.maximum(a.seconds, b.seconds).tolist()
-    return Gradient(a.vector + b.vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest))
+    vector = add_rounded(a.vector.copy(), b.vector, rounded) if rounded else a.vector + b.vector
+    return Gradient(vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest))
 
 
 def beginning(model: Module, optimizer: Method) -> State:
@@ -193,6 +197,7 @@ def update(
     *parts: Gradient,
     method: Method | None = None,
     parameters: int | None = None,
+    summed: bool = False,
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
@@ -207,6 +212,8 @@ def update(
         Of these slices; the job's without.
     parameters : int, optional
         How many of the state's numbers are parameters, which come first; the model's without.
+    summed : bool
+        Whether the one part is what a member of a gang has made of all.
 
     Raises
     ------
@@ -214,8 +221,11 @@ def update(
         When the loss is not finite.
     """
     began, total = time.perf_counter(), parts[0]
+    if job.rounded and len(parts) == 1 and not summed:
+        total = replace(total, vector=total.vector.copy())
+        round_in_place(total.vector, job.rounded)
     for part in parts[1:]:
-        total = add(total, part)
+        total = add(total, part, job.rounded)
     loss = total.loss / total.samples
     if not np.isfinite(loss):
         raise TrainingError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from daskdl.train.plan import Node, Plan, Round, Span
 from daskdl.train.slices import slice_of
 from daskdl.train.step import Gradient
+from daskdl.train.wire import Bits, add_rounded, decode, encode, encoded_size, round_in_place
 
 Vector = NDArray[np.float32]
 
@@ -23,6 +24,7 @@ class Partial:
     """A node of the tree: what is known of it, and where its numbers lie."""
 
     note: Note
+    summed: bool = False  #: Whether two sums were added, not one handed on.
     pieces: list[tuple[slice, Vector]] = field(default_factory=list)
 
     def view(self, part: slice) -> Vector | None:
@@ -44,10 +46,13 @@ class Sums:
         The member's.
     size : int
         Of the vector.
+    rounded : int
+        How many of its numbers, the first, are rounded before they are added, and sent so
+        (:mod:`daskdl.train.wire`).
     """
 
-    def __init__(self, plan: Plan, size: int) -> None:
-        self._plan, self._size = plan, size
+    def __init__(self, plan: Plan, size: int, rounded: int = 0) -> None:
+        self._plan, self._size, self._rounded = plan, size, rounded
         self._held: dict[Node, Partial] = {}
         self.owned = [slice_of(span, size) for span in plan.owned]
         self._received: list[dict[int, list[Vector]]] = [
@@ -57,10 +62,19 @@ class Sums:
             }
             for step in plan.reduce
         ]
+        self._words = [self._room_for(step) for step in plan.reduce] if rounded else None
         self._total = np.empty(sum(map(_length, self.owned)), np.float32)
 
     def _slice(self, span: Span) -> slice:
         return slice_of(span, self._size)
+
+    def _room_for(self, step: Round) -> dict[int, list[Bits]]:
+        rooms: dict[int, list[Bits]] = {}
+        for peer, parts in step.receives.items():
+            slices = [self._slice(span) for _, span in parts]
+            sizes = [encoded_size(_length(s), self._rounded - s.start) for s in slices]
+            rooms[peer] = [np.empty(size, np.uint16) for size in sizes]
+        return rooms
 
     def begin(self) -> None:
         """Forget the iteration before."""
@@ -79,32 +93,39 @@ class Sums:
                 for node in (left, right):
                     self._held[node].pieces.clear()
 
-    def outgoing(self, step: Round) -> dict[int, tuple[list[Note], list[Vector]]]:
+    def outgoing(self, step: Round) -> dict[int, tuple[list[Note], Sequence[Vector | Bits]]]:
         """Return the messages of a round: for each part a note, and its numbers if it has any."""
-        messages = {}
+        messages: dict[int, tuple[list[Note], Sequence[Vector | Bits]]] = {}
         for peer, parts in step.sends.items():
             notes = [self._held[node].note for node, _ in parts]
-            views = [
-                self._view(node, self._slice(span))
+            slices = [
+                (node, self._slice(span))
                 for (node, span), note in zip(parts, notes, strict=True)
                 if note is not None
             ]
+            views: list[Vector | Bits] = [self._view(node, s) for node, s in slices]
+            if self._rounded:
+                views = [encode(self._view(node, s), self._rounded - s.start) for node, s in slices]
             messages[peer] = notes, views
         return messages
 
-    def room(self, index: int) -> dict[int, list[Vector]]:
+    def room(self, index: int) -> Mapping[int, Sequence[Vector | Bits]]:
         """Return where to write what comes in a round."""
-        return self._received[index]
+        return self._received[index] if self._words is None else self._words[index]
 
     def take(self, index: int, notes: dict[int, list[Note]]) -> None:
         """Add what has come in a round."""
         step = self._plan.reduce[index]
         for peer, parts in step.receives.items():
             arrays = self._received[index][peer]
-            for (node, span), note, values in zip(parts, notes[peer], arrays, strict=True):
+            for i, ((node, span), note) in enumerate(zip(parts, notes[peer], strict=True)):
                 partial = self._held.setdefault(node, Partial(note))
                 if note is not None:
-                    partial.pieces.append((self._slice(span), values))
+                    part = self._slice(span)
+                    if self._words is not None:
+                        words = self._words[index][peer][i]
+                        decode(words, self._rounded - part.start, arrays[i])
+                    partial.pieces.append((part, arrays[i]))
         for left, right, result, span in step.adds:
             self._add(left, right, result, self._slice(span))
 
@@ -124,6 +145,12 @@ class Sums:
             if whole is None:
                 self._collect(root, first, 0)
             vector = self._total if whole is None else whole
+        if self._rounded and not root.summed:
+            start = 0
+            for part in self.owned:
+                stop = start + _length(part)
+                round_in_place(vector[start:stop], self._rounded - part.start)
+                start = stop
         return Gradient(vector, loss, samples, (seconds[0], seconds[1], seconds[2]))
 
     def _collect(self, root: Partial, part: slice, start: int) -> int:
@@ -145,7 +172,12 @@ class Sums:
         if a.note is not None and b.note is not None:
             one, other = self._view(left, part), self._view(right, part)
             # What was received is written anew in the next iteration; either may hold the sum.
-            partial.pieces.append((part, np.add(one, other, out=one)))
+            partial.summed = True
+            if self._rounded:
+                add_rounded(one, other, self._rounded - part.start)
+            else:
+                np.add(one, other, out=one)
+            partial.pieces.append((part, one))
         elif a.note is not None or b.note is not None:
             partial.pieces.append((part, self._view(left if b.note is None else right, part)))
 
