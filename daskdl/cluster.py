@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+from daskdl.gateway import gateway_client
 from daskdl.kernels.threads import available_cores
+from daskdl.numa import keeping, nodes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,7 +50,7 @@ def connect(
     cluster: str | os.PathLike[str] | None = None,
     *,
     workers: int | None = None,
-    threads_per_worker: int = 1,
+    threads_per_worker: int | Literal["numa"] = 1,
     dashboard: bool = False,
     timeout: float = 10.0,
 ) -> Iterator[Client]:
@@ -62,11 +64,15 @@ def connect(
         - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
         - a job queue (``.yaml``): ``system`` (one of :data:`QUEUES`), ``jobs`` (how many), and
           the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
-          job that ends before the run, by its walltime or otherwise, is replaced by a new one.
+          job that ends before the run, by its walltime or otherwise, is replaced by a new one;
+        - a gateway (``.yaml``): ``system: gateway``, ``jobs`` (how many workers), ``address`` and
+          what else :func:`daskdl.gateway.gateway_client` takes.
     workers : int, optional
-        Worker processes of "local", by default one per core, or jobs of a job queue.
-    threads_per_worker : int
-        Of "local".
+        Worker processes of "local", by default as many as its cores give the threads of; jobs of a
+        job queue, or workers of a gateway.
+    threads_per_worker : int or "numa"
+        Of "local". With "numa" there is a process for each NUMA node, by default, which keeps to
+        its cores and has as many threads.
     dashboard : bool
         Whether "local" serves Dask's dashboard; its address is ``client.dashboard_link``.
     timeout : float
@@ -95,10 +101,10 @@ def connect(
         stack.enter_context(_environment_as_it_was())
         # Checked first: Dask's own complaint would come from a coroutine.
         for name, value in {"workers": workers, "threads_per_worker": threads_per_worker}.items():
-            if value is not None and value < 1:
+            if not (value is None or value == "numa" or (isinstance(value, int) and value > 0)):
                 raise SettingsError(f"{name}: expected at least 1, found {value!r}")
         if spec == "local":
-            client = _local(stack, workers or available_cores(), threads_per_worker, dashboard)
+            client = _local(stack, workers, threads_per_worker, dashboard)
         elif "://" in spec:
             client = _remote(stack, spec, spec, timeout)
         elif Path(spec).suffix == ".json":
@@ -113,10 +119,19 @@ def connect(
         yield client
 
 
-def _local(stack: ExitStack, workers: int, threads: int, dashboard: bool) -> Client:
+def _local(
+    stack: ExitStack, workers: int | None, threads: int | Literal["numa"], dashboard: bool
+) -> Client:
     import dask
     from distributed import Client, LocalCluster
 
+    plugins = [_interrupts_are_the_drivers()]
+    if threads == "numa":
+        cores = nodes()
+        plugins.append(keeping(cores))
+        workers, threads = workers or len(cores), min(map(len, cores))
+    else:
+        workers = workers or max(1, available_cores() // threads)
     stack.enter_context(dask.config.set(_CONFIG))
     stack.enter_context(_quiet())
     folder = stack.enter_context(
@@ -143,7 +158,8 @@ def _local(stack: ExitStack, workers: int, threads: int, dashboard: bool) -> Cli
         ) from error
     stack.enter_context(cluster)
     client = stack.enter_context(Client(cluster))
-    client.register_plugin(_interrupts_are_the_drivers())
+    for plugin in plugins:
+        client.register_plugin(plugin)
     return client
 
 
@@ -244,6 +260,8 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
     options = _queue_options(path)
     name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
     jobs = jobs or jobs_in_file
+    if name == "gateway":
+        return gateway_client(stack, path, options, jobs)
     try:
         import dask_jobqueue
     except ImportError as error:
@@ -277,9 +295,10 @@ def _queue_options(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}"
         )
-    if str(content.get("system")) not in QUEUES:
+    systems = (*QUEUES, "gateway")
+    if str(content.get("system")) not in systems:
         raise SettingsError(
-            f"{path}: expected system: one of {', '.join(QUEUES)}, found {content.get('system')!r}"
+            f"{path}: expected system: one of {', '.join(systems)}, found {content.get('system')!r}"
         )
     options: dict[str, Any] = dict(content)
     jobs = options.get("jobs", 1)
@@ -288,10 +307,16 @@ def _queue_options(path: Path) -> dict[str, Any]:
     if "walltime" in options:
         # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
-    walltime = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)", str(options.get("walltime", "")))
+    # LSF leaves out the seconds.
+    seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
+    form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"
+    walltime = re.fullmatch(form, str(options.get("walltime", "")))
     if walltime and "worker_extra_args" not in options:
         # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
-        days, hours, minutes, rest = map(int, walltime.groups("0"))
+        found = {name: int(number) for name, number in walltime.groupdict("0").items()}
+        days, hours, minutes, rest = (
+            found.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
+        )
         total = 86400 * days + 3600 * hours + 60 * minutes + rest
         margin = min(300, total // 10)
         options["worker_extra_args"] = [

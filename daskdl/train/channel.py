@@ -57,6 +57,8 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
+        # Workers behind a gateway cannot be reached from here.
+        self._direct = not self._address.startswith("gateway:")
 
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
@@ -162,7 +164,7 @@ class Cluster:
         """Return results, from the workers themselves."""
 
         async def gather() -> Any:
-            return await self._client.gather(list(futures), direct=True, asynchronous=True)
+            return await self._client.gather(list(futures), direct=self._direct, asynchronous=True)
 
         results: list[Any] = self._client.sync(gather, callback_timeout=seconds("transfer-timeout"))
         return results
@@ -174,7 +176,11 @@ class Cluster:
         async def scatter() -> Any:
             # scatter's own timeout is how long it waits for a worker that has gone to come back.
             return await self._client.scatter(
-                {name: value}, workers=[address], direct=True, timeout=1, asynchronous=True
+                {name: value},
+                workers=[address],
+                direct=self._direct,
+                timeout=1,
+                asynchronous=True,
             )
 
         with _leaving():
@@ -188,7 +194,7 @@ class Cluster:
                 self._client.scatter(
                     {f"{name}-{i}": value},
                     workers=[address],
-                    direct=True,
+                    direct=self._direct,
                     timeout=1,
                     asynchronous=True,
                 )

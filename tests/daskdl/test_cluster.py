@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import dask
 import pytest
 from distributed import LocalCluster
+from distributed.security import Security
 
 from daskdl.cluster import QUEUES, _queue_options, connect
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
@@ -120,6 +121,12 @@ def test_two_local_clusters_at_once_and_a_second_client_of_one():
         assert dask.config.get(STEALING) is False
 
 
+def test_each_local_process_has_cores_for_its_threads(monkeypatch):
+    monkeypatch.setattr("daskdl.cluster.available_cores", lambda: 2)
+    with connect("local", threads_per_worker=2) as client:
+        assert list(client.nthreads().values()) == [2]
+
+
 @pytest.mark.parametrize("option", ["workers", "threads_per_worker"])
 def test_numbers_below_one_are_refused(option):
     with (
@@ -148,6 +155,35 @@ def test_an_address_and_a_scheduler_file_lead_to_the_scheduler(running, tmp_path
     with connect(path) as client:
         assert client.scheduler.address == running.scheduler_address
         assert client.submit(pow, 2, 6).result() == 64
+
+
+def test_a_scheduler_that_speaks_tls_is_found_by_dasks_configuration(tmp_path):
+    pytest.importorskip("cryptography")
+    security = Security.temporary()
+    names = {
+        "ca-file": security.tls_ca_file,
+        "client.key": security.tls_client_key,
+        "client.cert": security.tls_client_cert,
+    }
+    for name, text in names.items():
+        (tmp_path / name).write_text(text)
+    config = {f"distributed.comm.tls.{name}": str(tmp_path / name) for name in names}
+    with (
+        LocalCluster(
+            n_workers=1,
+            processes=False,
+            protocol="tls://",
+            security=security,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            worker_dashboard_address=None,
+        ) as cluster,
+        dask.config.set(config),
+        connect(cluster.scheduler_address) as client,
+    ):
+        assert client.scheduler.address.startswith("tls://")
+        assert client.submit(pow, 2, 5).result() == 32
 
 
 def test_a_worker_is_no_scheduler(running):

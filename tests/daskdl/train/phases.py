@@ -9,7 +9,7 @@ from typing import Any
 
 from distributed import Client
 
-from daskdl.train import exchange, step
+from daskdl.train import evaluation, exchange, step
 from tests.daskdl.train.runs import die
 
 #: For each engine and phase, what a worker calls then, and what kind of message if it is one.
@@ -19,13 +19,13 @@ CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
     ("graph", "reduce"): (step, "add", ""),
     ("graph", "update"): (step, "next_state", ""),
     ("graph", "broadcast"): (step, "next_weights", ""),
-    ("graph", "validation"): (step, "evaluate", ""),
+    ("graph", "validation"): (evaluation, "evaluate", ""),
     ("gang", "load"): (step, "load", ""),
     ("gang", "gradient"): (step, "gradient", ""),
     ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
     ("gang", "update"): (step, "update", ""),
     ("gang", "broadcast"): (exchange.Exchange, "swap", "weights"),
-    ("gang", "validation"): (step, "evaluate", ""),
+    ("gang", "validation"): (evaluation, "evaluate", ""),
 }
 
 
