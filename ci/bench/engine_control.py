@@ -4,7 +4,8 @@ All workers are on this machine, many in one process and each with one thread, a
 forward pass; what they exchange is a vector of 16 numbers a worker. So wall time says little beyond
 a few workers; the CPU seconds that the scheduler and the driver spend on an iteration are what they
 would spend anywhere, and as both work while all workers wait for them, their sum is the cost. What
-the scheduler spends on heartbeats of as many workers at rest is shown, and is not counted.
+the scheduler spends on heartbeats of as many workers at rest is shown, and is not counted. On a
+machine that others use at the same time all of this is too much: the last column tells.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import dask
 import numpy as np
 
 from ci.bench.engine_model import scaled
-from ci.bench.engine_processes import Process, Processes, cluster
+from ci.bench.engine_processes import Process, Processes, all_cpu_seconds, cluster
 from daskdl.data import SampleSet
 from daskdl.nn import Module, MSELoss
 from daskdl.nn.module import Parameter
@@ -55,18 +56,19 @@ class Row:
     worker: float  #: CPU of each worker
     rest: float  #: wall time beyond the waiting
     kilobytes: float  #: of the graph that a group sends to the scheduler
+    others: float  #: part of all cores' time that went to others than these processes
 
     def __str__(self) -> str:
         return (
             f"{self.engine:<6} {self.workers:>7} {self.iterations:>5.1f} {self.scheduler:>9.2f} "
             f"{self.driver:>8.2f} {self.idle:>8.2f} {100 * self.part:>8.2f} {self.worker:>8.2f} "
-            f"{self.rest:>8.1f} {self.kilobytes:>9.1f}"
+            f"{self.rest:>8.1f} {self.kilobytes:>9.1f} {100 * self.others:>7.0f}"
         )
 
 
 HEADER = (
     f"{'engine':<6} {'workers':>7} {'K':>5} {'scheduler':>9} {'driver':>8} {'idle':>8} "
-    f"{'control%':>8} {'worker':>8} {'rest':>8} {'kB/group':>9}"
+    f"{'control%':>8} {'worker':>8} {'rest':>8} {'kB/group':>9} {'others%':>7}"
 )
 
 
@@ -88,7 +90,7 @@ class Meter(Callback):
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
         self.at: list[int] = []
-        self.clocks: list[tuple[float, float, float, float]] = []
+        self.clocks: list[tuple[float, float, float, float, float]] = []
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
         """Read."""
@@ -99,6 +101,7 @@ class Meter(Callback):
                 Process(os.getpid(), "").cpu_seconds(),
                 sum(host.cpu_seconds() for host in self._processes.hosts),
                 time.perf_counter(),
+                all_cpu_seconds(),
             )
         )
 
@@ -155,7 +158,7 @@ def measured(
             callbacks=[meter],
             progress=False,
         )
-    count, iterations, (scheduler, driver, hosts, wall) = meter.spent(k)
+    count, iterations, (scheduler, driver, hosts, wall, everybody) = meter.spent(k)
     ms = 1000 / iterations
     idle *= wall
     return Row(
@@ -169,6 +172,7 @@ def measured(
         ms * hosts / workers,
         ms * wall - 1000 * seconds,
         max(sent.sizes) / 1000,
+        max(0.0, everybody - scheduler - driver - hosts) / wall / (os.cpu_count() or 1),
     )
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ci.bench.engine_model import exchanges, fitted
 from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
-from ci.bench.engine_processes import Processes, cluster
+from ci.bench.engine_processes import Processes, all_cpu_seconds, cluster
 from daskdl.train import Callback, Trainer
 from daskdl.train.slices import UNIT
 
@@ -46,7 +46,7 @@ class Row:
     moved: float  #: MB through each link, each way
     predicted: float
     measured: float
-    busy: float  #: part of all cores' time that hosts worked
+    busy: float  #: part of all cores' time that was worked, also by others on the machine
 
     def __str__(self) -> str:
         limit = "the cores" if self.busy > BUSY else ""
@@ -79,16 +79,14 @@ def per_megabyte(megabits: float) -> float:
 
 
 class Busy(Callback):
-    """Reads at every group's end how long the hosts have worked."""
+    """Reads at every group's end how long all cores have worked."""
 
-    def __init__(self, processes: Processes) -> None:
-        self._processes = processes
+    def __init__(self) -> None:
         self._clocks: list[tuple[float, float]] = []
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
         """Read."""
-        worked = sum(host.cpu_seconds() for host in self._processes.hosts)
-        self._clocks.append((worked, time.perf_counter()))
+        self._clocks.append((all_cpu_seconds(), time.perf_counter()))
 
     def part(self) -> float:
         """Return the part of all cores' time in the last group."""
@@ -99,7 +97,7 @@ class Busy(Callback):
 def measured(processes: Processes, n: int, megabytes: float, megabits: float, calls: int) -> Row:
     """Return the row of a fit."""
     n_bytes = max(4 * UNIT * n, int(megabytes * 1e6) // 4 * 4)
-    busy = Busy(processes)
+    busy = Busy()
     options: dict[str, Any] = {"client": processes.client, "shards": n, "callbacks": [busy]}
     # Groups of 1, 4 and then all others.
     history = fitted(n_bytes, iterations=5 + calls, engine="gang", **options)
