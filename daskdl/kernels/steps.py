@@ -46,7 +46,8 @@ def step(
     factors : (K, F)
         One row for each kind of range, of the weights' dtype.
     ranges : (stops, kinds), int64 (R,) each, optional
-        Where consecutive ranges end, and which row each has; one range of the first row if None.
+        Where consecutive ranges end, and which row each has, or -1 for one that stays as it is; one
+        range of the first row if None.
 
     Returns
     -------
@@ -65,6 +66,12 @@ def step(
 
     start = 0
     for end, kind in zip(*ranges, strict=True) if ranges else [(weights.size, 0)]:
+        if kind < 0:
+            for old, to in zip([held[0], *held[2:]], new, strict=True):
+                if old is not None and to is not None:
+                    to[start:end] = old[start:end]
+            start = end
+            continue
         row = factors[kind]
         if past and start % line:  # what goes past the caches has to begin with a line of them
             middle = min(end, start + -start % line)

@@ -147,7 +147,7 @@ class Module:
         return self.train(False)
 
     def freeze(self, *names: str) -> Self:
-        """Let training leave parameters as they are: their gradients are zero.
+        """Let training leave parameters as they are, whatever a method's decay or momentum.
 
         Parameters
         ----------

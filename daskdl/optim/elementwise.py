@@ -10,7 +10,8 @@ import numpy as np
 
 from daskdl.kernels.steps import step
 from daskdl.optim.grouping import ALONE, Grouping
-from daskdl.optim.method import State, Vector
+from daskdl.optim.layout import Layout
+from daskdl.optim.method import Method, State, Vector
 from daskdl.optim.scheduled import Scheduled
 
 
@@ -26,6 +27,14 @@ class Elementwise(Scheduled):
     def by_element(self) -> bool:
         """Any slice of the vector may be stepped by itself."""
         return True
+
+    def on(self, layout: Layout) -> Method:
+        """Return the same; with groups if some of the model's parameters are frozen."""
+        if not layout.frozen:
+            return self
+        from daskdl.optim.groups import Groups  # which is made of methods like this
+
+        return Groups(self, ()).on(layout)
 
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
         """Return the same: it does for any slices."""
@@ -79,10 +88,16 @@ class Elementwise(Scheduled):
     ) -> tuple[Vector, State]:
         """Return new weights and state, where ranges differ in learning rate and decay."""
         rate = self.rate_at(iteration, state)
-        rows: Sequence[Any] = [
-            (scale, *self.factors(iteration, rate * part, self.decay_of(decay)))
-            for part, decay in zip(groups.rates, groups.decays, strict=True)
-        ]
+        rows, numbers = [], []  # of what has a rate; the rest stays as it is
+        for part, decay in zip(groups.rates, groups.decays, strict=True):
+            numbers.append(len(rows) if part else -1)
+            if part:
+                factors = self.factors(iteration, rate * part, self.decay_of(decay))
+                rows.append((scale, *factors))
+        ranges = None
+        if groups.ranges is not None:
+            stops, kinds = groups.ranges.arrays
+            ranges = stops, np.array(numbers)[kinds]
         starts = self.starts()
         new, *after = step(
             self.kernel(),
@@ -90,7 +105,7 @@ class Elementwise(Scheduled):
             gradient,
             [None if start is None else state[name] for name, start in starts.items()],
             np.array(rows, weights.dtype),
-            None if groups.ranges is None else groups.ranges.arrays,
+            ranges,
         )
         vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
         return new, vectors | self.kept(state)

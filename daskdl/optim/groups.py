@@ -100,13 +100,18 @@ class Groups(Method):
                 raise SettingsError(f"Groups: expected a tuple of Group, found {group!r} in it")
 
     def on(self, layout: Layout) -> Self:
-        """Return the same for a model's parameters."""
+        """Return the same for a model's parameters, of which what is frozen is a group more."""
         kinds = [0] * len(layout.names)
         for number in range(len(self.groups), 0, -1):  # the first one last, so that it stays
             for place in self.groups[number - 1].places(layout):
                 kinds[place] = number
+        for place, name in enumerate(layout.names):
+            if name in layout.frozen:
+                kinds[place] = len(self.groups) + 1
         ranges = Ranges(layout.ranges.stops, tuple(kinds)).joined()
-        return replace(self, method=self.method.on(layout), ranges=ranges)
+        method = self.method.on(replace(layout, frozen=()))
+        assert isinstance(method, (Elementwise, Layerwise))
+        return replace(self, method=method, ranges=ranges)
 
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
         """Return the same for slices side by side."""
@@ -160,8 +165,8 @@ class Groups(Method):
     def _grouping(self) -> Grouping:
         return Grouping(
             self._ranges(),
-            (1.0, *(group.rate for group in self.groups)),
-            (None, *(group.weight_decay for group in self.groups)),
+            (1.0, *(group.rate for group in self.groups), 0.0),
+            (None, *(group.weight_decay for group in self.groups), None),
         )
 
     def _ranges(self) -> Ranges:

@@ -15,7 +15,7 @@ from daskdl.kernels.reduce import sum_of_squares
 from daskdl.kernels.steps import step
 from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
-from daskdl.optim.method import State, Vector
+from daskdl.optim.method import Method, State, Vector
 from daskdl.optim.ranges import Ranges
 from daskdl.optim.scheduled import Scheduled
 
@@ -45,8 +45,12 @@ class Layerwise(Scheduled):
 
     weight_decay = 0.0  # subclasses have a field of that name
 
-    def on(self, layout: Layout) -> Self:
-        """Return the same for a model's parameters."""
+    def on(self, layout: Layout) -> Method:
+        """Return the same for a model's parameters; with groups if some of them are frozen."""
+        if layout.frozen:
+            from daskdl.optim.groups import Groups  # which is made of methods like this
+
+            return Groups(self, ()).on(layout)
         return replace(self, layout=layout, ranges=layout.ranges)
 
     def init(self, size: int) -> State:

@@ -15,7 +15,7 @@ class HasParameters(Protocol):
     """A model, as far as its layout is concerned."""
 
     def named_parameters(self) -> Iterable[tuple[str, Any]]:
-        """Yield (name, parameter with a shape), in the order of the flat vector."""
+        """Yield (name, parameter with shape and requires_grad), in the flat vector's order."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Layout:
     ----------
     names : tuple of str
     shapes : tuple of tuple of int
+    frozen : tuple of str
+        Names of those that stay as they are, whatever a method's decay or momentum.
 
     Examples
     --------
@@ -36,12 +38,16 @@ class Layout:
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
+    frozen: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, model: HasParameters) -> Layout:
         """Return the layout of a model's parameters."""
-        named = [(name, tuple(p.shape)) for name, p in model.named_parameters()]
-        return cls(tuple(name for name, _ in named), tuple(shape for _, shape in named))
+        named = list(model.named_parameters())
+        frozen = tuple(name for name, p in named if not p.requires_grad)
+        return cls(
+            tuple(name for name, _ in named), tuple(tuple(p.shape) for _, p in named), frozen
+        )
 
     @property
     def size(self) -> int:

@@ -82,8 +82,8 @@ class Method(ABC):
             What the gradient is multiplied with first.
         """
 
-    def on(self, layout: Layout) -> Self:
-        """Return the method for a model's parameters.
+    def on(self, layout: Layout) -> Method:
+        """Return the method for a model's parameters, which leaves those that are frozen.
 
         Raises
         ------
