@@ -23,7 +23,7 @@ def doctor(
         str | None,
         typer.Option(
             help='A cluster to ask as well: "local", an address such as tcp://host:8786, a '
-            "scheduler file (.json) or a job queue (.yaml).",
+            "scheduler file (.json), a job queue or a gateway (.yaml).",
         ),
     ] = None,
     workers: Annotated[

@@ -29,6 +29,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
     folder : path, optional
         Whose disk is asked for its room; the system's temporary folder without it.
     """
+    import psutil
     import threadpoolctl
     from distributed.system import MEMORY_LIMIT
 
@@ -50,6 +51,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
         "cores": available_cores(),
         "thread budget": threads(),
         "memory limit (GB)": round(MEMORY_LIMIT / 1e9, 1),
+        "free memory (GB)": round(psutil.virtual_memory().available / 1e9, 1),
         "free disk (GB)": round(shutil.disk_usage(folder or tempfile.gettempdir()).free / 1e9, 1),
         "kernel cache": _folder(Path(gemm_scratch.stats.cache_path)),
         "environment": {k: v for k, v in sorted(os.environ.items()) if _decides_speed(k)},
@@ -92,11 +94,18 @@ def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """Return a sentence for each version that is not the client's."""
     pairs = {"python": (it["python"], here["python"])}
     pairs |= {p: (it["packages"][p], here["packages"][p]) for p in PACKAGES}
+    pairs["libraries"] = _libraries(it), _libraries(here)
     return [
         f"{name}: expected {package} {ours} as here, found {theirs}"
         for package, (theirs, ours) in pairs.items()
         if theirs != ours
     ]
+
+
+def _libraries(it: dict[str, Any]) -> str:
+    """Return kind and version of all BLAS libraries; another one gives other bits."""
+    found = {text.partition(",")[0] for text in it["libraries"].values()}
+    return " and ".join(sorted(name for name in found if not name.startswith("openmp")))
 
 
 def _network(client: Client, workers: list[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def test_every_machine_of_a_cluster_is_asked():
     for worker in facts["workers"].values():
         assert worker["threads"] == 2
         assert worker["free disk (GB)"] > 0
+        assert worker["free memory (GB)"] > 0
         assert 0 < worker["memory limit (GB)"] <= facts["client"]["memory limit (GB)"]
     assert facts["differences"] == []
     network = facts["network"]
@@ -27,16 +28,23 @@ def test_every_machine_of_a_cluster_is_asked():
 
 
 def test_versions_that_differ_are_named(monkeypatch):
-    here = os.getpid()
+    process = os.getpid()
 
     def version(package):
-        return "9.9" if package == "numpy" and os.getpid() == here else "1.0"
+        return "9.9" if package == "numpy" and os.getpid() == process else "1.0"
 
     monkeypatch.setattr(doctor, "_version", version)
-    found = doctor._unlike("worker tcp://a", {"python": "3.11.1", "packages": ONES}, diagnosis())
+    here = {**diagnosis(), "libraries": {"a.so": "openblas 0.3.30, 4 threads"}}
+    there = {**here, "packages": ONES, "libraries": {**SAME, "c.so": "openmp None, 9 threads"}}
+    found = doctor._unlike("worker tcp://a", there, here)
     assert found == ["worker tcp://a: expected numpy 9.9 as here, found 1.0"]
+    there["libraries"] = {"c.so": "mkl 2024.2, 4 threads"}
+    assert doctor._unlike("worker tcp://a", there, here)[1:] == [
+        "worker tcp://a: expected libraries openblas 0.3.30 as here, found mkl 2024.2"
+    ]
 
 
+SAME = {"b.so": "openblas 0.3.30, 1 threads"}
 ONES = dict.fromkeys(doctor.PACKAGES, "1.0")
 
 
