@@ -11,6 +11,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.nn.module import Module
+from daskdl.nn.remote import fetched, is_url, sent
 
 FORMAT = "daskdl-1"
 #: The one entry of the file's metadata: safetensors writes several in a random order, and the same
@@ -67,8 +68,8 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     ----------
     model : Module
         Its class and those of all modules in it have to be importable where it will be loaded.
-    path : path
-        By convention with the suffix ``.safetensors``.
+    path : path or URL
+        By convention with the suffix ``.safetensors``; a URL is one of fsspec's, ``s3://...``.
     metadata : dict, optional
         Anything that JSON can hold; :func:`read_metadata` returns it.
 
@@ -79,6 +80,10 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     """
     from safetensors.numpy import save_file
 
+    if is_url(path):
+        with sent(str(path)) as local:
+            save(model, local, metadata)
+        return
     path = Path(path)
     if not path.parent.is_dir():
         raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
@@ -92,7 +97,7 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
 
 
 def load(path: str | Path) -> Module:
-    """Read a model that :func:`save` wrote.
+    """Read a model that :func:`save` wrote, from a path or a URL.
 
     Raises
     ------
@@ -123,6 +128,12 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
+    if is_url(path):
+        with fetched(str(path)) as local:
+            try:
+                return _read(local, with_tensors)
+            except ModelFileError as error:
+                raise ModelFileError(str(error).replace(str(local), str(path))) from error
     if not Path(path).is_file():
         raise ModelFileError(f"{path}: there is no such model file")
     try:
