@@ -88,7 +88,8 @@ class Elementwise(Scheduled):
     ) -> tuple[Vector, State]:
         """Return new weights and state, where ranges differ in learning rate and decay."""
         rate = self.rate_at(iteration, state)
-        rows, numbers = [], []  # of what has a rate; the rest stays as it is
+        rows: list[Any] = []  # of what has a rate; the rest stays as it is
+        numbers: list[int] = []
         for part, decay in zip(groups.rates, groups.decays, strict=True):
             numbers.append(len(rows) if part else -1)
             if part:
