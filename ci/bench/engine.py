@@ -1,7 +1,8 @@
 """What synchronization costs: ``python -m ci.bench.engine``, both engines beside gloo and sockets.
 
 Two worker processes and models of several sizes. All contestants take turns, so that whatever else
-the machine does disturbs all of them; a ratio is of medians in one run.
+the machine does disturbs all of them; a ratio is of medians in one run. "gang over TCP" is what
+workers of two machines would do: nothing is shared in memory.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import json
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import dask
 
-from ci.bench.engine_model import exchanges, fitted, synchronization
+from ci.bench.engine_model import apart, exchanges, fitted, synchronization
 from ci.bench.engine_peers import peers
 from daskdl.cluster import connect
 
@@ -38,6 +39,8 @@ class Row:
             f"{self.to_gloo:>7.2f}"
         )
 
+
+GANG, GRAPH = "gang: all but computation", "graph: all but computation"
 
 HEADER = f"{'MB':>6} {'contestant':<34} {'median':>9} {'least':>9} {'/ gloo':>7}"
 
@@ -60,9 +63,19 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
                 options = {"client": client, "shards": 2, "iterations": calls + 2}
                 gang = fitted(n_bytes, engine="gang", **options)
                 graph = fitted(n_bytes, engine="graph", **options)
-                times.setdefault("gang: its exchanges", []).extend(exchanges(gang))
-                times.setdefault("gang: all but computation", []).extend(synchronization(gang))
-                times.setdefault("graph: all but computation", []).extend(synchronization(graph))
+                half = fitted(n_bytes, engine="gang", wire="bfloat16", **options)
+                with apart(client):
+                    far = fitted(n_bytes, engine="gang", **options)
+                    far_half = fitted(n_bytes, engine="gang", wire="bfloat16", **options)
+                for name, found in {
+                    GANG: synchronization(gang),
+                    "gang: its exchanges": exchanges(gang),
+                    "gang, bfloat16": synchronization(half),
+                    "gang over TCP": synchronization(far),
+                    "gang over TCP, bfloat16": synchronization(far_half),
+                    GRAPH: synchronization(graph),
+                }.items():
+                    times.setdefault(name, []).extend(found)
             medians = {name: statistics.median(ms) for name, ms in times.items()}
             for name, ms in times.items():
                 rows.append(
@@ -73,7 +86,51 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
 
 
 #: What else there is to measure, each with options of its own: ``--part control --help``.
-PARTS = ("control", "hosts", "memory")
+PARTS = ("control", "ddp", "hosts", "memory")
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """Return a line for each engine and size, beside gloo and the socket."""
+    lines: list[dict[str, object]] = []
+    for row in rows:
+        if row.contestant in ("gloo", "socket"):
+            continue
+        of = {r.contestant: r.median for r in rows if r.megabytes == row.megabytes}
+        lines.append(
+            {
+                "name": f"synchronization/{row.megabytes:g} MB/{row.contestant}",
+                "ours_ms": row.median,
+                "peer_ms": of["gloo"],
+                "ratio": of["gloo"] / row.median,
+                "ours_least_ms": row.least,
+                "socket_ms": of["socket"],
+                "percent_of_1500_ms": row.median / 15,
+                "peer": "torch.distributed all_reduce, gloo",
+            }
+        )
+    return lines
+
+
+def picture(rows: Sequence[Row], path: Path) -> None:
+    """Draw a group of bars for each size."""
+    from matplotlib.figure import Figure
+
+    sizes = sorted({row.megabytes for row in rows})
+    figure = Figure(figsize=(4 * len(sizes), 3.6), layout="constrained")
+    for i, megabytes in enumerate(sizes):
+        axes = figure.add_subplot(1, len(sizes), i + 1)
+        of = [row for row in rows if row.megabytes == megabytes][::-1]
+        peers = [row.contestant in ("gloo", "socket") for row in of]
+        colors = ["0.6" if peer else "C0" for peer in peers]
+        bars = axes.barh([row.contestant for row in of], [row.median for row in of], color=colors)
+        axes.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+        axes.margins(x=0.18)
+        axes.set_title(f"{megabytes:g} MB")
+        axes.set_xlabel("ms per iteration, median")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(axis="y", labelleft=i == 0)
+    figure.suptitle("Synchronization of two worker processes on one machine")
+    figure.savefig(path, dpi=120)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,12 +144,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1, 28, 100])
     parser.add_argument("--rounds", type=int, default=5, help="turns of every contestant")
     parser.add_argument("--calls", type=int, default=10, help="iterations in a turn")
-    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--json", type=Path, help="write the ratios to this file")
+    parser.add_argument("--png", type=Path, help="draw them into this file")
     options = parser.parse_args(given)
     print(HEADER)
     rows = races(options.megabytes, options.rounds, options.calls)
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        options.json.write_text(json.dumps(as_json(rows), indent=1) + "\n")
+    if options.png:
+        picture(rows, options.png)
     return 0
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.nn import Module, MSELoss
@@ -45,6 +48,23 @@ def fitted(n_bytes: int, shards: int, iterations: int, **options: Any) -> Histor
     trainer = Trainer(Bulk(n_bytes), MSELoss(), SGD(0.01))
     options = {"batch_size": 2 * shards, "progress": False, **options}
     return trainer.fit(samples, iterations=iterations, **options)
+
+
+@contextmanager
+def apart(client: Client) -> Iterator[None]:
+    """Let no two workers find that they are on one machine."""
+
+    def let(reached: Any) -> Any:
+        from daskdl.train import linking
+
+        before, linking._reached = linking._reached, reached or (lambda name: None)
+        return before
+
+    before = client.run(let, None)
+    try:
+        yield
+    finally:
+        client.run(let, next(iter(before.values())))
 
 
 def synchronization(history: History, skip: int = 2) -> list[float]:

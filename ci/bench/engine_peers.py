@@ -130,7 +130,7 @@ def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: An
 @contextmanager
 def peers() -> Iterator[dict[str, Pair]]:
     """Start a pair of processes for each peer."""
-    pairs = {"gloo": Pair(gloo, _free_port()), "socket": Pair(sockets, _free_port())}
+    pairs = {"gloo": Pair(gloo, free_port()), "socket": Pair(sockets, free_port())}
     try:
         yield pairs
     finally:
@@ -138,7 +138,8 @@ def peers() -> Iterator[dict[str, Pair]]:
             pair.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens at now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
