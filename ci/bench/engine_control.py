@@ -215,6 +215,7 @@ def draw(rows: Sequence[Row], seconds: float, path: Path) -> None:
     ax.annotate(f"{100 * GOAL:g} % of {seconds:g} s", (2, 1000 * GOAL * seconds), va="bottom")
     ticks = sorted({row.workers for row in rows})
     ax.set_xticks(ticks, [str(n) for n in ticks])
+    ax.set_yticks(marks := [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], [str(m) for m in marks])
     ax.minorticks_off()
     ax.set(xlabel="workers", ylabel="CPU ms of an iteration", title="What control costs")
     ax.legend(frameon=False)
