@@ -48,7 +48,6 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
     When the task that awaits is cancelled, the work ends where it asks :func:`stop_if_asked`, and
     only then does this raise the CancelledError: nothing is left at work.
     """
-
     other = client is not None and client.asynchronous  # which it is not in another thread
 
     def work() -> R:

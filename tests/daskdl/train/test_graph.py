@@ -197,7 +197,9 @@ def test_a_loss_that_is_not_finite_names_the_iteration(client: Client) -> None:
         lost = batch["x"][:, 4] == 30
         return {**batch, "y": np.where(lost[:, None], np.nan, batch["y"])}
 
-    with pytest.raises(TrainingError, match=r"iteration \d .* at worker .*: expected a finite loss, found nan"):
+    with pytest.raises(
+        TrainingError, match=r"iteration \d .* at worker .*: expected a finite loss"
+    ):
         fit(problem().map(spoil), client=client)
 
 
