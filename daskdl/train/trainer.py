@@ -175,7 +175,7 @@ class Trainer:
         optimizer = job.tools().optimizer
         check_sample(job, samples.head(1))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
-        identity = self._identity(samples, batch_size)
+        identity = self._identity(samples, batch_size, wire)
         saved = self._saved(folder, identity, resume)
         if saved is not None and threads is None:
             job = replace(job, threads=int(saved.more["threads"]))
@@ -282,13 +282,14 @@ class Trainer:
         )
         return pack(tools, self.seed, _threads(client) if threads is None else threads)
 
-    def _identity(self, samples: SampleSet, batch_size: int) -> dict[str, Any]:
+    def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
         return {
             "model": [[name, list(array.shape)] for name, array in self.model.state_dict().items()],
             "optimizer": type(self.optimizer).__name__,
             "seed": self.seed,
             "batch_size": batch_size,
             "shards": list(samples.lengths),
+            "wire": wire,
         }
 
     def _saved(

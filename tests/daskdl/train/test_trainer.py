@@ -192,7 +192,7 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
 def test_another_run_does_not_go_on_from_it(tmp_path: Path) -> None:
     fit(problem(), checkpoint=tmp_path / "c", epochs=1)
     before = sorted((tmp_path / "c").rglob("*"))
-    for other in ({"batch_size": 9}, {"shards": 2}):
+    for other in ({"batch_size": 9}, {"shards": 2}, {"wire": "bfloat16"}):
         with pytest.raises(CheckpointError, match=str(tmp_path / "c")):
             fit(problem(), checkpoint=tmp_path / "c", epochs=1, **other)
     assert sorted((tmp_path / "c").rglob("*")) == before
