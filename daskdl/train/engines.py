@@ -46,9 +46,14 @@ def choose(engine: str, adaptive: bool = False) -> str:
 
 
 def is_adaptive(client: Client) -> bool:
-    """Return whether the client was made of a cluster that adapts itself."""
+    """Return whether the client was made of a cluster whose size follows its tasks.
+
+    One of a job queue adapts itself only to replace jobs that have ended: its size is fixed.
+    """
     adaptive = getattr(client.cluster, "_adaptive", None)
-    return adaptive is not None and adaptive.state not in ("inactive", "stopped")
+    if adaptive is None or adaptive.state in ("inactive", "stopped"):
+        return False
+    return bool(adaptive.minimum != adaptive.maximum)
 
 
 def check_engine(engine: str) -> None:

@@ -58,6 +58,9 @@ def test_an_adaptive_cluster_is_known() -> None:
         assert not is_adaptive(other)  # nobody told it
         adaptive.stop()
         assert not is_adaptive(client)
+        adaptive = cluster.adapt(minimum=1, maximum=1)  # only to replace what has ended
+        assert not is_adaptive(client)
+        adaptive.stop()
 
 
 METHODS = [
