@@ -39,7 +39,7 @@ def test_gradients_and_outputs_are_adjoint(kernel):
     spare = np.empty((side * side, tiles.CHUNK))
     products = rng.normal(size=(side * side, number * width))
     tiles.outputs(products, width, kernel, y, 0, 21, 0, number, False, spare)
-    z = np.empty_like(products)
+    z = np.zeros_like(products)
     tiles.gradients(dy, z, width, kernel, 0, number, 0, spare)
     wanted = np.arange(number * width) % width < 21
     left, right = (y * dy).sum(), (products * z)[:, wanted].sum()

@@ -64,5 +64,5 @@ def test_waiting_raises_what_went_wrong(client_of: Callable[..., Client], tmp_pa
     (tmp_path / "r.zarr").rename(tmp_path / "moved")
     shards = Shards(cluster, "test-wrong", windows)
     shards.placed(cluster.workers("a test"))
-    with pytest.raises(TaskError, match=r"shard \d: its samples cannot be loaded"):
+    with pytest.raises(TaskError, match=r"shard \d at worker \S+: its samples cannot be loaded"):
         shards.wait("a test")
