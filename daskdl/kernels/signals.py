@@ -21,12 +21,18 @@ from numba.extending import intrinsic
 from daskdl.kernels.jit import jit
 
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED`` and ``DONE`` count
-#: jobs; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed.
-POSTED, DONE, JOB, STATUS, IDLE, WAITING = 0, 8, 16, 22, 24, 25
+#: jobs; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed; ``PATIENCE`` is how
+#: often either thread looks before it sleeps.
+POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE = 0, 8, 16, 22, 24, 25, 26
 MUTEX, AWAKE, ENDED, CELLS = 32, 40, 48, 64
 
-#: Looks at a cell before a thread goes to sleep, a tenth of a millisecond or two.
-LOOKS = 4000
+#: Looks at a cell before a thread goes to sleep, two or three milliseconds: more than there is
+#: between two layers. OpenMP's threads look three times as long. A core that sleeps may take half a
+#: millisecond to be back, above all if it is a virtual machine's.
+LOOKS = 100_000
+
+#: The same where there are more threads than cores: who looks keeps those from work that have some.
+FEW_LOOKS = 1_000
 
 _I64 = ir.IntType(64)
 _PAUSES = {
@@ -87,7 +93,7 @@ _wake = types.ExternalFunction("pthread_cond_signal", types.int32(types.int64))
 @jit
 def wait_until(slot, cell, value, asleep, condition):  # type: ignore[no-untyped-def]
     """Return once the cell has at least this value; ``asleep`` is the cell that says who sleeps."""
-    for _ in range(LOOKS):
+    for _ in range(load(slot, PATIENCE)):
         if load(slot, cell) >= value:
             return
         _pause()

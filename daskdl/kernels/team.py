@@ -20,9 +20,12 @@ from daskdl.kernels.signals import (
     CELLS,
     DONE,
     ENDED,
+    FEW_LOOKS,
     IDLE,
     JOB,
+    LOOKS,
     MUTEX,
+    PATIENCE,
     POSTED,
     STATUS,
     WAITING,
@@ -31,7 +34,7 @@ from daskdl.kernels.signals import (
     tell,
     wait_until,
 )
-from daskdl.kernels.threads import parts
+from daskdl.kernels.threads import available_cores, parts
 
 #: Bytes of a slot.
 SLOT = 8 * CELLS
@@ -49,6 +52,7 @@ class Team:
         memory = np.zeros((size + 1) * CELLS, np.int64)
         #: Address of the first thread's slot, at the beginning of a cache line.
         self.slots = memory.ctypes.data + -memory.ctypes.data % 64
+        self.look(LOOKS)
         c = ctypes.CDLL(None)
         _serve.compile((types.int64,))  # now: not in a thread that is waited for, nor at the end
         _post.compile((types.int64,) * 7)
@@ -60,6 +64,11 @@ class Team:
             threads.append(threading.Thread(target=_work, args=(slot,), daemon=True))
             threads[-1].start()
         self.end = weakref.finalize(self, _dismiss, memory, self.slots, threads)
+
+    def look(self, times: int) -> None:
+        """Set how often its threads, and whoever waits for them, look before they sleep."""
+        for slot in range(self.slots, self.slots + self.size * SLOT, SLOT):
+            _set(slot, PATIENCE, times)
 
 
 def _work(slot: int) -> None:
@@ -82,6 +91,10 @@ def _team(size: int) -> Team:
     if team is None or team.size < size or not team.end.alive:
         team = _local.team = Team(size)
         _teams.add(team)
+        teams = [team for team in _teams if team.end.alive]
+        crowded = sum(team.size + 1 for team in teams) > available_cores()
+        for other in teams:
+            other.look(FEW_LOOKS if crowded else LOOKS)
     return team
 
 
@@ -161,6 +174,11 @@ def _single_threaded(function: Any, *arguments: Any) -> Any:
         return function(*arguments)
     finally:
         mkl.set_local_threads(before)
+
+
+@jit
+def _set(slot, cell, value):  # type: ignore[no-untyped-def]
+    store(slot, cell, value)
 
 
 @jit

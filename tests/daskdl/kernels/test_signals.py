@@ -17,6 +17,7 @@ from daskdl.kernels.signals import (
     ENDED,
     IDLE,
     MUTEX,
+    PATIENCE,
     POSTED,
     WAITING,
     load,
@@ -34,6 +35,7 @@ def slot():
     c.pthread_mutex_init(ctypes.c_void_p(address + 8 * MUTEX), None)
     for condition in (AWAKE, ENDED):
         c.pthread_cond_init(ctypes.c_void_p(address + 8 * condition), None)
+    memory[(address - memory.ctypes.data) // 8 + PATIENCE] = 1000
     yield address
     del memory
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from daskdl.kernels import team
 from daskdl.kernels.jit import jit
+from daskdl.kernels.signals import FEW_LOOKS, LOOKS, PATIENCE, load
 from daskdl.kernels.team import over_range, over_rows
 from daskdl.kernels.threads import parts, thread_budget
 
@@ -151,3 +153,24 @@ def test_a_team_grows_with_the_budget():
     maker.join()
     assert sizes == [1, 3, 3]
     assert owners.tolist() == [3, 3, 5, 5, 7, 8, 9, 9]
+
+
+@jit
+def _read(slot, cell):
+    return load(slot, cell)
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(2, LOOKS), (1, FEW_LOOKS)])
+def test_where_threads_outnumber_cores_they_sleep_soon(cores, expected, monkeypatch):
+    def work():
+        with thread_budget(2):
+            over_range(_mark, 2, 1, np.zeros(2, np.int64))
+        looks.append(_read(team._local.team.slots, PATIENCE))
+
+    monkeypatch.setattr(team, "available_cores", lambda: cores)
+    monkeypatch.setattr(team, "_teams", weakref.WeakSet())
+    looks: list[int] = []
+    maker = threading.Thread(target=work)
+    maker.start()
+    maker.join()
+    assert looks == [expected]
