@@ -126,5 +126,5 @@ def _kind(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num
     if isinstance(value, tuple):
-        return tuple(map(_kind, value))
+        return type(value), *map(_kind, value)
     return type(value)

@@ -61,9 +61,10 @@ class Team:
             c.pthread_mutex_init(ctypes.c_void_p(slot + 8 * MUTEX), None)
             for condition in (AWAKE, ENDED):
                 c.pthread_cond_init(ctypes.c_void_p(slot + 8 * condition), None)
-            threads.append(threading.Thread(target=_work, args=(slot,), daemon=True))
+            # Each thread keeps the memory that it looks at.
+            threads.append(threading.Thread(target=_work, args=(memory, slot), daemon=True))
             threads[-1].start()
-        self.end = weakref.finalize(self, _dismiss, memory, self.slots, threads)
+        self.end = weakref.finalize(self, _dismiss, self.slots, threads)
 
     def look(self, times: int) -> None:
         """Set how often its threads, and whoever waits for them, look before they sleep."""
@@ -71,12 +72,12 @@ class Team:
             _set(slot, PATIENCE, times)
 
 
-def _work(slot: int) -> None:
+def _work(memory: NDArray[np.int64], slot: int) -> None:
     mkl.set_local_threads(1)
     _serve(slot)
 
 
-def _dismiss(memory: NDArray[np.int64], slots: int, threads: list[threading.Thread]) -> None:
+def _dismiss(slots: int, threads: list[threading.Thread]) -> None:
     for i, thread in enumerate(threads):
         _post(slots + i * SLOT, 0, 0, 0, 0, 0, 0)
         thread.join(1)
@@ -84,22 +85,27 @@ def _dismiss(memory: NDArray[np.int64], slots: int, threads: list[threading.Thre
 
 _local = threading.local()
 _teams: weakref.WeakSet[Team] = weakref.WeakSet()
+#: Of ``_teams``, which any thread may change.
+_lock = threading.RLock()
 
 
 def _team(size: int) -> Team:
     team: Team | None = getattr(_local, "team", None)
     if team is None or team.size < size or not team.end.alive:
         team = _local.team = Team(size)
-        _teams.add(team)
-        teams = [team for team in _teams if team.end.alive]
-        crowded = sum(team.size + 1 for team in teams) > available_cores()
-        for other in teams:
-            other.look(FEW_LOOKS if crowded else LOOKS)
+        with _lock:
+            _teams.add(team)
+            teams = [team for team in _teams if team.end.alive]
+            crowded = sum(team.size + 1 for team in teams) > available_cores()
+            for other in teams:
+                other.look(FEW_LOOKS if crowded else LOOKS)
     return team
 
 
 def _forget_teams() -> None:
     """In a forked child there are the teams of the parent but none of their threads."""
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
     for team in _teams:
         team.end.detach()
     _teams.clear()

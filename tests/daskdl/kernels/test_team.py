@@ -103,7 +103,7 @@ def test_a_team_ends_with_the_thread_that_made_it():
     def work():
         with thread_budget(3):
             over_range(_mark, 6, 1, np.zeros(6, np.int64))
-        helpers.extend(team._local.team.end.peek()[2][2])
+        helpers.extend(team._local.team.end.peek()[2][1])
 
     helpers: list[threading.Thread] = []
     maker = threading.Thread(target=work)
