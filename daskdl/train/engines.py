@@ -20,12 +20,11 @@ ENGINES = ("auto", "graph", "gang")
 def choose(engine: str, adaptive: bool = False) -> str:
     """Return "graph" or "gang".
 
-    A gang is ahead on any number of workers and for models of any size: measured on 1, 2 and 4
-    workers of one machine, an iteration of 4 kB of weights takes it a seventh to a tenth of the
-    graph engine's time, of 1 MB a fifth, of 28 MB a half to two thirds. Both need workers that can
-    speak to each other, as all tasks of Dask's do. But a gang has one task on each worker, whatever
-    there is to do, from which a cluster that adapts itself to its tasks does not learn that it
-    should grow.
+    A gang is ahead: what an iteration costs two workers of one machine beside its computation is a
+    ninth of the graph engine's for 1 MB of weights, and less than half for 28 and 100 MB (medians
+    of ``python -m ci.bench.engine --rounds 3 --calls 5``). Both need workers that can speak to each
+    other, as all tasks of Dask's do. But a gang has one task on each worker, whatever there is to
+    do, from which a cluster that adapts itself to its tasks does not learn that it should grow.
 
     Parameters
     ----------

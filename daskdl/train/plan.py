@@ -109,8 +109,8 @@ def plans(owners: Sequence[int]) -> list[Plan]:
     R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in
     MPICH (2005); here the nearest shards come first, which is the canonical tree, and their number
     need not be a power of two. A mesh, in which each sends each its part at once, moves as many
-    bytes in 2 (n - 1) messages a member instead of 2 log2 n, of some 0.3 ms of CPU each: with 4 and
-    8 members on one machine neither was clearly the faster, with hundreds that would be 100 ms.
+    bytes in 2 (n - 1) messages a member instead of 2 log2 n: with 4 and 8 members on one machine,
+    over Dask's comms, neither was clearly the faster, at some 0.3 ms of CPU a message.
 
     Parameters
     ----------
