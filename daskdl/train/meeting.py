@@ -161,12 +161,16 @@ class Meeting(WorkerPlugin):
         """Return why an attempt was ended, None if it was not."""
         return self._over(run, attempt)
 
-    def keep(self, run: str, kept: Kept) -> None:
-        """Keep a member's state for the next group."""
+    def keep(self, run: str, attempt: int, kept: Kept) -> None:
+        """Keep a member's state for the next group, if the attempt is not over."""
         self.kept[run] = kept
         self.kept.move_to_end(run)
         while len(self.kept) > self.runs:
             self.kept.popitem(last=False)
+        # Looked at last: a member that comes to its end late is not to keep what nobody asks for,
+        # and the run may be forgotten in another thread just now.
+        if self._over(run, attempt):
+            self.kept.pop(run, None)
 
     def _over(self, run: str, attempt: int) -> str | None:
         last, why = self._ended.get(run, (-1, ""))

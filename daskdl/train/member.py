@@ -161,6 +161,7 @@ class Member:
         self.plan, self.shards = gang.plan(rank), gang.shards(rank)
         peers = {peer: gang.addresses[peer] for peer in self.plan.peers}
         names = {peer: gang.name(peer) for peer in peers}
+        self.attempt = attempt
         self.exchange = Exchange(meeting, job.id, attempt, rank, peers, names, gang.patience)
         tools = job.tools()
         self.vector = tools.model.vector
@@ -210,7 +211,7 @@ class Member:
             weights = weights.copy()  # others use the model
             unpack(self.own, weights, self.owned)
         kept = Kept(self.gang.id, first + len(records), weights, slots)
-        self.meeting.keep(self.job.id, kept)
+        self.meeting.keep(self.job.id, self.attempt, kept)
         own = {n: s if self.method is not None else packed(s, self.owned) for n, s in slots.items()}
         return Part(Slice(packed(weights, self.owned), own), tuple(records))
 

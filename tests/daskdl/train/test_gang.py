@@ -370,4 +370,8 @@ def test_workers_forget_a_run_that_has_ended(client: Client) -> None:
         meeting = dask_worker.plugins["daskdl-gang"]
         return len(meeting.kept), len(meeting._came), len(meeting._open)
 
-    assert set(client.run(kept).values()) == {(0, 0, 0)}
+    # A worker that is busy with other things hears of it a little later.
+    limit = time.monotonic() + 60
+    while set(found := client.run(kept).values()) != {(0, 0, 0)} and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert set(found) == {(0, 0, 0)}

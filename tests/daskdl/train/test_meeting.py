@@ -127,9 +127,22 @@ def test_the_state_of_the_last_two_runs_is_kept(workers: Pair) -> None:
     meeting = workers.meetings[0]
     kept = Kept("gang", 3, np.zeros(1, np.float32), {})
     for run in ("a", "b", "a", "c"):
-        meeting.keep(run, kept)
+        meeting.keep(run, 0, kept)
     assert list(meeting.kept) == ["a", "c"]
     call(meeting, meeting.forget("a"))
     assert list(meeting.kept) == ["c"]
     call(meeting, meeting.forget("c"))
     call(meeting, meeting.forget("c"))
+
+
+def test_a_member_that_comes_to_its_end_late_keeps_nothing(workers: Pair) -> None:
+    meeting = workers.meetings[0]
+    kept = Kept("gang", 3, np.zeros(1, np.float32), {})
+    call(meeting, meeting.end("late", 0, "a peer is lost"))
+    meeting.keep("late", 0, kept)
+    assert "late" not in meeting.kept
+    meeting.keep("late", 1, kept)
+    assert "late" in meeting.kept
+    call(meeting, meeting.forget("late"))
+    meeting.keep("late", 1, kept)
+    assert "late" not in meeting.kept
