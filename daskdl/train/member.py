@@ -206,12 +206,12 @@ class Member:
             raise
         finally:
             self.meeting.at.pop(self.job.id, None)
-        self.exchange.close()
         if weights is self.vector:
             weights = weights.copy()  # others use the model
             unpack(self.own, weights, self.owned)
         kept = Kept(self.gang.id, first + len(records), weights, slots)
         self.meeting.keep(self.job.id, self.attempt, kept)
+        self.exchange.close()
         own = {n: s if self.method is not None else packed(s, self.owned) for n, s in slots.items()}
         return Part(Slice(packed(weights, self.owned), own), tuple(records))
 
