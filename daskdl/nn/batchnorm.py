@@ -45,17 +45,17 @@ class BatchNorm(Module):
         self.running_mean = Buffer(np.zeros(channels))
         self.running_variance = Buffer(np.ones(channels))
 
-    def forward(self, x: Any) -> Tensor:
-        """Map x (..., C) to the same shape."""
+    def forward(self, x: Any, residual: Any = None) -> Tensor:
+        """Map x (..., C) to the same shape; a residual of that shape is added before the ReLU."""
         check_last_axis(self, x, None, self.channels)
         mean, variance = self.running_mean.data, self.running_variance.data
         if not self.training:
             y: Tensor = batch_norm_inference(
                 x, mean.astype(x.dtype, copy=False), variance.astype(x.dtype, copy=False),
-                self.weight, self.bias, eps=self.eps, relu=self.relu,
+                self.weight, self.bias, residual, eps=self.eps, relu=self.relu,
             )  # fmt: skip
             return y
-        y, found = batch_norm(x, self.weight, self.bias, eps=self.eps, relu=self.relu)
+        y, found = batch_norm(x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu)
         if found.rows:
             mean += self.momentum * (found.mean - mean)
             variance += self.momentum * (found.unbiased - variance)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskdl.kernels import batchnorm as kernel
+from daskdl.kernels.activations import relu_back
+from daskdl.kernels.passes import one_pass
+from daskdl.kernels.residual import normalise_plus
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, Tensor, op
 
@@ -44,7 +48,7 @@ class Statistics(NamedTuple):
 
 
 def batch_norm(
-    x: Any, weight: Any, bias: Any, *, eps: float = 1e-5, relu: bool = False
+    x: Any, weight: Any, bias: Any, residual: Any = None, *, eps: float = 1e-5, relu: bool = False
 ) -> tuple[Tensor, Statistics]:
     """Make each channel of a batch have mean 0 and variance 1, then scale and shift it.
 
@@ -53,10 +57,13 @@ def batch_norm(
     x : array (..., C), float32 or float64
     weight, bias : arrays (C,), optional
         Scale and shift.
+    residual : array of x's shape, optional
+        Is added to the result, in the same pass over memory: a residual block's end.
     eps : float
         Is added to the variance.
     relu : bool
-        Whether a ReLU follows: it then costs no pass over memory, neither forward nor backward.
+        Whether a ReLU follows: it then costs no pass over memory, neither forward nor backward;
+        with a residual one backward, whose result is the gradient to the residual.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def batch_norm(
     S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.
     """
     found: list[Statistics] = []
-    y = _batch_norm(x, weight, bias, eps=eps, relu=relu, found=found)
+    y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, found=found)
     return y, found[0]
 
 
@@ -83,6 +90,7 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     x: Array,
     weight: Array | None,
     bias: Array | None,
+    residual: Array | None,
     *,
     eps: float,
     relu: bool,
@@ -95,9 +103,12 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     found.append(Statistics(mean, variance, count))
     inverse = 1 / np.sqrt(variance + eps)
     scale, shift = _affine(inverse, weight, bias)
-    y = kernel.normalise(x, mean, scale, shift, relu)
+    y = _normalised(x, residual, mean, scale, shift, relu)
+    relu_after, relu = relu and residual is not None, relu and residual is None
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
+        if relu_after:
+            (dy,) = one_pass(relu_back, y, dy)
         total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
 
         def to_input() -> Array:
@@ -107,22 +118,22 @@ def _batch_norm(  # type: ignore[no-untyped-def]
                 offset=scale * total / n, slope=scale * inverse**2 * slope / n,
             )  # fmt: skip
 
-        return to_input, (slope * inverse).astype(x.dtype), total.astype(x.dtype)
+        return to_input, (slope * inverse).astype(x.dtype), total.astype(x.dtype), dy
 
     return y, backward
 
 
-@op
-def batch_norm_inference(  # type: ignore[no-untyped-def]
-    x: Array,
+def batch_norm_inference(
+    x: Any,
     mean: Array,
     variance: Array,
-    weight: Array | None,
-    bias: Array | None,
+    weight: Any,
+    bias: Any,
+    residual: Any = None,
     *,
     eps: float = 1e-5,
     relu: bool = False,
-):
+) -> Tensor:
     """Normalise with given statistics, as after training; there is no gradient to these.
 
     Parameters
@@ -130,22 +141,41 @@ def batch_norm_inference(  # type: ignore[no-untyped-def]
     x : array (..., C), float32 or float64
     mean, variance : arrays (C,)
     weight, bias : arrays (C,), optional
-    eps, relu
+    residual, eps, relu
         As of :func:`batch_norm`.
 
     Returns
     -------
     array (..., C)
     """
+    y: Tensor = _inference(x, mean, variance, weight, bias, residual, eps=eps, relu=relu)
+    return y
+
+
+@op
+def _inference(  # type: ignore[no-untyped-def]
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    bias: Array | None,
+    residual: Array | None,
+    *,
+    eps: float,
+    relu: bool,
+):
     check_floats("batch_norm_inference", x)
     arguments = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
     check_like("batch_norm_inference", x, x.shape[-1:], **arguments)
     centre = mean.astype(np.float64)
     inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)
     scale, shift = _affine(inverse, weight, bias)
-    y = kernel.normalise(x, centre, scale, shift, relu)
+    y = _normalised(x, residual, centre, scale, shift, relu)
+    relu_after, relu = relu and residual is not None, relu and residual is None
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
+        if relu_after:
+            (dy,) = one_pass(relu_back, y, dy)
         none = np.zeros_like(centre)
 
         def to_input() -> Array:
@@ -160,9 +190,19 @@ def batch_norm_inference(  # type: ignore[no-untyped-def]
             None,
             lambda: (sums()[1] * inverse).astype(x.dtype),
             lambda: sums()[0].astype(x.dtype),
+            dy,
         )
 
     return y, backward
+
+
+def _normalised(
+    x: Array, residual: Array | None, mean: Array, scale: Array, shift: Array, relu: bool
+) -> Array:
+    if residual is None:
+        return kernel.normalise(x, mean, scale, shift, relu)
+    check_like("batch_norm", x, x.shape, residual=residual)
+    return normalise_plus(x, residual, mean, scale, shift, 0 if relu else math.nan)
 
 
 def _affine(inverse: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:

@@ -37,6 +37,26 @@ def test_gradient_of_inference(shape, relu):
     )
 
 
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("inference", [False, True])
+def test_gradient_with_a_residual(relu, inference):
+    mean, variance = normal(3, seed=3), normal(3, seed=4) ** 2
+
+    def normalise(x, w, b, residual):
+        if inference:
+            return ops.batch_norm_inference(x, mean, variance, w, b, residual, eps=0.1, relu=relu)
+        return ops.batch_norm(x, w, b, residual, eps=0.1, relu=relu)[0]
+
+    x, residual = normal(4, 5, 3), normal(4, 5, 3, seed=6)
+    check_gradient(normalise, x, normal(3, seed=1), normal(3, seed=2), residual)
+
+
+def test_a_residual_of_another_shape_is_refused():
+    x, row = np.zeros((2, 3), "f4"), np.zeros((1, 3), "f4")
+    with pytest.raises(ShapeError, match=r"residual: expected shape \(2, 3\)"):
+        ops.batch_norm(x, None, None, row)
+
+
 @pytest.mark.parametrize("shape", [(2, 5, 7, 3), (3, 9, 8, 64), (2, 2, 2, 513), (40, 9)])
 @pytest.mark.parametrize("relu", [False, True])
 def test_agrees_with_pytorch(shape, relu, torch):

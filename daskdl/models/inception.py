@@ -1,0 +1,188 @@
+"""Inception-v1, GoogLeNet: modules of convolutions of several sizes side by side.
+
+C. Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842: 22 layers, without batch
+normalisation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.nn import init
+from daskdl.nn.conv2d import Conv2d
+from daskdl.nn.dropout import Dropout
+from daskdl.nn.global_pooling import GlobalAvgPool
+from daskdl.nn.linear import Linear
+from daskdl.nn.losses.crossentropy import CrossEntropyLoss
+from daskdl.nn.losses.loss import Loss
+from daskdl.nn.lrn import LocalResponseNorm
+from daskdl.nn.module import Module
+from daskdl.nn.pooling import AvgPool2d, MaxPool2d
+from daskdl.tensor import Tensor
+
+#: Channels of each module of table 1: 1x1; 3x3 after a 1x1; 5x5 after a 1x1; 1x1 after the maxima.
+MODULES = {
+    "3a": (64, (96, 128), (16, 32), 32),
+    "3b": (128, (128, 192), (32, 96), 64),
+    "4a": (192, (96, 208), (16, 48), 64),
+    "4b": (160, (112, 224), (24, 64), 64),
+    "4c": (128, (128, 256), (24, 64), 64),
+    "4d": (112, (144, 288), (32, 64), 64),
+    "4e": (256, (160, 320), (32, 128), 128),
+    "5a": (256, (160, 320), (32, 128), 128),
+    "5b": (384, (192, 384), (48, 128), 128),
+}
+#: The modules after which the picture is halved, and those before an auxiliary classifier.
+HALVED, AUXILIARY = ("3b", "4e"), ("4a", "4d")
+
+
+class Inception(Module):
+    """Four branches over the same picture, their channels side by side (figure 2b).
+
+    Parameters
+    ----------
+    below : int
+        Channels of what comes in.
+    one : int
+        Channels of the 1x1 convolution.
+    three, five : (int, int)
+        Channels of the 1x1 convolution before the 3x3 or 5x5 one, and of that.
+    pooled : int
+        Channels of the 1x1 convolution of the maxima over 3x3 pixels.
+    """
+
+    def __init__(
+        self, below: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
+    ) -> None:
+        self.one = Conv2d(below, one, 1)
+        self.three_before, self.three = (
+            Conv2d(below, three[0], 1),
+            Conv2d(three[0], three[1], 3, padding=1),
+        )
+        self.five_before, self.five = (
+            Conv2d(below, five[0], 1),
+            Conv2d(five[0], five[1], 5, padding=2),
+        )
+        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), Conv2d(below, pooled, 1)
+        self.channels = one + three[1] + five[1] + pooled
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to (N, H, W, one + three[1] + five[1] + pooled)."""
+        together: Tensor = ops.concatenate(
+            ops.relu(self.one(x)),
+            ops.relu(self.three(ops.relu(self.three_before(x)))),
+            ops.relu(self.five(ops.relu(self.five_before(x)))),
+            ops.relu(self.pooled(self.pool(x))),
+        )
+        return together
+
+
+class AuxiliaryClassifier(Module):
+    """Classes from 14x14 pixels in the middle of the network, to bring gradients there.
+
+    Parameters
+    ----------
+    below : int
+        Channels of what comes in.
+    classes : int
+    """
+
+    def __init__(self, below: int, classes: int) -> None:
+        self.pool = AvgPool2d(5, 3)
+        self.conv = Conv2d(below, 128, 1)
+        self.linear1 = Linear(4 * 4 * 128, 1024)
+        self.dropout = Dropout(0.7)
+        self.linear2 = Linear(1024, classes)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, 14, 14, below) to logits (N, classes)."""
+        x = ops.relu(self.conv(self.pool(x)))
+        x = ops.relu(self.linear1(ops.reshape(x, shape=(len(x), -1))))
+        return self.linear2(self.dropout(x))
+
+
+class InceptionV1(Module):
+    """GoogLeNet for pictures of 224x224 pixels, or of any other size without auxiliary heads.
+
+    Parameters
+    ----------
+    classes : int
+    channels : int
+        Of the pictures.
+    auxiliary : bool
+        Whether there are two more classifiers in the middle. In training the result is then a tuple
+        of three logits, which :class:`AuxiliaryLoss` compares; in inference only the last counts.
+    dropout : float
+        Before the last layer.
+    seed : int
+        Of the initial weights, Glorot's; biases start at 0.2, as Caffe's GoogLeNet has them.
+    """
+
+    def __init__(
+        self,
+        classes: int = 1000,
+        channels: int = 3,
+        auxiliary: bool = False,
+        dropout: float = 0.4,
+        seed: int = 0,
+    ) -> None:
+        self.conv1 = Conv2d(channels, 64, 7, 2, padding=3)
+        self.conv2_before, self.conv2 = Conv2d(64, 64, 1), Conv2d(64, 192, 3, padding=1)
+        self.lrn = LocalResponseNorm(5, alpha=1e-4, beta=0.75, k=1.0)
+        self.pool = MaxPool2d(3, 2, ceil_mode=True)
+        self.stack: list[Inception] = []
+        self.heads: list[AuxiliaryClassifier] = []
+        below = 192
+        for name, widths in MODULES.items():
+            self.stack.append(Inception(below, *widths))
+            below = self.stack[-1].channels
+            if auxiliary and name in AUXILIARY:
+                self.heads.append(AuxiliaryClassifier(below, classes))
+        self.average, self.dropout = GlobalAvgPool(), Dropout(dropout)
+        self.linear = Linear(below, classes)
+        for i, (name, parameter) in enumerate(self.named_parameters()):
+            if name.endswith("weight"):
+                init.xavier_uniform(parameter, seed=1000 * seed + i)
+            else:
+                init.constant(parameter, 0.0 if name == "linear.bias" else 0.2)
+
+    def forward(self, x: Any) -> Any:
+        """Map x (N, H, W, channels) to logits (N, classes), of every head in training."""
+        x = self.lrn(self.pool(ops.relu(self.conv1(x))))
+        x = self.lrn(ops.relu(self.conv2(ops.relu(self.conv2_before(x)))))
+        x = self.pool(x)
+        heads, found = iter(self.heads if self.training else ()), []
+        for name, module in zip(MODULES, self.stack, strict=True):
+            x = module(x)
+            if name in HALVED:
+                x = self.pool(x)
+            if name in AUXILIARY and (head := next(heads, None)) is not None:
+                found.append(head(x))
+        logits = self.linear(self.dropout(self.average(x)))
+        return (logits, *found) if found else logits
+
+
+class AuxiliaryLoss(Loss):
+    """Cross entropy of the last logits, and a share of that of each auxiliary head's.
+
+    Parameters
+    ----------
+    share : float
+        Of each auxiliary loss; 0.3 in the paper.
+    smoothing : float
+        As of :class:`CrossEntropyLoss`.
+    """
+
+    def __init__(self, share: float = 0.3, smoothing: float = 0.0) -> None:
+        self.share, self.loss = share, CrossEntropyLoss(smoothing=smoothing)
+
+    def forward(self, logits: Any, labels: Any, sample_weight: Any = None) -> Tensor:
+        """Compare logits, or a tuple of them, with labels (N,)."""
+        if not isinstance(logits, tuple):
+            return self.loss(logits, labels, sample_weight)
+        last, *heads = logits
+        total: Tensor = self.loss(last, labels, sample_weight)
+        for head in heads:
+            total = total + self.share * self.loss(head, labels, sample_weight)
+        return total

@@ -1,0 +1,32 @@
+"""Normalisation with an addend: the sum, the floor, any channels and threads, NaN."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.residual import normalise_plus
+from daskdl.kernels.threads import thread_budget
+
+
+@pytest.mark.parametrize("channels", [3, 64, 2049])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_is_norm_then_sum_then_relu(channels, threads):
+    rng = np.random.default_rng(channels)
+    x, residual = rng.normal(size=(2, 1031, channels)).astype("f4")
+    mean, scale, bias = rng.normal(size=(3, channels))
+    exact = (x.astype("f8") - mean) * scale + bias + residual
+    with thread_budget(threads):
+        y = normalise_plus(x, residual, mean, scale, bias, 0)
+        plain = normalise_plus(x, residual, mean, scale, bias, math.nan)
+    np.testing.assert_allclose(y, np.maximum(exact, 0), atol=1e-5)
+    np.testing.assert_allclose(plain, exact, atol=1e-5)
+
+
+def test_nan_stays_nan():
+    x = np.array([[np.nan, 1.0]], "f4")
+    ones = np.ones(2)
+    y = normalise_plus(x, np.array([[1.0, np.nan]], "f4"), ones, ones, ones, 0)
+    assert np.isnan(y).all()

@@ -1,0 +1,65 @@
+"""Published definitions of networks, as the package onnx ships them for its own tests."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskdl.nn import BatchNorm, Conv2d, Linear, Module
+
+Layer = tuple[str, tuple[int, ...], tuple[int, ...]]
+
+
+def definition(name: str) -> tuple[list[Layer], int]:
+    """Return (kind, shape of the weights, strides) of all layers, and the count of parameters.
+
+    Weights are (out, in, rows, columns). Skips the test where onnx is not installed.
+    """
+    onnx = pytest.importorskip("onnx")
+    folder = Path(onnx.__file__).parent / "backend/test/data/light"
+    graph = onnx.load(folder / f"light_{name}.onnx").graph
+    held = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+    shapes = {key: np.shape(value) for key, value in held.items()}
+    for node in graph.node:  # "light": weights are their shapes filled with one number
+        if node.op_type == "ConstantOfShape":
+            shapes[node.output[0]] = tuple(int(n) for n in held[node.input[0]])
+    layers, counted = [], set()
+    for node in graph.node:
+        settings = {a.name: tuple(a.ints) for a in node.attribute}
+        if node.op_type == "Conv":
+            layers.append(("conv", shapes[node.input[1]], settings["strides"]))
+        if node.op_type in ("Conv", "BatchNormalization"):
+            counted.update(node.input[1:3])  # not the running statistics
+    classifier = next(node for node in graph.node if node.op_type == "Gemm")
+    bias = shapes[classifier.input[2]]
+    counted.add(classifier.input[2])
+    weight = math.prod(size(classifier.input[1], graph, held, shapes))
+    layers.append(("linear", (bias[0], weight // bias[0]), ()))
+    return layers, sum(math.prod(shapes[key]) for key in counted) + weight
+
+
+def size(name, graph, held, shapes):
+    """Return the shape of an input that may be the result of a Reshape."""
+    if name in shapes:
+        return shapes[name]
+    node = next(node for node in graph.node if name in node.output)
+    return shapes[node.input[0]]
+
+
+def layers_of(model: Module) -> list[Layer]:
+    """Return a model's layers as :func:`definition` does."""
+    layers: list[Layer] = []
+    for _, module in model.modules():
+        if isinstance(module, Conv2d):
+            out, rows, columns, below = module.weight.shape
+            layers.append(("conv", (out, below, rows, columns), tuple(module.stride)))
+        elif isinstance(module, Linear):
+            layers.append(("linear", module.weight.shape, ()))
+        else:
+            assert isinstance(module, BatchNorm) or not any(
+                hasattr(value, "requires_grad") for value in vars(module).values()
+            )
+    return layers
