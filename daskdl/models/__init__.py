@@ -2,7 +2,17 @@
 
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
+from daskdl.models.ncf import NeuMF
 from daskdl.models.resnet import ResNet
 from daskdl.models.seq2seq import ConvLSTMForecaster
+from daskdl.models.text import TextClassifier
 
-__all__ = ["AuxiliaryLoss", "ConvLSTMForecaster", "InceptionV1", "LeNet5", "ResNet"]
+__all__ = [
+    "AuxiliaryLoss",
+    "ConvLSTMForecaster",
+    "InceptionV1",
+    "LeNet5",
+    "NeuMF",
+    "ResNet",
+    "TextClassifier",
+]

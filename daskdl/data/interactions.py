@@ -1,0 +1,211 @@
+"""Interactions of users with items: the last of each user held back, and items they have not met.
+
+X. He et al., Neural Collaborative Filtering, arXiv 1708.05031, section 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskdl.data.partition import Batch
+from daskdl.data.random import generator
+from daskdl.errors import DataError, SettingsError
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Pairs of a user and an item.
+
+    Parameters
+    ----------
+    users, items : int (n,)
+        From 0 on.
+    times : numbers (n,), optional
+        When; by default in the order given.
+    user_count, item_count : int
+        How many there are, interactions or not; by default up to the largest.
+
+    Raises
+    ------
+    DataError
+        When the arrays do not fit together, or a number is not in its range.
+    """
+
+    users: Ids
+    items: Ids
+    times: NDArray[np.generic]
+    user_count: int
+    item_count: int
+
+    def __init__(
+        self,
+        users: ArrayLike,
+        items: ArrayLike,
+        times: ArrayLike | None = None,
+        user_count: int | None = None,
+        item_count: int | None = None,
+    ) -> None:
+        held = {"users": np.asarray(users), "items": np.asarray(items)}
+        held["times"] = np.arange(len(held["users"])) if times is None else np.asarray(times)
+        counts = {"users": user_count, "items": item_count}
+        lengths = {name: array.shape for name, array in held.items()}
+        if len(set(lengths.values())) != 1 or held["users"].ndim != 1 or not held["users"].size:
+            raise DataError(
+                f"Interactions: expected arrays of one length (n,), found shapes {lengths}"
+            )
+        for name, count in counts.items():
+            array = held[name]
+            if array.dtype.kind not in "iu" or array.min() < 0:
+                raise DataError(
+                    f"Interactions: expected {name} to be whole numbers from 0 on, found "
+                    f"{array.dtype} from {array.min()}"
+                )
+            counts[name] = int(array.max()) + 1 if count is None else count
+            if array.max() >= counts[name]:
+                raise DataError(
+                    f"Interactions: expected {name} below {counts[name]}, found {array.max()}"
+                )
+            held[name] = array.astype(np.int64)
+        for name, value in {
+            **held, "user_count": counts["users"], "item_count": counts["items"],
+        }.items():  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def pairs(self) -> Ids:
+        """Users and items side by side, (n, 2)."""
+        return np.stack([self.users, self.items], 1)
+
+    def leave_one_out(self) -> tuple[Interactions, Interactions]:
+        """Return all but each user's last interaction, and these; ties are the last in order.
+
+        A user with one interaction alone keeps it for training.
+        """
+        order = np.lexsort((self.times, self.users))
+        users = self.users[order]
+        last = np.append(users[1:] != users[:-1], True)
+        alone = np.append(True, users[1:] != users[:-1]) & last
+        held = np.zeros(len(self), bool)
+        held[order[last & ~alone]] = True
+        return self._some(~held), self._some(held)
+
+    def _some(self, which: NDArray[np.bool_]) -> Interactions:
+        if not which.any():
+            raise DataError(
+                "Interactions.leave_one_out: expected users with more than one interaction, found "
+                "none"
+            )
+        return Interactions(
+            self.users[which], self.items[which], self.times[which], self.user_count,
+            self.item_count,
+        )  # fmt: skip
+
+    def candidates(self, held: Interactions, negatives: int, seed: int = 0) -> Ids:
+        """Return, for each pair that was held back, it and items that its user has never met.
+
+        Those are different ones, unless the user has met so many that there are too few.
+
+        Parameters
+        ----------
+        held : Interactions
+            Each user once; self has all interactions, these among them.
+        negatives : int
+        seed : int
+
+        Returns
+        -------
+        int64 (len(held), 1 + negatives, 2)
+            Pairs; those held back stand first.
+
+        Raises
+        ------
+        DataError
+            For a user who has met every item.
+        """
+        found = np.empty((len(held), 1 + negatives, 2), np.int64)
+        found[:, :, 0], found[:, 0, 1] = held.users[:, None], held.items
+        order = np.argsort(self.users, kind="stable")
+        bounds = np.searchsorted(self.users[order], [held.users, held.users + 1])
+        for i, (a, b) in enumerate(bounds.T):
+            unmet = np.ones(self.item_count, bool)
+            unmet[self.items[order[a:b]]] = False
+            others = np.flatnonzero(unmet)
+            user = int(held.users[i])
+            if not others.size:
+                raise _met_all(user, self.item_count)
+            rng = generator(seed, "candidates", user)
+            found[i, 1:, 1] = rng.choice(others, negatives, replace=others.size < negatives)
+        return found
+
+    def with_negatives(self, negatives: int = 4) -> Negatives:
+        """Return what adds items that a user has not met, for ``SampleSet.map``."""
+        return Negatives(self, negatives)
+
+
+@dataclass(frozen=True, init=False)
+class Negatives:
+    """Adds to pairs of a batch others, of the same users and items they have not met.
+
+    They are drawn anew whenever a batch is, on the worker, and are the same on any.
+
+    Parameters
+    ----------
+    known : Interactions
+        Pairs that are never drawn.
+    negatives : int
+        For each pair.
+    """
+
+    item_count: int
+    negatives: int
+    keys: Ids = field(repr=False)  # of pairs, as one number, sorted: 8 bytes each
+
+    def __init__(self, known: Interactions, negatives: int) -> None:
+        if negatives < 1:
+            raise SettingsError(f"Negatives: expected at least 1, found {negatives!r}")
+        keys = np.unique(known.users * known.item_count + known.items)
+        counts = np.bincount(keys // known.item_count)
+        if counts.max() >= known.item_count:
+            raise _met_all(int(counts.argmax()), known.item_count)
+        object.__setattr__(self, "item_count", known.item_count)
+        object.__setattr__(self, "negatives", negatives)
+        object.__setattr__(self, "keys", keys)
+
+    def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Map pairs ``x`` (N, 2) to ``x`` (N, 1 + negatives, 2), the given first, and ``y``.
+
+        ``y`` (N, 1 + negatives), float32, is 1 for the given pairs and 0 for the others.
+        """
+        given = np.asarray(batch["x"])
+        n, width = len(given), 1 + self.negatives
+        pairs = np.repeat(given[:, None], width, 1)
+        items = np.empty((n, self.negatives), given.dtype)
+        users = pairs[:, 1:, 0].astype(np.int64)
+        left = np.ones(items.shape, bool)
+        while left.any():
+            items[left] = rng.integers(0, self.item_count, int(left.sum()))
+            keys = users[left] * self.item_count + items[left]
+            left[left] = self._knows(keys)
+        pairs[:, 1:, 1] = items
+        y = np.zeros((n, width), np.float32)
+        y[:, 0] = 1
+        return {**batch, "x": pairs, "y": y}
+
+    def _knows(self, keys: Ids) -> NDArray[np.bool_]:
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.asarray(self.keys[at] == keys)
+
+
+def _met_all(user: int, items: int) -> DataError:
+    return DataError(
+        f"Interactions: expected users with items that they have not met, found that user {user} "
+        f"has met all {items}; leave such users out"
+    )

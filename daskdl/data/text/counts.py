@@ -1,0 +1,113 @@
+"""Counts of words, partition by partition, where the texts are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.data.current import current_client
+from daskdl.data.samples import SampleSet, take
+from daskdl.data.tasks import on_each
+from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.partition import Partition
+
+Tokenize = Callable[[str], Sequence[str]]
+
+#: Counts that one task adds up.
+SPLIT_EVERY = 8
+#: Texts of a partition that are in memory as such at once.
+AT_ONCE = 1024
+
+
+def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[str]:
+    """Return how often each token occurs.
+
+    Parameters
+    ----------
+    texts : dask Bag, SampleSet, or iterable
+        Of texts, or of sequences of tokens. They are counted on the workers of the current client;
+        without one a Bag by the scheduler that Dask is set to, otherwise in this process.
+    tokenize : callable
+        From a text to its tokens.
+    column : str
+        Of a SampleSet, where its texts are.
+
+    Raises
+    ------
+    DataError
+        For what is neither a text nor a sequence of tokens, and for a SampleSet without the column.
+    """
+    if isinstance(texts, SampleSet):
+        count = partial(_count_partition, functions=texts.functions, tokenize=tokenize, at=column)
+        return _merged(on_each(texts.recipes, count, None))
+    if hasattr(texts, "reduction"):
+        count = partial(count_in, tokenize=tokenize)
+        total = texts.reduction(count, _merged, split_every=SPLIT_EVERY)
+        result: Counter[str] = total.compute(**_scheduler())
+        return result
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise SettingsError(
+            "texts: expected a dask Bag, a SampleSet or a list of texts, found "
+            f"{type(texts).__name__}"
+        )
+    return count_in(texts, tokenize)
+
+
+def count_in(texts: Iterable[Any], tokenize: Tokenize) -> Counter[str]:
+    """Return how often each token occurs in texts, or sequences of tokens, in memory."""
+    counter: Counter[str] = Counter()
+    for i, text in enumerate(texts):
+        counter.update(tokens_of(text, tokenize, i))
+    return counter
+
+
+def tokens_of(text: Any, tokenize: Tokenize, number: int) -> Sequence[str]:
+    """Return the tokens of a text, or of a sequence that has them already."""
+    if isinstance(text, str):
+        return tokenize(text)
+    if isinstance(text, list | tuple | np.ndarray) and all(isinstance(t, str) for t in text):
+        return text  # type: ignore[return-value]
+    shown = repr(text)
+    raise DataError(
+        f"text {number}: expected a text or a sequence of tokens, found {type(text).__name__} "
+        f"{shown if len(shown) <= 60 else f'{shown[:57]}...'}"
+    )
+
+
+def _count_partition(
+    partition: Partition,
+    number: int,
+    *,
+    functions: Sequence[Callable[..., Any]],
+    tokenize: Tokenize,
+    at: str,
+) -> Counter[str]:
+    counter: Counter[str] = Counter()
+    for start in range(0, len(partition), AT_ONCE):
+        where = np.arange(start, min(start + AT_ONCE, len(partition)))
+        batch = take(partition, where, functions, (0, "count", number, start))
+        if at not in batch:
+            raise DataError(f"texts: expected samples with {at!r}, found {sorted(batch)}")
+        counter.update(count_in(batch[at], tokenize))
+    return counter
+
+
+def _merged(counters: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def _scheduler() -> dict[str, str]:
+    """Return what to compute a Bag with; not Dask's own default of a pool of processes."""
+    import dask
+
+    alone = current_client() is None and dask.config.get("scheduler", None) is None
+    return {"scheduler": "synchronous"} if alone else {}

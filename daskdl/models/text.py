@@ -1,0 +1,123 @@
+"""Text classifier: word vectors, an encoder that reads them in their order, and classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl import ops
+from daskdl.data.text.padding import lengths_of
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.conv1d import Conv1d
+from daskdl.nn.dropout import Dropout
+from daskdl.nn.embedding import Embedding
+from daskdl.nn.linear import Linear
+from daskdl.nn.module import Module
+from daskdl.nn.recurrent import GRU, LSTM
+from daskdl.ops.pooling import global_max_pool2d
+from daskdl.ops.softmax import log_softmax
+from daskdl.tensor import Tensor
+
+
+class TextClassifier(Module):
+    """Log-probabilities of classes, of the ids of a text's words; id 0 behind them is padding.
+
+    The encoder's result goes through two linear layers with a ReLU between them. How much padding
+    there is does not show in the result, and costs next to nothing when all texts of a batch have
+    it. Of a text without words the encoder gives zeros.
+
+    Y. Kim, Convolutional Neural Networks for Sentence Classification, arXiv 1408.5882, for "cnn",
+    with one width of windows; S. Hochreiter and J. Schmidhuber, 1997, for "lstm"; K. Cho et al.,
+    arXiv 1406.1078, for "gru".
+
+    Parameters
+    ----------
+    words : int
+        Ids there are, padding and unknown among them: ``len(vocabulary)``.
+    classes : int
+    features : int
+        Of a word's vector.
+    encoder : "lstm", "gru" or "cnn"
+        The last state of a recurrent layer; or the largest number that each channel of a
+        convolution finds anywhere in the text.
+    channels : int
+        Of the encoder's result.
+    hidden : int
+        Of the linear layer behind it.
+    dropout : float
+        Of word vectors and of the hidden layer.
+    kernel_size : int
+        Words that a convolution sees at once.
+    sparse : bool
+        Whether word vectors are trained by rows, see :class:`daskdl.nn.Embedding`.
+    seed : int
+        Of the initial weights.
+    """
+
+    def __init__(
+        self,
+        words: int,
+        classes: int,
+        features: int = 100,
+        encoder: str = "lstm",
+        channels: int = 128,
+        hidden: int = 128,
+        dropout: float = 0.2,
+        kernel_size: int = 5,
+        sparse: bool = False,
+        seed: int = 0,
+    ) -> None:
+        key = 4 * seed
+        self.embedding = Embedding(words, features, padding_index=0, sparse=sparse, seed=key)
+        self.embedding.weight.data *= 0.1
+        self.encoder: Module
+        if encoder == "cnn":
+            self.encoder = Conv1d(features, channels, kernel_size, padding="same", seed=key + 1)
+        elif encoder in ("lstm", "gru"):
+            layer = LSTM if encoder == "lstm" else GRU
+            self.encoder = layer(features, channels, returns="last", seed=key + 1)
+        else:
+            raise SettingsError(
+                f"TextClassifier.encoder: expected lstm, gru or cnn, found {encoder!r}"
+            )
+        self.dropout = Dropout(dropout)
+        self.hidden = Linear(channels, hidden, seed=key + 2)
+        self.head = Linear(hidden, classes, seed=key + 3)
+
+    def load_vectors(self, table: ArrayLike) -> TextClassifier:
+        """Take word vectors (words, features) from elsewhere; ``freeze("embedding")`` keeps them.
+
+        Raises
+        ------
+        ShapeError
+            When the table is not of this shape.
+        """
+        table, own = np.asarray(table, np.float32), self.embedding.weight.data
+        if table.shape != own.shape:
+            raise ShapeError(
+                "TextClassifier.load_vectors: expected vectors of shape (words, features) = "
+                f"{own.shape}, found {table.shape}"
+            )
+        own[...] = table
+        return self
+
+    def forward(self, ids: Any) -> Tensor:
+        """Map integer ids (N, T) to log-probabilities (N, classes)."""
+        ids = np.asarray(ids.data if isinstance(ids, Tensor) else ids)
+        if ids.ndim != 2:
+            raise ShapeError(f"TextClassifier: expected ids of shape (N, T), found {ids.shape}")
+        lengths = lengths_of(ids)
+        ids = ids[:, : max(1, int(lengths.max(initial=0)))]
+        vectors = self.dropout(self.embedding(ids))
+        if isinstance(self.encoder, Conv1d):
+            inside = np.arange(ids.shape[1]) < lengths[:, None]
+            found = ops.relu(self.encoder(vectors)) * inside[..., None].astype(vectors.dtype)
+            n, steps, channels = found.shape
+            y = global_max_pool2d(ops.reshape(found, shape=(n, steps, 1, channels)))
+        else:
+            y = self.encoder(vectors, lengths=lengths)
+        y = ops.relu(self.dropout(self.hidden(y)))
+        result: Tensor = log_softmax(self.head(y))
+        return result

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.models.ncf import NeuMF
+
+
+def small(**options):
+    return NeuMF(5, 7, factors=4, layers=(8, 6, 3), **options)
+
+
+def test_has_the_parameters_of_the_published_network():
+    held = sum(p.data.size for p in NeuMF(13, 26).parameters())
+    perceptron = 256 * 256 + 256 + 256 * 128 + 128 + 128 * 64 + 64
+    assert held == (13 + 26) * (64 + 128) + perceptron + 128 + 1
+    assert held + (138_493 + 26_744 - 13 - 26) * 192 == 31_832_577
+
+
+def test_is_the_formula_of_the_paper():
+    model = small(seed=2)
+    state = model.state_dict()
+    users, items = np.array([0, 4, 2]), np.array([6, 0, 3])
+    product = state["user_factors.weight"][users] * state["item_factors.weight"][items]
+    y = np.hstack([state["user_features.weight"][users], state["item_features.weight"][items]])
+    for i in range(2):
+        y = np.maximum(y @ state[f"linear.{i}.weight"].T + state[f"linear.{i}.bias"], 0)
+    expected = np.hstack([product, y]) @ state["head.weight"].T + state["head.bias"]
+    found = model(np.stack([users, items], 1)).data
+    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-5)
+
+
+def test_takes_pairs_in_any_shape():
+    model = small()
+    pairs = np.stack(np.meshgrid(np.arange(5), np.arange(7), indexing="ij"), -1)
+    y = model(pairs).data
+    assert y.shape == (5, 7)
+    np.testing.assert_allclose(model(pairs.reshape(-1, 2)).data, y.ravel(), rtol=1e-6)
+    with pytest.raises(ShapeError, match=r"shape \(\.\.\., 2\), found \(5, 3\)"):
+        model(np.zeros((5, 3), int))
+    with pytest.raises(ShapeError, match=r"expected ids from 0 to 6, .* found 7"):
+        model(np.array([[0, 7]]))
+
+
+@pytest.mark.parametrize("layers", [(7, 3), (8,)])
+def test_refuses_other_layers(layers):
+    with pytest.raises(SettingsError, match="expected an even width"):
+        NeuMF(2, 2, layers=layers)
+
+
+def test_survives_a_file(tmp_path):
+    model, pairs = small(seed=3), np.array([[1, 2], [4, 6]])
+    nn.save(model, tmp_path / "ncf.safetensors")
+    np.testing.assert_array_equal(
+        nn.load(tmp_path / "ncf.safetensors")(pairs).data, model(pairs).data
+    )
