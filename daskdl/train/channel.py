@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from concurrent.futures import Future as ConcurrentFuture
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,8 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
-        # Workers behind a gateway cannot be reached from here.
-        self._direct = not self._address.startswith("gateway:")
+        #: Whether workers can be reached from here; behind a gateway they cannot.
+        self.direct = not self._address.startswith("gateway:")
 
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
@@ -160,11 +161,28 @@ class Cluster:
             self._client.sync(_wait, futures)  # which raises
         return True
 
+    def ended(self, futures: Sequence[Future], timeout: float) -> bool:
+        """Wait for so many seconds, and return whether all are done, cancelled ones too."""
+        try:
+            return self.done(futures, timeout)
+        except FuturesCancelledError:  # with what a lost worker was to get
+            return True
+
+    def ask(self, address: str, message: Mapping[str, Any]) -> ConcurrentFuture[Any]:
+        """Have a worker handle a message, and return the future of its answer."""
+
+        async def asked() -> Any:
+            words = {name: value for name, value in message.items() if name != "op"}
+            return await getattr(self._client.rpc(address), message["op"])(**words)
+
+        loop = self._client.loop.asyncio_loop
+        return asyncio.run_coroutine_threadsafe(asked(), loop)
+
     def fetch(self, futures: Sequence[Future]) -> list[Any]:
         """Return results, from the workers themselves."""
 
         async def gather() -> Any:
-            return await self._client.gather(list(futures), direct=self._direct, asynchronous=True)
+            return await self._client.gather(list(futures), direct=self.direct, asynchronous=True)
 
         results: list[Any] = self._client.sync(gather, callback_timeout=seconds("transfer-timeout"))
         return results
@@ -178,7 +196,7 @@ class Cluster:
             return await self._client.scatter(
                 {name: value},
                 workers=[address],
-                direct=self._direct,
+                direct=self.direct,
                 timeout=1,
                 asynchronous=True,
             )
@@ -194,7 +212,7 @@ class Cluster:
                 self._client.scatter(
                     {f"{name}-{i}": value},
                     workers=[address],
-                    direct=self._direct,
+                    direct=self.direct,
                     timeout=1,
                     asynchronous=True,
                 )

@@ -12,7 +12,10 @@ import numpy as np
 from distributed import WorkerPlugin
 from distributed.comm import connect
 from distributed.core import Status
+from distributed.protocol import to_serialize
 from numpy.typing import NDArray
+
+from daskdl.train.desk import Desk
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -56,9 +59,11 @@ class Meeting(WorkerPlugin):
         self._came: dict[tuple[str, int, int], asyncio.Future[Comm]] = {}
         self._open: dict[tuple[str, int], set[Comm]] = {}
         self._ended: dict[str, tuple[int, str]] = {}
+        self._desks: dict[tuple[str, int], Desk] = {}
         #: What a member of a run is at, for who asks why it takes so long.
         self.at: dict[str, str] = {}
         worker.handlers["daskdl_gang_join"] = self.join
+        worker.handlers["daskdl_gang_ask"] = self.ask
         worker.handlers["daskdl_gang_end"] = self.end
         worker.handlers["daskdl_gang_forget"] = self.forget
 
@@ -128,6 +133,34 @@ class Meeting(WorkerPlugin):
         finally:
             give_up(None)
 
+    async def ask(self, run: str, attempt: int, first: int, word: Any = None) -> Any:
+        """Have the first member of a gang, which is here, run a group.
+
+        Parameters
+        ----------
+        run, attempt, first : str, int, int
+            Whose, and the iteration that the group begins with.
+        word : sequence, optional
+            What the group is; without one the gang has been told already, and an empty one lets it
+            come to its end.
+
+        Returns
+        -------
+        What the member answers; None if the gang has come to its end.
+        """
+        if self._over(run, attempt):
+            return None
+        desk = self.desk(run, attempt)
+        if word is not None and (not desk.put(word) or not word):
+            return None
+        answer = await asyncio.wrap_future(desk.answer(first))
+        desk.given(first)
+        return None if answer is None else to_serialize(answer)
+
+    def desk(self, run: str, attempt: int) -> Desk:
+        """Return where the driver and the first member of an attempt speak."""
+        return self._desks.setdefault((run, attempt), Desk())
+
     async def end(self, run: str, attempt: int, why: str) -> str:
         """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``.
 
@@ -145,6 +178,8 @@ class Meeting(WorkerPlugin):
             if not came.done():
                 came.set_exception(BrokenGangError(why))
                 came.exception()  # maybe nobody waits
+        for number in [n for n in self._desks if n[0] == run and n[1] <= attempt]:
+            self._desks.pop(number).close()
         for number, comms in list(self._open.items()):
             if number[0] == run and number[1] <= attempt:
                 del self._open[number]

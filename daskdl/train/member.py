@@ -1,4 +1,4 @@
-"""Member: the task of one worker in a gang, which runs a group of iterations with its peers."""
+"""Member: the task of one worker in a gang, which runs groups of iterations with its peers."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from distributed import get_worker
 from numpy.typing import NDArray
 
+from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.kernels.memory import empty
 from daskdl.train import step
+from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job
 from daskdl.train.meeting import BrokenGangError, Kept, Meeting
 from daskdl.train.plan import Plan, Span, plans
-from daskdl.train.slices import Slice, packed, slice_of, unpack
+from daskdl.train.relay import Relay, passed_down, passed_up, relays
+from daskdl.train.slices import Slice, packed, put_together, slice_of, unpack
 from daskdl.train.step import Record, State
 from daskdl.train.sums import Sums, views
 from daskdl.train.wire import decode, encode, encoded_size, round_in_place
 
 Vector = NDArray[np.float32]
 Slots = dict[str, Vector]
+
+#: Seconds that members wait for another group, before they let others' tasks have the workers.
+IDLE = 1.0
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,15 @@ class Gang:
         The rank of the member that holds each shard.
     patience : float
         Seconds that a member waits for another.
+    stays : bool
+        Whether it is asked for more groups after the first.
     """
 
     id: str
     addresses: tuple[str, ...]
     owners: tuple[int, ...]
     patience: float
+    stays: bool = True
 
     def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
         """Return whether these are the members and their shards."""
@@ -63,6 +71,11 @@ class Gang:
         """Return what a member does."""
         return _plans(self.owners)[rank]
 
+    @property
+    def relays(self) -> list[Relay]:
+        """Return where each member stands between the first one and the others."""
+        return _relays(self.owners)
+
     def slices(self, size: int) -> list[list[slice]]:
         """Return which numbers of the vector each member has."""
         return [[slice_of(span, size) for span in p.owned] for p in _plans(self.owners)]
@@ -72,47 +85,30 @@ class Gang:
         return [s for s, owner in enumerate(self.owners) if owner == rank]
 
 
-class Draw(NamedTuple):
-    """What a member's shards give to one iteration: (start, count) of each."""
-
-    epoch: int
-    iteration: int  # within the epoch
-    shards: tuple[tuple[int, int], ...]
-
-
-class Draws(NamedTuple):
-    """What a member's shards give to the iterations of a group, which follow each other."""
-
-    epoch: int
-    iteration: int  # of the first, within the epoch
-    starts: tuple[int, ...]  # of each shard
-    counts: tuple[tuple[int, ...], ...]  # of each shard, in every iteration
-
-    def each(self) -> Iterator[Draw]:
-        """Yield what they give to each iteration."""
-        starts = list(self.starts)
-        for i, counts in enumerate(zip(*self.counts, strict=True)):
-            yield Draw(self.epoch, self.iteration + i, tuple(zip(starts, counts, strict=True)))
-            starts = [start + count for start, count in zip(starts, counts, strict=True)]
-
-
 @lru_cache(maxsize=4)
 def _plans(owners: tuple[int, ...]) -> list[Plan]:
     return plans(owners)
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a member returns: its numbers at the group's end, and its own times."""
+@lru_cache(maxsize=4)
+def _relays(owners: tuple[int, ...]) -> list[Relay]:
+    return relays(_plans(owners))
 
-    slice: Slice = field(repr=False)
+
+@dataclass(frozen=True)
+class Result:
+    """What a group comes to: weights and the optimizer's state of all members, and the records."""
+
+    weights: Vector = field(repr=False)
+    slots: Slots = field(repr=False)
+    iteration: int
     records: tuple[Record, ...]
 
     def __sizeof__(self) -> int:
-        return self.slice.__sizeof__()
+        return self.weights.nbytes + sum(slot.nbytes for slot in self.slots.values())
 
 
-def run_group(
+def run_groups(
     job: Job,
     gang: Gang,
     attempt: int,
@@ -121,8 +117,8 @@ def run_group(
     draws: Draws,
     given: Slice | None,
     *partitions: Partition,
-) -> Part:
-    """Run a group of iterations with the other members.
+) -> Result | None:
+    """Run a group of iterations with the other members, and those that the driver asks for then.
 
     Parameters
     ----------
@@ -136,6 +132,12 @@ def run_group(
         This member's numbers at the group's beginning; None if it kept them from the last group.
     *partitions : Partition
         Its shards.
+
+    Returns
+    -------
+    Result or None
+        That of the group, by the first member of a gang that is asked for one only. Others answer
+        at the first member's :class:`~daskdl.train.desk.Desk`.
 
     Raises
     ------
@@ -153,7 +155,7 @@ def run_group(
 
 
 class Member:
-    """One member in one attempt at a group."""
+    """One member in one attempt at groups."""
 
     def __init__(self, meeting: Meeting, job: Job, gang: Gang, attempt: int, rank: int) -> None:
         self.job, self.gang, self.rank = job, gang, rank
@@ -176,44 +178,96 @@ class Member:
         self.method = tools.optimizer.part(own)
 
     def run(
-        self,
-        first: int,
-        draws: Draws,
-        given: Slice | None,
-        partitions: Sequence[Partition],
-    ) -> Part:
-        """Run the group."""
-        records = []
+        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+    ) -> Result | None:
+        """Run the groups."""
         try:
             self.exchange.open()
-            weights, slots = self._begin(first, given)
-            if (
-                self.method is not None
-            ):  # then the weights change in place, and the model uses these
-                self.vector[:] = weights
-                weights = self.vector
-                # Those that the updates are made of, where all else is computed with rounded ones.
-                self.own = packed(weights, self.owned)
-                if self.job.rounded:
-                    self.own = self.own.copy()
-                    round_in_place(weights, self.job.rounded)
-            for t, draw in enumerate(draws.each(), first):
-                self._add_up(t, draw, partitions, weights)
-                weights, slots, record = self._step(t, weights, slots)
-                records.append(record)
+            while True:
+                records = self._group(first, draws, given, partitions)
+                result = self._report(first, records)
+                if not self.gang.stays:
+                    break
+                if result is not None:
+                    self.meeting.desk(self.job.id, self.attempt).give(first, result)
+                first, given, result = first + len(records), None, None
+                shares = self._word(first)
+                if shares is None:
+                    break
+                draws = draws_of(shares, self.shards)
         except BaseException as error:
             self.exchange.close(f"{type(error).__name__}: {error}")
             raise
         finally:
             self.meeting.at.pop(self.job.id, None)
+        self.exchange.close()
+        return result
+
+    def _group(
+        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+    ) -> list[Record]:
+        """Run one group and keep what it comes to."""
+        records = []
+        weights, slots = self._begin(first, given)
+        if self.method is not None:  # then the weights change in place, and the model uses these
+            self.vector[:] = weights
+            weights = self.vector
+            # Those that the updates are made of, where all else is computed with rounded ones.
+            self.own = packed(weights, self.owned)
+            if self.job.rounded:
+                self.own = self.own.copy()
+                round_in_place(weights, self.job.rounded)
+        for t, draw in enumerate(draws.each(), first):
+            self._add_up(t, draw, partitions, weights)
+            weights, slots, record = self._step(t, weights, slots)
+            records.append(record)
         if weights is self.vector:
             weights = weights.copy()  # others use the model
             unpack(self.own, weights, self.owned)
-        kept = Kept(self.gang.id, first + len(records), weights, slots)
-        self.meeting.keep(self.job.id, self.attempt, kept)
-        self.exchange.close()
-        own = {n: s if self.method is not None else packed(s, self.owned) for n, s in slots.items()}
-        return Part(Slice(packed(weights, self.owned), own), tuple(records))
+        self.kept = Kept(self.gang.id, first + len(records), weights, slots)
+        self.meeting.keep(self.job.id, self.attempt, self.kept)
+        return records
+
+    def _report(self, first: int, records: list[Record]) -> Result | None:
+        """Hand what the group has come to up to the first member, which returns it."""
+        self.meeting.at[self.job.id] = f"the end of the group from iteration {first} on"
+        weights, slots = self.kept.weights, dict(self.kept.slots)
+        sliced = [name for name, s in slots.items() if s.ndim and self.method is not None]
+        own = [slots[name] for name in sliced]
+        if self.job.rounded:  # what others have of the own weights is rounded
+            own.append(packed(weights, self.owned))
+        slices = self.gang.slices(self.size)
+        lengths = [sum(s.stop - s.start for s in of_one) for of_one in slices]
+        times = np.array([(r.reduce, r.update, r.broadcast) for r in records])
+        all_relays = self.gang.relays
+        passed = passed_up(self.exchange, all_relays, self.rank, first, own, lengths, times)
+        if passed is None:
+            return None
+        arrays, times = passed
+        parts = [
+            Slice(
+                of_one[-1] if self.job.rounded else packed(weights, s),
+                dict(zip(sliced, of_one, strict=False)),
+            )
+            for of_one, s in zip(arrays, slices, strict=True)
+        ]
+        weights, whole = put_together(parts, slices, self.size)
+        # Members that are ready early wait for the last in their reduction: the shortest is that.
+        combined = [
+            replace(record, reduce=reduce, update=update, broadcast=broadcast)
+            for record, (reduce, update, broadcast) in zip(records, times.tolist(), strict=True)
+        ]
+        return Result(weights, {**slots, **whole}, self.kept.iteration, tuple(combined))
+
+    def _word(self, first: int) -> list[Share] | None:
+        """Return what the next group is; None if there is to be none."""
+        self.meeting.at[self.job.id] = f"nothing, after {first} iterations"
+        word = None
+        if not self.rank:
+            word = self.meeting.desk(self.job.id, self.attempt).take(IDLE)
+        relay = self.gang.relays[self.rank]
+        note = passed_down(self.exchange, relay, first, {"word": word} if word else None)
+        return noted(note["word"]) if note else None
 
     def _begin(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
         """Return the weights, and the optimizer's state of the own numbers or of all."""

@@ -58,7 +58,7 @@ def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Clie
         # One that is just starting again would come for a moment, and go, after the cluster shrank.
         settled(len(cluster.plan), 15)
         cluster.scale(workers)
-        assert settled(workers, 60), "the workers did not come or go"
+        assert settled(workers, 180), "the workers did not come or go"
         return any_client
 
     return client_of

@@ -167,8 +167,8 @@ def test_a_worker_that_does_not_come_to_an_end_is_named(
             time.sleep(0.01)
         return batch
 
-    said = r"^iterations 0 to 0: .*stall-timeout = 1.5 s, found worker .* iteration 0, shard 3"
-    with dask.config.set({"daskdl.stall-timeout": "1.5 s", "daskdl.group-time": "1 s"}):
+    said = r"^iterations 0 to 0: .*stall-timeout = 4 s, found worker .* iteration 0, shard 3"
+    with dask.config.set({"daskdl.stall-timeout": "4 s", "daskdl.group-time": "1 s"}):
         try:
             with pytest.raises(ClusterError, match=said):
                 fit(problem().map(wait), client=client, engine=engine, batch_size=53)

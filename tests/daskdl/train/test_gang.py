@@ -22,7 +22,7 @@ from daskdl.nn import MSELoss
 from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Callback, Trainer
 from daskdl.train.channel import Cluster
-from daskdl.train.gang import GangEngine, draws_of, gang_graph
+from daskdl.train.gang import GangEngine, gang_graph
 from daskdl.train.job import Tools, pack
 from daskdl.train.member import Gang
 from tests.daskdl.train.runs import (
@@ -288,14 +288,6 @@ def test_the_graph_of_a_group_is_small(slices: Any) -> None:
     assert len(pickle.dumps(graph)) < 1_000_000
 
 
-def test_draws_are_what_the_shares_say() -> None:
-    shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
-    draws = draws_of(shares, [1, 3])
-    for share, draw in zip(shares, draws.each(), strict=True):
-        assert (draw.epoch, draw.iteration) == (share.epoch, share.iteration)
-        assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
-
-
 # --- with others on the cluster
 
 
@@ -322,13 +314,16 @@ def test_a_gang_begins_when_the_one_before_has_ended(client: Client) -> None:
     engine, entered = GangEngine(client, job, problem(), None), threading.Event()
 
     def enter() -> None:
-        with engine._turn("a test"):
-            entered.set()
+        engine._take_turn("a test")
+        entered.set()
+        engine._lock.release()
 
-    with GangEngine(client, job, problem(), None)._turn("another"):
-        entering = threading.Thread(target=enter)
-        entering.start()
-        assert not entered.wait(0.5)
+    other = GangEngine(client, job, problem(), None)
+    other._take_turn("another")
+    entering = threading.Thread(target=enter)
+    entering.start()
+    assert not entered.wait(0.5)
+    other._lock.release()
     entering.join(30)
     assert entered.is_set()
 
@@ -337,8 +332,9 @@ def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client: Client) 
     # A lock of Dask's would, once for every group that there was, for as long as the client is.
     job = pack(Tools(network(), MSELoss(), Adam()), seed=0, threads=1)
     engine = GangEngine(client, job, problem(), None)
-    with engine._turn("a test"):
-        assert engine._lock.refresh_callback.is_running()
+    engine._take_turn("a test")
+    assert engine._lock.refresh_callback.is_running()
+    engine._lock.release()
     engine.close()
     client.sync(asyncio.sleep, 0)
     assert not engine._lock.refresh_callback.is_running()

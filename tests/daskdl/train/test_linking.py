@@ -56,7 +56,7 @@ def test_nothing_stays_open(workers: Pair) -> None:
     exchanged(workers)
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
+    for _ in range(20):
         exchanged(workers)
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before + 3  # Dask's own come and go
+    assert len(os.listdir("/proc/self/fd")) < before + 20  # Dask's own come and go
