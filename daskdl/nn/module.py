@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.nn.freezing import set_requires_grad
+from daskdl.nn.predicting import Predicting
 from daskdl.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Buffer(Tensor):
         return Buffer, (self.data,)
 
 
-class Module:
+class Module(Predicting):
     """Base of layers, containers and models.
 
     Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The

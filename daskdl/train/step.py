@@ -52,10 +52,10 @@ def naming(where: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise TaskError(where + _at_worker() + what, error) from error
+        raise TaskError(where + at_worker() + what, error) from error
 
 
-def _at_worker() -> str:
+def at_worker() -> str:
     """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
     from distributed import get_worker
 
