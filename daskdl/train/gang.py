@@ -36,6 +36,7 @@ from daskdl.train.placement import Place
 from daskdl.train.settings import seconds
 from daskdl.train.slices import cut, put_together
 from daskdl.train.step import Record, State
+from daskdl.train.tables import Tables
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -107,6 +108,7 @@ class GangEngine(OnCluster):
     ) -> None:
         super().__init__(client, job, samples, validation)
         self._patience = seconds("peer-timeout")
+        self._tables = Tables.of(job.tools().model)
         self._formed: tuple[Gang, Future] | None = None
         self._at = -1  # the iteration whose state the members keep
         self._sent_slices: list[Future] = []
@@ -129,7 +131,7 @@ class GangEngine(OnCluster):
             parts = self._results(graph, gang, what)
         self._sent_slices.clear()
         self._at = state.iteration + len(shares)
-        slices = gang.slices(state.weights.size)
+        slices = gang.slices(self._tables)
         weights, slots = put_together([part.slice for part in parts], slices, state.weights.size)
         records = tuple(map(slowest, zip(*(part.records for part in parts), strict=True)))
         return State(weights, slots, self._at, records)
@@ -152,7 +154,7 @@ class GangEngine(OnCluster):
         """Send every member its slice of the state and return their keys; None if they have it."""
         if self._at == state.iteration:
             return None
-        slices = gang.slices(state.weights.size)
+        slices = gang.slices(self._tables)
         self._sent_slices = self._cluster.send_each(
             f"slice-{self._job.id}-{self._attempt}",
             [cut(state.weights, state.slots, own) for own in slices],
