@@ -218,6 +218,9 @@ def _accumulate(tensor: Tensor, gradient: Array | Rows) -> None:
         rows = gradient if isinstance(gradient, Rows) else Rows.all_of(gradient)
         tensor.grad = rows if tensor.grad is None else tensor.grad + rows
         return
+    if isinstance(gradient, Rows) and tensor.grad is not None:
+        tensor.grad[gradient.ids] += gradient.values
+        return
     if isinstance(gradient, Rows):
         gradient = gradient.dense()
     if tensor.grad is None:
