@@ -71,7 +71,7 @@ def show(
     parameters = {name: list(p.shape) for name, p in module.named_parameters()}
     facts: dict[str, Any] = {
         "file": str(model),
-        "parameters": int(module.flat.size),
+        "parameters": sum(p.data.size for p in module.parameters()),
         "megabytes": round(model.stat().st_size / 1e6, 3),
         "metadata": metadata,
     }

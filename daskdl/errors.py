@@ -41,6 +41,12 @@ class TrainingError(DaskdlError, RuntimeError):
     exit_code = 3
 
 
+class PredictionError(DaskdlError, RuntimeError):
+    """A model raised an exception of its own in a prediction; the message names the partition."""
+
+    exit_code = 3
+
+
 class ClusterError(DaskdlError, RuntimeError):
     """The cluster cannot be reached, or its workers were lost and did not come back in time."""
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.addition import added
+from daskdl.rows import Rows
 
 Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
@@ -67,7 +69,7 @@ class Tensor:
 
     def __init__(self, data: ArrayLike, requires_grad: bool = False) -> None:
         self.data: Array = np.asarray(data)
-        self.grad: Array | None = None
+        self.grad: Any = None  # of this shape; Rows where keeps_rows says so
         self.requires_grad = requires_grad
         self._node: Node | None = None
         self._slot = 0
@@ -96,6 +98,11 @@ class Tensor:
 
         def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
             """Return the mean over some axes, by default all."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether ``grad`` is :class:`~daskdl.rows.Rows`, not an array: a parameter may ask so."""
+        return False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -171,25 +178,29 @@ class Tensor:
 def _pass_on(
     node: Node, gradients: list[Array | None], pending: dict[Node, list[Array | None]]
 ) -> None:
+    # What the node kept goes with it: the memory of later layers serves the gradients of earlier.
     backward, node.backward = node.backward, _spent
     results = backward(*gradients)
+    inputs, node.inputs = node.inputs, ()
     if not isinstance(results, tuple):
         results = (results,)
-    if len(results) != len(node.inputs):
+    if len(results) != len(inputs):
         raise ShapeError(
             f"{getattr(backward, '__qualname__', 'backward')}: expected "
-            f"{len(node.inputs)} gradients, one for each input, found {len(results)}"
+            f"{len(inputs)} gradients, one for each input, found {len(results)}"
         )
-    for tensor, gradient in zip(node.inputs, results, strict=True):
+    for tensor, gradient in zip(inputs, results, strict=True):
         if not wants_grad(tensor) or gradient is None:
             continue
         value = gradient() if callable(gradient) else gradient
         if tensor._node is None:
             _accumulate(tensor, value)
             continue
+        if isinstance(value, Rows):
+            value = value.dense()
         slots = pending.setdefault(tensor._node, [None] * tensor._node.results)
         held = slots[tensor._slot]
-        slots[tensor._slot] = value if held is None else held + value
+        slots[tensor._slot] = value if held is None else added(held, value)
 
 
 def _spent(*_: Any) -> Any:
@@ -199,17 +210,26 @@ def _spent(*_: Any) -> Any:
     )
 
 
-def _accumulate(tensor: Tensor, gradient: Array) -> None:
+def _accumulate(tensor: Tensor, gradient: Array | Rows) -> None:
     if not tensor.requires_grad:
         return
     _check_shape(tensor, gradient)
+    if tensor.keeps_rows:
+        rows = gradient if isinstance(gradient, Rows) else Rows.all_of(gradient)
+        tensor.grad = rows if tensor.grad is None else tensor.grad + rows
+        return
+    if isinstance(gradient, Rows) and tensor.grad is not None:
+        tensor.grad[gradient.ids] += gradient.values
+        return
+    if isinstance(gradient, Rows):
+        gradient = gradient.dense()
     if tensor.grad is None:
         tensor.grad = np.array(gradient, tensor.data.dtype)
     else:
         tensor.grad += gradient
 
 
-def _check_shape(tensor: Tensor, gradient: Array) -> None:
+def _check_shape(tensor: Tensor, gradient: Array | Rows) -> None:
     if gradient.shape != tensor.shape:
         raise ShapeError(
             f"backward: expected a gradient of shape {tensor.shape}, found {gradient.shape}"
@@ -228,7 +248,8 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     its result, one array or a tuple of arrays, and a function that takes the gradient to each
     result, which it must not change, to a tuple with the gradient to each positional argument.
     Where a result of several does not reach the loss, its gradient is None. A gradient may be None,
-    or a function of no arguments, which is called only if that gradient is wanted.
+    or a function of no arguments, which is called only if that gradient is wanted; that to a table
+    may be :class:`~daskdl.rows.Rows`.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from daskdl.optim.schedules import OneCycle
 FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MEAN, DEVIATION = 0.286, 0.353  # of all training pixels, from 0 to 1
 #: Epochs, highest learning rate, weight decay, label smoothing.
-RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (10, 0.2, 5e-4, 0.1)}
+RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (8, 0.2, 5e-4, 0.1)}
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -70,6 +70,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--width", type=int, default=16, help="the ResNet's first channels")
     parser.add_argument("--count", type=int, help="only so many pictures of either set")
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
+    parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
 
@@ -94,7 +95,10 @@ def main(arguments: list[str] | None = None) -> float:
     )
     began = time.monotonic()
     with connect("local", workers=workers) if workers else nullcontext() as client:
-        trainer.fit(train, epochs=epochs, batch_size=options.batch, validation=test, client=client)
+        trainer.fit(
+            train, epochs=epochs, batch_size=options.batch, validation=test, client=client,
+            checkpoint=options.checkpoint,
+        )  # fmt: skip
     print(trainer.history.to_frame(epochs=True).round(4).to_string())
     accuracy = float(trainer.history.epochs[-1]["val_accuracy"])
     print(f"{options.network}: {model.flat.size:,} parameters, {epochs} epochs, "

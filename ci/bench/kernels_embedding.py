@@ -9,7 +9,8 @@ import numpy as np
 
 from ci.bench.timing import Case
 from daskdl.kernels.embedding import dense_gradient, gather, row_gradient
-from daskdl.kernels.rowsteps import adagrad_rows, adam_rows, sgd_rows
+from daskdl.optim import SGD, Adagrad, Adam, Method
+from daskdl.rows import Rows
 
 N, C, BATCH = 138_000, 64, 2048
 
@@ -42,24 +43,20 @@ def cases() -> Iterator[Case]:
         {"dense": lambda: aten.embedding_dense_backward(up, there, N, -1, False)},
     )
 
-    steps: dict[str, Callable[..., None]] = {
-        "SGD": lambda w, i, r, state: sgd_rows(w, i, r, rate=0.01),
-        "Adagrad": lambda w, i, r, state: adagrad_rows(w, i, r, state, rate=0.01),
-        "SparseAdam": lambda w, i, r, state: adam_rows(w, i, r, state, iteration=5),
-    }
-    for name, step in steps.items():
-        state = {key: np.full_like(table, 0.01) for key in ("mean", "square")}
+    methods = {"SGD": SGD(0.01), "Adagrad": Adagrad(0.01), "SparseAdam": Adam(0.01)}
+    for name, method in methods.items():
         parameter = torch.nn.Parameter(theirs.clone())
         optimizer = getattr(torch.optim, name)([parameter], lr=0.01)
         yield Case(
             f"embedding/gradient and step {name} {size}",
-            _ours(step, table.copy(), ids, dy, state),
+            _ours(method, table.copy(), ids, dy),
             {"sparse": _peer(optimizer, parameter, there, up)},
         )
 
 
-def _ours(step: Callable[..., None], table: Any, ids: Any, dy: Any, state: Any) -> Any:
-    return lambda: step(table, *row_gradient(ids, dy, N), state)
+def _ours(method: Method, table: Any, ids: Any, dy: Any) -> Callable[[], None]:
+    held = {name: slot.reshape(N, C) for name, slot in method.init_rows(N * C).items()}
+    return lambda: method.update_rows("table", table, Rows.of(ids, dy, N), held, 5)
 
 
 def _peer(optimizer: Any, parameter: Any, ids: Any, dy: Any) -> Any:

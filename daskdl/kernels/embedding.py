@@ -79,6 +79,29 @@ def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.i
     return unique[:n].copy(), rows
 
 
+def add_rows(
+    ids: Array, rows: Array, other_ids: Array, other_rows: Array
+) -> tuple[NDArray[np.int64], Array]:
+    """Return the sum of two gradients that :func:`row_gradient` returned, in its form.
+
+    A row that one of them has alone is that row; what both have is one addition, first plus other.
+
+    Parameters
+    ----------
+    ids, other_ids : int64 (U,), (V,)
+        Increasing, each once.
+    rows, other_rows : (U, C), (V, C)
+    """
+    at = np.empty((2, ids.size + other_ids.size), np.int64)
+    unique = np.empty(ids.size + other_ids.size, np.int64)
+    n = _merge(flat(ids), flat(other_ids), at, unique)
+    width = rows.shape[1]
+    result = empty((n, width), rows.dtype)
+    one, other = (flat(a, rows.dtype).reshape(a.shape) for a in (rows, other_rows))
+    over_range(_add, n, max(1, LEAST // max(1, width)), one, other, at, result)
+    return unique[:n].copy(), result
+
+
 def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:
     """Return the gradient to the whole table, (n_rows, C)."""
     unique, rows = row_gradient(ids, gradient, n_rows)
@@ -153,5 +176,32 @@ def _sum(gradient, order, starts, rows, which, start, stop):  # type: ignore[no-
             row[c] = first[c]
         for k in range(starts[u] + 1, starts[u + 1]):
             more = gradient[order[k]]
+            for c in range(row.size):
+                row[c] += more[c]
+
+
+@jit
+def _merge(ids, other, at, unique):  # type: ignore[no-untyped-def]
+    """Return how many ids there are, and where each is in either, -1 for nowhere."""
+    i = j = found = 0
+    while i < ids.size or j < other.size:
+        first = j == other.size or (i < ids.size and ids[i] <= other[j])
+        second = i == ids.size or (j < other.size and other[j] <= ids[i])
+        unique[found] = ids[i] if first else other[j]
+        at[0, found] = i if first else -1
+        at[1, found] = j if second else -1
+        i, j, found = i + first, j + second, found + 1
+    return found
+
+
+@jit
+def _add(rows, other, at, result, which, start, stop):  # type: ignore[no-untyped-def]
+    for u in range(start, stop):
+        row, i, j = result[u], at[0, u], at[1, u]
+        one = rows[i] if i >= 0 else other[j]
+        for c in range(row.size):
+            row[c] = one[c]
+        if i >= 0 and j >= 0:
+            more = other[j]
             for c in range(row.size):
                 row[c] += more[c]

@@ -1,23 +1,26 @@
 """Steps of optim methods on the rows of a table that a batch touched, in place.
 
 The gradient comes as (ids, rows), each id once, as :func:`daskdl.kernels.embedding.row_gradient`
-returns it. Without momentum and weight decay, a row whose gradient is zero stays as it is: SGD and
-Adagrad then do exactly what they do to the whole table. Adam does not: its moments of untouched
-rows wait until these are touched again (PyTorch's SparseAdam), and SGD with momentum has no such
-form.
+returns it. What steps a row is the kernel that steps whole vectors, to the same bits: where a
+number without a gradient stays as it is, as with SGD and Adagrad without momentum and weight decay,
+the table becomes what it becomes by a step of all of it. With other methods what else would happen
+to the rows that were not touched does not: moments wait (PyTorch's SparseAdam), nothing decays.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.jit import fastjit
+from daskdl.kernels import descent, moments, squares
+from daskdl.kernels.embedding import gather
+from daskdl.kernels.jit import jit
 from daskdl.kernels.passes import flat
+from daskdl.kernels.steps import step
 from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
@@ -25,59 +28,56 @@ Array = NDArray[Any]
 #: Elements below which a second thread costs more than it brings.
 LEAST = 1 << 15
 
+#: Elements of the rows that are stepped at a time: with their state they stay in the first cache.
+BLOCK = 1024
 
-def sgd_rows(weights: Array, ids: Array, rows: Array, *, rate: float) -> None:
-    """Step the rows ``ids`` of ``weights`` (N, C) against their gradient ``rows`` (U, C).
+
+def step_rows(
+    kernel: Any,
+    weights: Array,
+    ids: Array,
+    rows: Array,
+    state: Sequence[Array | None],
+    factors: Array,
+) -> None:
+    """Step the rows ``ids`` of ``weights`` and of its state.
+
+    Parameters
+    ----------
+    kernel : numba function
+        As :func:`daskdl.kernels.steps.step` takes it.
+    weights : float32 or float64 (N, C)
+        Changed, and so is the state.
+    ids : integers (U,)
+        Increasing.
+    rows : (U, C)
+        Their gradients.
+    state : sequence of (N, C) or None
+        As the kernel wants it.
+    factors : (F,)
 
     Raises
     ------
     ShapeError
         When shapes or dtypes do not fit, an id is not in the table, or occurs twice; before
-        anything is changed. So do the other functions.
+        anything is changed.
     """
-    _run(_sgd, weights, ids, rows, (), [rate])
+    numbers = _check(weights, ids, rows, state)
+    d = flat(rows, weights.dtype).reshape(rows.shape)
+    settings = np.array(factors, weights.dtype)
+    if kernel in _DIRECT:
+        least = max(1, LEAST // max(1, weights.shape[1]))
+        over_rows(_DIRECT[kernel], (numbers, d), least, weights, *state, settings)
+        return
+    old = [None if a is None else gather(a, numbers).reshape(-1) for a in state]
+    new = step(kernel, gather(weights, numbers).reshape(-1), d.reshape(-1), old, settings[None])
+    for array, values in zip([weights, *state], new, strict=True):
+        if array is not None:
+            array[numbers] = values.reshape(rows.shape)
 
 
-def adagrad_rows(
-    weights: Array,
-    ids: Array,
-    rows: Array,
-    state: dict[str, Array],
-    *,
-    rate: float,
-    epsilon: float = 1e-10,
-) -> None:
-    """Step by Adagrad; ``state`` has the sums of squares under ``"square"``, (N, C)."""
-    _run(_adagrad, weights, ids, rows, (state["square"],), [rate, epsilon])
-
-
-def adam_rows(
-    weights: Array,
-    ids: Array,
-    rows: Array,
-    state: dict[str, Array],
-    *,
-    iteration: int,
-    rate: float = 1e-3,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-) -> None:
-    """Step by Adam; ``state`` has both moments, ``"mean"`` and ``"square"``, (N, C).
-
-    ``iteration`` counts from 0, and the bias of the moments is corrected as if every row had been
-    touched in each.
-    """
-    correction = math.sqrt(1 - beta2 ** (iteration + 1))
-    step = rate * correction / (1 - beta1 ** (iteration + 1))
-    factors = [beta1, 1 - beta1, beta2, 1 - beta2, step, epsilon * correction]
-    _run(_adam, weights, ids, rows, (state["mean"], state["square"]), factors)
-
-
-def _run(
-    kernel: Any, weights: Array, ids: Array, rows: Array, state: Any, factors: list[float]
-) -> None:
-    for name, array in (("weights", weights), *(("state", s) for s in state)):
+def _check(weights: Array, ids: Array, rows: Array, state: Sequence[Array | None]) -> Array:
+    for name, array in (("weights", weights), *(("state", s) for s in state if s is not None)):
         if array.shape != weights.shape or array.dtype != weights.dtype or array.ndim != 2:
             raise ShapeError(
                 f"rows: expected {name} of shape (N, C) like the weights' {weights.shape} "
@@ -98,42 +98,74 @@ def _run(
         )
     if (np.diff(numbers) <= 0).any():  # two threads would step one row
         raise ShapeError("rows: expected increasing ids, each once; see row_gradient")
-    d = flat(rows, weights.dtype).reshape(rows.shape)
-    settings = np.array(factors, weights.dtype)
-    least = max(1, LEAST // max(1, weights.shape[1]))
-    over_rows(kernel, (numbers, d), least, weights, *state, settings)
+    return numbers
 
 
-@fastjit
+@jit
+def _take(table, ids, start, stop, sink):  # type: ignore[no-untyped-def]
+    """Copy rows side by side and return how many numbers they are."""
+    width = table.shape[1]
+    for k in range(start, stop):
+        source, to = table[ids[k]], sink[(k - start) * width : (k - start + 1) * width]
+        for c in range(width):
+            to[c] = source[c]
+    return (stop - start) * width
+
+
+@jit
+def _give(values, ids, start, stop, table):  # type: ignore[no-untyped-def]
+    """Undo :func:`_take`."""
+    width = table.shape[1]
+    for k in range(start, stop):
+        source, to = values[(k - start) * width : (k - start + 1) * width], table[ids[k]]
+        for c in range(width):
+            to[c] = source[c]
+
+
+@jit
+def _room(table, vectors):  # type: ignore[no-untyped-def]
+    """Return how many rows are stepped at a time, and room for vectors of them."""
+    length = max(1, BLOCK // max(1, table.shape[1]))
+    return length, np.empty((vectors, length * table.shape[1]), table.dtype)
+
+
+@jit
 def _sgd(ids, rows, weights, factors):  # type: ignore[no-untyped-def]
-    for k in range(ids.size):
-        w, d = weights[ids[k]], rows[k]
-        for c in range(d.size):
-            w[c] -= factors[0] * d[c]
+    length, r = _room(weights, 2)
+    for start in range(0, ids.size, length):
+        stop = min(start + length, ids.size)
+        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
+        descent.sgd(r[0][:n], d, r[1][:n], factors, None)
+        _give(r[1], ids, start, stop, weights)
 
 
-@fastjit
+@jit
 def _adagrad(ids, rows, weights, square, factors):  # type: ignore[no-untyped-def]
-    rate, epsilon = factors[0], factors[1]
-    for k in range(ids.size):
-        w, v, d = weights[ids[k]], square[ids[k]], rows[k]
-        for c in range(d.size):
-            total = v[c] + d[c] * d[c]
-            new = w[c] - rate * d[c] / (np.sqrt(total) + epsilon)
-            v[c] = total
-            w[c] = new
+    length, r = _room(weights, 4)
+    for start in range(0, ids.size, length):
+        stop = min(start + length, ids.size)
+        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
+        _take(square, ids, start, stop, r[1])
+        squares.adagrad(r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], factors, None)
+        _give(r[2], ids, start, stop, weights)
+        _give(r[3], ids, start, stop, square)
 
 
-@fastjit
+@jit
 def _adam(ids, rows, weights, mean, square, factors):  # type: ignore[no-untyped-def]
-    b1, new1, b2, new2 = factors[0], factors[1], factors[2], factors[3]
-    rate, epsilon = factors[4], factors[5]
-    for k in range(ids.size):
-        w, m, v, d = weights[ids[k]], mean[ids[k]], square[ids[k]], rows[k]
-        for c in range(d.size):
-            first = b1 * m[c] + new1 * d[c]
-            second = b2 * v[c] + new2 * d[c] * d[c]
-            new = w[c] - rate * first / (np.sqrt(second) + epsilon)
-            m[c] = first
-            v[c] = second
-            w[c] = new
+    length, r = _room(weights, 6)
+    for start in range(0, ids.size, length):
+        stop = min(start + length, ids.size)
+        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
+        _take(mean, ids, start, stop, r[1])
+        _take(square, ids, start, stop, r[2])
+        moments.adam(
+            r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], r[4][:n], r[5][:n], factors, None
+        )  # fmt: skip
+        _give(r[3], ids, start, stop, weights)
+        _give(r[4], ids, start, stop, mean)
+        _give(r[5], ids, start, stop, square)
+
+
+#: Of the methods that most tables are trained by; others gather all rows first.
+_DIRECT = {descent.sgd: _sgd, squares.adagrad: _adagrad, moments.adam: _adam}

@@ -1,8 +1,8 @@
-"""Convolution of images of few channels, such as a network's first layer: windows are gathered.
+"""Convolution of images of few channels, such as a network's first layer: by rows of windows.
 
-With three channels a tap is too short a sum to begin one for it. Here a few windows at a time are
-copied out of a padded image, a row of the kernel at a time, to where they stay in L2, and each of
-them is one long sum.
+With three channels a tap is too short a sum to begin one for it, but a row of a window, which lies
+together in a padded image, is not. The gradient to the weights has windows in the place of weights:
+there a few at a time are copied to where they stay in L2, and each of them is one long line.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.jit import jit
 from daskdl.kernels.microkernel import (
     COLUMNS,
+    DEPTH,
     FEW_ROWS,
     ROWS,
     SEGMENT,
@@ -24,16 +25,16 @@ from daskdl.kernels.microkernel import (
     multiply,
     multiply_few,
 )
-from daskdl.kernels.packed import packed, product, room_for
+from daskdl.kernels.packed import packed
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.team import over_range
 from daskdl.kernels.threads import least_of, threads
 
 Array = NDArray[np.floating]
 
-#: Channels below which windows are gathered, if they have at most so many numbers.
+#: Channels below which this serves, if windows have at most so many numbers.
 FEW, LONG = 16, 800
-#: Windows that are gathered together.
+#: Windows that are done together.
 WINDOWS = 16 * ROWS
 #: Parts in which gradients to the weights are summed, whatever the threads: for the same bits.
 PARTS = 8
@@ -53,9 +54,8 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
     results = y.reshape(-1, len(weight))
 
     if y.size:
-        windows = scratch("windows", (threads(), WINDOWS, _width(panels.shape[1])), x.dtype)
         least = max(2 * ROWS, least_of(2 * weight.size))
-        over_range(_forward, len(results), least, image, plan, panels, results, add, windows)
+        over_range(_forward, len(results), least, image, plan, panels, results, add)
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -130,13 +130,63 @@ def _gather(image, plan, first, count, windows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forward(image, plan, panels, y, add, rooms, which, start, stop):  # type: ignore[no-untyped-def]
-    room, windows = room_for(WINDOWS, image), rooms[which]
+def _forward(image, plan, panels, y, add, which, start, stop):  # type: ignore[no-untyped-def]
+    """Write, or add, the products of windows ``start`` to ``stop``, each row of them a segment."""
+    rows, columns, whole, down, across, line, kernel_rows, run = plan
+    size, width = image.itemsize, y.shape[1]
+    groups, row, line_of_b = WINDOWS // ROWS, SEGMENT * kernel_rows, COLUMNS * image.itemsize
+    table, targets = np.empty(groups * row, np.int64), np.empty((2, WINDOWS), np.int64)
+    spare = np.empty((WINDOWS, COLUMNS), image.dtype)
+    places, at_table, at_places = targets.reshape(-1), address(table), address(targets)
+    at_spares = at_places + WINDOWS * 8
+    for entry in range(groups * kernel_rows):
+        table[entry * SEGMENT + ROWS] = entry % kernel_rows * run * line_of_b
+        table[entry * SEGMENT + ROWS + 1] = run
+    together = max(1, DEPTH // run)  # rows of the kernel
     for first in range(start, stop, WINDOWS):
         count = min(WINDOWS, stop - first)
-        _gather(image, plan, first, count, windows)
-        some = windows[:count, : panels.shape[1]]
-        product(some, panels, y[first : first + count], add, room, image[:0])
+        n, rest = divmod(first, rows * columns)
+        t, u = divmod(rest, columns)
+        source = address(image) + (n * whole + t * down + u * across) * size
+        for i in range(-(-count // ROWS) * ROWS):
+            begin = i // ROWS * row + i % ROWS
+            for r in range(kernel_rows):
+                table[begin + r * SEGMENT] = source + r * line * size
+            last = min(i, count - 1)  # behind the last window it comes again
+            places[i] = address(y) + (first + last) * width * size
+            places[WINDOWS + i] = address(spare) + last * line_of_b
+            if i < count - 1:
+                source += across * size
+                u += 1
+                if u == columns:
+                    u, t = 0, t + 1
+                    if t == rows:
+                        t, n = 0, n + 1
+                    source = address(image) + (n * whole + t * down) * size
+        for r in range(0, kernel_rows, together):
+            segments, more = min(together, kernel_rows - r), add or r > 0
+            for j in range(panels.shape[0]):
+                left = width - j * COLUMNS
+                full = left >= COLUMNS
+                panel = address(panels) + j * panels.shape[1] * line_of_b
+                target, offset = (at_places, j * line_of_b) if full else (at_spares, 0)
+                adds = more and full
+                for group in range(-(-count // ROWS)):
+                    entry = at_table + (group * row + r * SEGMENT) * 8
+                    to = target + group * ROWS * 8
+                    if count - group * ROWS <= FEW_ROWS:
+                        multiply_few(
+                            image, entry, segments, size, panel, line_of_b, to, offset, adds
+                        )  # fmt: skip
+                    else:
+                        multiply(
+                            image, entry, segments, size, panel, line_of_b, to, offset, adds
+                        )  # fmt: skip
+                if not full:
+                    for i in range(count):
+                        for k in range(left):
+                            old = y[first + i, j * COLUMNS + k] if more else 0
+                            y[first + i, j * COLUMNS + k] = old + spare[i, k]
 
 
 @jit

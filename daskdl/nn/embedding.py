@@ -27,6 +27,15 @@ class Embedding(Module):
         is, and the gradient is that of what is computed.
     seed : int, optional
         Of the table.
+    sparse : bool
+        Whether the table is trained by rows: its gradient is the :class:`~daskdl.rows.Rows` of the
+        batch, and a step, and what workers send each other, cost what the batch touches and not
+        what the table holds. For tables of which a batch touches a small part; where it touches
+        most rows the dense gradient is the faster one. SGD and Adagrad without momentum and weight
+        decay come to the same weights either way. Methods with moments do not, and that is why it
+        has to be asked for: moments and weight decay of rows that a batch does not touch wait until
+        one does (as PyTorch's SparseAdam has it). Methods that have no such step are refused: LAMB,
+        LARS, LBFGS, EMA and Accumulate.
     """
 
     def __init__(
@@ -36,6 +45,7 @@ class Embedding(Module):
         padding_index: int | None = None,
         max_norm: float | None = None,
         seed: int | None = None,
+        sparse: bool = False,
     ) -> None:
         name = type(self).__name__
         if padding_index is not None and not 0 <= padding_index < rows:
@@ -46,14 +56,15 @@ class Embedding(Module):
             raise SettingsError(f"{name}.max_norm: expected more than 0, found {max_norm}")
         self.rows, self.features = rows, features
         self.padding_index, self.max_norm = padding_index, max_norm
-        self.weight = Parameter(generator(seed).standard_normal((rows, features), np.float32))
+        table = generator(seed).standard_normal((rows, features), np.float32)
+        self.weight = Parameter(table, sparse=sparse)
         if padding_index is not None:
             self.weight.data[padding_index] = 0
 
     def forward(self, ids: Any) -> Tensor:
         """Map integer ids (...) to (..., features)."""
         ids = np.asarray(ids)
-        y: Tensor = ops.embedding(self.weight, ids)
+        y: Tensor = ops.embedding(self.weight, ids, sparse=self.weight.keeps_rows)
         if self.max_norm is not None:
             # The least square keeps the root's slope finite; such a row is not shortened.
             squares = ops.maximum(ops.sum(ops.square(y), axis=-1, keepdims=True), self.max_norm**2)
@@ -70,7 +81,7 @@ class EmbeddingBag(Embedding):
 
     Parameters
     ----------
-    rows, features, padding_index, max_norm, seed
+    rows, features, padding_index, max_norm, seed, sparse
         As :class:`Embedding`'s.
     mode : "sum", "mean" or "sqrtn"
         The sum of the rows, each times its weight; that divided by the sum of the weights, or by
@@ -85,11 +96,12 @@ class EmbeddingBag(Embedding):
         max_norm: float | None = None,
         seed: int | None = None,
         mode: str = "mean",
+        sparse: bool = False,
     ) -> None:
         if mode not in ("sum", "mean", "sqrtn"):
             raise SettingsError(f"EmbeddingBag.mode: expected sum, mean or sqrtn, found {mode!r}")
         self.mode = mode
-        super().__init__(rows, features, padding_index, max_norm, seed)
+        super().__init__(rows, features, padding_index, max_norm, seed, sparse)
 
     def forward(self, ids: Any, weights: Array | None = None) -> Tensor:
         """Map integer ids (N, L), and a weight for each, to (N, features); an empty bag to 0."""

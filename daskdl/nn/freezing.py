@@ -42,7 +42,9 @@ def set_requires_grad(model: Module, names: tuple[str, ...], wanted: bool) -> No
         chosen += [owned[one] for one in fitting]
     for parameter in itertools.chain.from_iterable(chosen):
         parameter.requires_grad = wanted
-        if not wanted and parameter.grad is not None:
+        if not wanted and parameter.keeps_rows:
+            parameter.grad = None
+        elif not wanted and parameter.grad is not None:
             parameter.grad[...] = 0
 
 

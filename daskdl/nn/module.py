@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.nn.freezing import set_requires_grad
+from daskdl.nn.predicting import Predicting
 from daskdl.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -20,15 +21,36 @@ Held = TypeVar("Held", "Parameter", "Buffer")
 
 
 class Parameter(Tensor):
-    """A tensor that training changes."""
+    """A tensor that training changes.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    data : array_like
+        Copied, as float32.
+    requires_grad : bool
+        Whether training changes it.
+    sparse : bool
+        Whether it is a table (N, C) that is trained by rows: ``grad`` is None or
+        :class:`~daskdl.rows.Rows`, and it lies outside of :attr:`Module.vector`.
+    """
 
-    def __init__(self, data: ArrayLike, requires_grad: bool = True) -> None:
+    __slots__ = ("sparse",)
+
+    def __init__(self, data: ArrayLike, requires_grad: bool = True, sparse: bool = False) -> None:
         super().__init__(np.array(data, np.float32), requires_grad)
+        if sparse and self.ndim != 2:
+            raise ShapeError(
+                f"Parameter: expected a table (N, C) with sparse=True, found shape {self.shape}"
+            )
+        self.sparse = sparse
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether ``grad`` is rows."""
+        return self.sparse
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Parameter, (self.data, self.requires_grad)
+        return Parameter, (self.data, self.requires_grad, self.sparse)
 
 
 class Buffer(Tensor):
@@ -47,13 +69,14 @@ class Buffer(Tensor):
         return Buffer, (self.data,)
 
 
-class Module:
+class Module(Predicting):
     """Base of layers, containers and models.
 
     Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The
     parameters of the outermost module lie one after the other in :attr:`flat`, of which each
     ``Parameter.data`` is a view, and their gradients in :attr:`flat_grad`, so that the weights of a
-    model are one array to send, slice and update. Its buffers lie in :attr:`flat_buffers`.
+    model are one array to send, slice and update. Its buffers lie in :attr:`flat_buffers`. Tables
+    that are trained by rows are arrays of their own, :attr:`tables`.
 
     Subclasses define ``forward``. A subclass is known to the model file by its class name; its
     constructor's arguments must be plain data or Modules, and are kept as they were given.
@@ -116,9 +139,15 @@ class Module:
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`.
 
-        A parameter that several modules share has the first of its names.
+        A parameter that several modules share has the first of its names. Those of :attr:`tables`
+        are among them.
         """
         return self._named(Parameter)
+
+    @property
+    def tables(self) -> dict[str, Parameter]:
+        """The tables that are trained by rows, by their dotted names."""
+        return self._vectors()[2]
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
@@ -186,11 +215,13 @@ class Module:
 
     # --- one vector
 
-    def _vectors(self) -> tuple[Vector, Vector]:
-        parameters, buffers = list(self.parameters()), [b for _, b in self.named_buffers()]
+    def _vectors(self) -> tuple[Vector, Vector, dict[str, Parameter]]:
+        named, buffers = list(self.named_parameters()), [b for _, b in self.named_buffers()]
+        parameters = [p for _, p in named if not p.sparse]
+        tables = {name: p for name, p in named if p.sparse}
         held = self._flat
         if held is not None and all(t.data.base is held[0] for t in (*parameters, *buffers)):
-            return held
+            return held[0], held[1], tables
         whole = _joined((*parameters, *buffers))
         grad, start = np.zeros(sum(p.data.size for p in parameters), np.float32), 0
         for parameter in parameters:
@@ -200,20 +231,21 @@ class Module:
             parameter.grad = grad[start:stop].reshape(parameter.shape)
             start = stop
         self._flat = whole, grad
-        return self._flat
+        return whole, grad, tables
 
     @property
     def vector(self) -> Vector:
-        """All parameters and behind them all buffers, float32 (n + m,): all that training changes.
+        """All parameters and behind them all buffers, float32 (n + m,): what each step changes.
 
-        The same array at each call, until the module's parameters change.
+        The same array at each call, until the module's parameters change. :attr:`tables` are not in
+        it; what has them too is :meth:`snapshot`.
         """
         return self._vectors()[0]
 
     @property
     def flat(self) -> Vector:
-        """All parameters, float32 (n,); the parameters are views of it."""
-        whole, grad = self._vectors()
+        """All parameters but :attr:`tables`, float32 (n,); the parameters are views of it."""
+        whole, grad, _ = self._vectors()
         return whole[: grad.size]
 
     @property
@@ -224,7 +256,7 @@ class Module:
     @property
     def flat_buffers(self) -> Vector:
         """All buffers, float32 (m,); the buffers are views of it."""
-        whole, grad = self._vectors()
+        whole, grad, _ = self._vectors()
         return whole[grad.size :]
 
     def load_vector(self, vector: Vector) -> None:
@@ -236,16 +268,46 @@ class Module:
         self._load("load_flat", self.flat, vector, "parameters")
 
     def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
-        if vector.shape != own.shape:
-            raise ShapeError(
-                f"{type(self).__name__}.{method}: expected a vector of {own.size} {of}, found "
-                f"shape {vector.shape}"
-            )
+        self._check(method, own.size, vector, of)
         own[:] = vector
 
+    def _check(self, method: str, size: int, vector: Vector, of: str) -> None:
+        if vector.shape != (size,):
+            raise ShapeError(
+                f"{type(self).__name__}.{method}: expected a vector of {size} {of}, found "
+                f"shape {vector.shape}"
+            )
+
+    def snapshot(self) -> Vector:
+        """Return a copy of all that training changes: :attr:`vector`, and behind it the tables."""
+        tables = (table.data.reshape(-1) for table in self.tables.values())
+        return np.concatenate([self.vector, *tables])
+
+    def restore(self, vector: Vector, copy: bool = True) -> None:
+        """Undo :meth:`snapshot`.
+
+        Parameters
+        ----------
+        vector : float32 (n + m + numbers of the tables,)
+        copy : bool
+            Whether tables are copied; they become views of ``vector`` without.
+        """
+        own, _, tables = self._vectors()
+        start, size = own.size, own.size + sum(t.data.size for t in tables.values())
+        self._check("restore", size, vector, "numbers")
+        own[:] = vector[:start]
+        for table in tables.values():
+            stop = start + table.data.size
+            held = vector[start:stop].reshape(table.shape)
+            table.data = held.copy() if copy else held
+            start = stop
+
     def zero_grad(self) -> None:
-        """Set all gradients to zero."""
-        self.flat_grad[:] = 0
+        """Set all gradients to zero; those of tables to None."""
+        _, grad, tables = self._vectors()
+        grad[:] = 0
+        for table in tables.values():
+            table.grad = None
 
     # --- in and out
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import blas
+from daskdl.kernels.addition import added
 from daskdl.tensor import Array, op
 
 
@@ -33,7 +34,8 @@ def arrays_of(a: Any, b: Any) -> tuple[Array, Array]:
 def add(a: Array, b: Array):  # type: ignore[no-untyped-def]
     """Add two arrays, a + b."""
     a, b = arrays_of(a, b)
-    return a + b, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(dy, b.shape))
+    y = added(a, b)
+    return y, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(dy, b.shape))
 
 
 @op

@@ -7,6 +7,7 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.memory import empty
 from daskdl.tensor import Array, op
 
 
@@ -49,13 +50,26 @@ def conv2d(  # type: ignore[no-untyped-def]
     """
     geometry = Geometry((weight.shape[1], weight.shape[2]), stride, pad, dilation, groups)
     check("conv2d", x, weight, bias, geometry)
+    shape = x.shape
+    picks = geometry.kernel == (1, 1) and stride != (1, 1) and not any(pad) and groups == 1
+    if picks:  # of each window one pixel: these alone, and one product
+        x, geometry = np.ascontiguousarray(x[:, :: stride[0], :: stride[1]]), Geometry((1, 1))
     y = kernel.forward(x, weight, geometry)
     if bias is not None:
         y += bias
 
+    def to_input(dy: Array) -> Array:
+        dx = kernel.input_gradient(dy, weight, geometry, *x.shape[1:3])
+        if not picks:
+            return dx
+        whole = empty(shape, dx.dtype)
+        whole[...] = 0
+        whole[:, :: stride[0], :: stride[1]] = dx
+        return whole
+
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
-            lambda: kernel.input_gradient(dy, weight, geometry, *x.shape[1:3]),
+            lambda: to_input(dy),
             lambda: kernel.weight_gradient(x, dy, geometry),
             lambda: dy.sum((0, 1, 2)),
         )

@@ -14,11 +14,14 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.reduce import sum_of_squares
 from daskdl.optim.method import State, Vector
 from daskdl.optim.wrapper import Wrapper
+from daskdl.rows import Rows
 
 
 @dataclass(frozen=True)
 class ClipNorm(Wrapper):
     """A gradient whose Euclidean norm, over all parameters, is larger is scaled down to it.
+
+    The rows of tables count like all else.
 
     R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. Whoever owns slices of the vector can
     step them after a sum of one number over all owners, as :class:`Layerwise` shows.
@@ -32,6 +35,8 @@ class ClipNorm(Wrapper):
 
     norm: float
     known: tuple[float, ...] | None = field(default=None, repr=False)
+
+    joint = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,7 +73,31 @@ class ClipNorm(Wrapper):
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         (total,) = self.known or self.sums(weights, gradient, state, iteration, scale)
+        return self.method.update(weights, gradient, state, iteration, scale * self._share(total))
+
+    def init_rows(self, size: int) -> State:
+        """Return the state of the one inside."""
+        return self.rows_of(size)
+
+    def row_sums(self, gradients: Sequence[Rows], scale: float = 1.0) -> NDArray[np.float64]:
+        """Return the sum of squares of all rows, (1,)."""
+        return np.array([scale * scale * sum(rows.squares() for rows in gradients)])
+
+    def update_rows(
+        self,
+        name: str,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> None:
+        """Step the rows of a table, in place."""
+        (total,) = self.known or self.row_sums([gradient], scale)
+        share = scale * self._share(total)
+        self.method.update_rows(name, table, gradient, state, iteration, share)
+
+    def _share(self, total: float) -> float:
+        """Return what a gradient of this sum of squares is multiplied with."""
         norm = math.sqrt(total)
-        if norm > self.norm:
-            scale *= self.norm / norm
-        return self.method.update(weights, gradient, state, iteration, scale)
+        return self.norm / norm if norm > self.norm else 1.0

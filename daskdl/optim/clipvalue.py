@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.kernels.clip import clip
 from daskdl.optim.method import State, Vector, at_least_zero
 from daskdl.optim.wrapper import Wrapper
+from daskdl.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -30,3 +34,21 @@ class ClipValue(Wrapper):
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         return self.method.update(weights, clip(gradient, self.value, scale), state, iteration)
+
+    def init_rows(self, size: int) -> State:
+        """Return the state of the one inside."""
+        return self.rows_of(size)
+
+    def update_rows(
+        self,
+        name: str,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> None:
+        """Step the rows of a table, in place."""
+        values = clip(gradient.values.reshape(-1), self.value, scale)
+        clipped = replace(gradient, values=values.reshape(gradient.values.shape))
+        self.method.update_rows(name, table, clipped, state, iteration)

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from daskdl.kernels.rowsteps import step_rows
 from daskdl.kernels.steps import step
 from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Vector
 from daskdl.optim.scheduled import Scheduled
+from daskdl.rows import Rows
 
 
 class Elementwise(Scheduled):
@@ -110,6 +113,40 @@ class Elementwise(Scheduled):
         )
         vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
         return new, vectors | self.kept(state)
+
+    def init_rows(self, size: int) -> State:
+        """Return the state of tables."""
+        return self.slots(size)
+
+    def update_rows(
+        self,
+        name: str,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> None:
+        """Step the rows of a table, in place."""
+        self.update_rows_of_group(table, gradient, state, iteration, scale)
+
+    def update_rows_of_group(
+        self,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float,
+        part: float = 1.0,
+        decay: float | None = None,
+    ) -> None:
+        """Step the rows of a table at this part of the rate and with this weight decay."""
+        if not part:
+            return
+        rate = self.rate_at(iteration, state) * part
+        factors = np.array([scale, *self.factors(iteration, rate, self.decay_of(decay))])
+        held = [None if s is None else state[name] for name, s in self.starts().items()]
+        step_rows(self.kernel(), table, gradient.ids, gradient.values, held, factors)
 
     def decay_of(self, own: float | None) -> float:
         """Return a group's weight decay: its own, or the method's."""

@@ -17,6 +17,7 @@ from daskdl.optim.layerwise import Layerwise
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Vector, in_range
 from daskdl.optim.ranges import Ranges
+from daskdl.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Groups(Method):
     method: Elementwise | Layerwise
     groups: tuple[Group, ...] = (NO_DECAY_OF_VECTORS,)
     ranges: Ranges | None = field(default=None, repr=False)
+    tables: tuple[tuple[str, int], ...] = field(default=(), repr=False)  # name, number of its group
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, (Elementwise, Layerwise)):
@@ -108,10 +110,12 @@ class Groups(Method):
         for place, name in enumerate(layout.names):
             if name in layout.frozen:
                 kinds[place] = len(self.groups) + 1
-        ranges = Ranges(layout.ranges.stops, tuple(kinds)).joined()
+        stops = layout.ranges.stops  # of what is in the vector
+        ranges = Ranges(stops, tuple(kinds[: len(stops)])).joined()
+        tables = tuple(zip(layout.names, kinds, strict=True))[len(stops) :]
         method = self.method.on(replace(layout, frozen=()))
         assert isinstance(method, (Elementwise, Layerwise))
-        return replace(self, method=method, ranges=ranges)
+        return replace(self, method=method, ranges=ranges, tables=tables)
 
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
         """Return the same for slices side by side."""
@@ -153,6 +157,25 @@ class Groups(Method):
         """Return new weights and state."""
         put = (weights, gradient, state, iteration, scale)
         return self.method.update_groups(*put, self._grouping())
+
+    def init_rows(self, size: int) -> State:
+        """Return the method's state of tables."""
+        return self.method.init_rows(size)
+
+    def update_rows(
+        self,
+        name: str,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> None:
+        """Step the rows of a table, in place."""
+        assert isinstance(self.method, Elementwise)
+        kind, groups = dict(self.tables)[name], self._grouping()
+        put = (table, gradient, state, iteration, scale)
+        self.method.update_rows_of_group(*put, groups.rates[kind], groups.decays[kind])
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation."""

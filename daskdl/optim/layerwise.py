@@ -44,6 +44,7 @@ class Layerwise(Scheduled):
     known: tuple[float, ...] | None = field(default=None, repr=False)
 
     weight_decay = 0.0  # subclasses have a field of that name
+    joint = True
 
     def on(self, layout: Layout) -> Method:
         """Return the same for a model's parameters; with groups if some of them are frozen."""

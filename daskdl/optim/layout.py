@@ -22,12 +22,16 @@ class HasParameters(Protocol):
 class Layout:
     """Names and shapes of a model's parameters, in the order in which they lie in its vector.
 
+    Behind them are those of the tables that are trained by rows, which are not in the vector.
+
     Parameters
     ----------
     names : tuple of str
     shapes : tuple of tuple of int
     frozen : tuple of str
         Names of those that stay as they are, whatever a method's decay or momentum.
+    tables : int
+        How many of them, the last, are tables.
 
     Examples
     --------
@@ -39,29 +43,39 @@ class Layout:
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     frozen: tuple[str, ...] = ()
+    tables: int = 0
 
     @classmethod
     def of(cls, model: HasParameters) -> Layout:
         """Return the layout of a model's parameters."""
         named = list(model.named_parameters())
+        tables = [(name, p) for name, p in named if getattr(p, "sparse", False)]
+        named = [(name, p) for name, p in named if not getattr(p, "sparse", False)] + tables
         frozen = tuple(name for name, p in named if not p.requires_grad)
         return cls(
-            tuple(name for name, _ in named), tuple(tuple(p.shape) for _, p in named), frozen
+            tuple(name for name, _ in named),
+            tuple(tuple(p.shape) for _, p in named),
+            frozen,
+            len(tables),
         )
 
     @property
     def size(self) -> int:
         """Numbers of the vector."""
-        return sum(map(math.prod, self.shapes))
+        return sum(map(math.prod, self._in_vector))
 
     @property
     def ranges(self) -> Ranges:
         """Where each parameter lies; its kind is its place among the parameters."""
         stops, total = [], 0
-        for shape in self.shapes:
+        for shape in self._in_vector:
             total += math.prod(shape)
             stops.append(total)
         return Ranges(tuple(stops), tuple(range(len(stops))))
+
+    @property
+    def _in_vector(self) -> tuple[tuple[int, ...], ...]:
+        return self.shapes[: len(self.shapes) - self.tables]
 
     def find(self, pattern: str) -> list[int]:
         """Return the places of the parameters whose name matches a pattern of fnmatch."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 from daskdl.optim.layout import Layout
+from daskdl.rows import Rows
 
 Vector = NDArray[np.float32]
 
@@ -45,7 +46,18 @@ class Method(ABC):
 
     State that belongs to no number of the vector, a schedule's, has the shape (): every member has
     all of it.
+
+    Tables that are trained by rows are stepped one by one beside the vector, in place, at a cost of
+    what a batch has touched::
+
+        state = method.init_rows(table.size)                    # shaped like the table then
+        method.update_rows(name, table, rows, state, iteration)
+
+    where a method with :meth:`sums` is given those of the vector and :meth:`row_sums` together.
     """
+
+    #: Whether a step needs a sum over the whole gradient, as one that clips its norm.
+    joint = False
 
     @property
     def by_element(self) -> bool:
@@ -119,6 +131,56 @@ class Method(ABC):
     def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
         """Return the same for one step, with the sums over all slices."""
         return self
+
+    def init_rows(self, size: int) -> State:
+        """Return the state of so many numbers of tables: arrays (size,) of the names of `init`'s.
+
+        Raises
+        ------
+        SettingsError
+            When there is no step by rows.
+        """
+        raise SettingsError(
+            f"{type(self).__name__}: expected parameters that are trained as a whole, found tables "
+            "that are trained by rows, for which this method has no step; make them with "
+            "sparse=False, or take one such as Adam or Adagrad"
+        )
+
+    def update_rows(
+        self,
+        name: str,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+    ) -> None:
+        """Step the rows of a table that have a gradient, in place.
+
+        What these settings do in an iteration to a weight without a gradient, such as decay, the
+        other rows are spared.
+
+        Parameters
+        ----------
+        name : str
+            The parameter's, by which groups go.
+        table : float32 (N, C)
+        gradient : Rows
+            Of that shape.
+        state : mapping of str to array
+            Of :meth:`init_rows` in the table's shape, changed too; and the scalars of
+            :meth:`init`'s.
+        iteration : int
+            From 0, of the run: not how often a row was touched.
+        scale : float
+            What the gradient is multiplied with first.
+        """
+        self.init_rows(0)  # which raises
+        raise NotImplementedError(f"{type(self).__name__} has to define update_rows()")
+
+    def row_sums(self, gradients: Sequence[Rows], scale: float = 1.0) -> NDArray[np.float64] | None:
+        """Return what has to be added to :meth:`sums` for the gradients of tables."""
+        return None
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation: what a schedule such as Plateau decides by."""

@@ -59,6 +59,22 @@ class Wrapper(Method):
         inner = self.method.part(slices)
         return None if inner is None else replace(self, method=inner)
 
+    def rows_of(self, size: int) -> State:
+        """Return the state of tables of the one inside, for those that have no own.
+
+        Raises
+        ------
+        SettingsError
+            When there is no step by rows.
+        """
+        if self.method.joint:
+            raise SettingsError(
+                f"{type(self).__name__}: expected a method that needs no sum over the whole "
+                f"gradient to train tables by rows, found {self.method!r} inside; put that around "
+                "this, or make the tables with sparse=False"
+            )
+        return self.method.init_rows(size)
+
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation."""
         return self.method.observe(state, metric)

@@ -143,13 +143,13 @@ class BestModel(_Watching):
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
         """Keep the weights if they are the best yet."""
         if self._improved(trainer, epoch, logs):
-            self.weights = trainer.model.vector.copy()
+            self.weights = trainer.model.snapshot()
         return None
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """Put the best weights into the model."""
         if self.weights is not None:
-            trainer.model.load_vector(self.weights)
+            trainer.model.restore(self.weights)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what a checkpoint has to keep, the best weights too."""

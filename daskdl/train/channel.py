@@ -204,6 +204,19 @@ class Cluster:
         with _leaving():
             return self._client.sync(scatter, callback_timeout=limit)[name]
 
+    def broadcast(self, name: str, value: Any, what: str) -> Future:
+        """Put a value on every worker that takes tasks: on one, and from worker to worker."""
+        self.workers(what)  # or wait for the first
+        limit = seconds("transfer-timeout")
+
+        async def scatter() -> Any:
+            return await self._client.scatter(
+                {name: value}, broadcast=True, direct=self.direct, timeout=1, asynchronous=True
+            )
+
+        with _leaving():
+            return self._client.sync(scatter, callback_timeout=limit)[name]
+
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
         """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
 

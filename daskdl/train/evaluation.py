@@ -35,7 +35,7 @@ def evaluate(
     with thread_budget(job.threads), naming(f"validation, shard {shard}"), no_grad():
         tools = job.tools()
         model = tools.model.eval()
-        model.load_vector(weights)
+        model.restore(weights, copy=False)
         loss, found = 0.0, [list[Statistics]() for _ in tools.metrics]
         for start in range(0, len(partition), batch_size):
             chosen = np.arange(start, min(start + batch_size, len(partition)))

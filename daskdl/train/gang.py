@@ -37,6 +37,7 @@ from daskdl.train.session import Session
 from daskdl.train.settings import seconds
 from daskdl.train.slices import cut
 from daskdl.train.step import State
+from daskdl.train.tables import Tables
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -102,6 +103,7 @@ class GangEngine(OnCluster):
     ) -> None:
         super().__init__(client, job, samples, validation)
         self._patience = seconds("peer-timeout")
+        self._tables = Tables.of(job.tools().model)
         self._formed: tuple[Gang, Future] | None = None
         self._session: Session | None = None
         self._workers: dict[str, int] = {}  # that the session was made for
@@ -184,7 +186,7 @@ class GangEngine(OnCluster):
         """Send every member its slice of the state and return their keys; None if they have it."""
         if self._at == state.iteration:
             return None
-        slices = gang.slices(state.weights.size)
+        slices = gang.slices(self._tables)
         self._sent_slices = self._cluster.send_each(
             f"slice-{self._job.id}-{self._attempt}",
             [cut(state.weights, state.slots, own) for own in slices],

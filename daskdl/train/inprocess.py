@@ -11,6 +11,7 @@ from typing import Any
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
+from daskdl.data.tasks import on_each, stand_alone
 from daskdl.kernels.threads import available_cores, thread_budget
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
@@ -33,6 +34,7 @@ class InProcessEngine:
 
     def __init__(self, job: Job, samples: SampleSet, validation: SampleSet | None) -> None:
         self._job, self._samples, self._validation = job, samples, validation
+        self._tables = bool(job.tools().model.tables)
         self._held: dict[tuple[bool, int], Partition] = {}
         cores = max(1, available_cores() // job.threads)
         self._threads = min(cores, samples.partitions)
@@ -41,6 +43,9 @@ class InProcessEngine:
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
         state = State(state.weights, state.slots, state.iteration)
+        if self._tables:  # which change in place from here on
+            slots = {name: slot.copy() for name, slot in state.slots.items()}
+            state = State(state.weights.copy(), slots, state.iteration)
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
                 with _for_caller():
@@ -52,7 +57,7 @@ class InProcessEngine:
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
         roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded))
-        return step.update(self._job, state, *roots)
+        return step.update(self._job, state, *roots, in_place=True)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
         return step.gradient(
@@ -90,7 +95,11 @@ class InProcessEngine:
         if key not in self._held:
             samples = self._validation if validation else self._samples
             assert samples is not None
-            self._held[key] = step.load(samples.recipes[shard], shard)
+            if stand_alone(samples.recipes):
+                self._held[key] = step.load(samples.recipes[shard], shard)
+            else:  # what they have in common is loaded once
+                held = on_each(samples.recipes, lambda partition, _: partition)
+                self._held |= {(validation, s): partition for s, partition in enumerate(held)}
         return self._held[key]
 
     def _each(self, shards: Sequence[int], function: Callable[[int], Any]) -> dict[int, Any]:

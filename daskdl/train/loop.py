@@ -109,7 +109,7 @@ class Loop:
         except KeyboardInterrupt:
             # It may have come between any two lines of _group.
             self.trainer.history.cut(self.state.iteration)
-            self.trainer.model.load_vector(self.state.weights)
+            self.trainer.model.restore(self.state.weights)
             self._checkpoint()
             raise
         finally:
@@ -130,7 +130,7 @@ class Loop:
         history: History = self.trainer.history
         history.add(after.records, took)
         self.state = State(after.weights, after.slots, after.iteration)
-        self.trainer.model.load_vector(after.weights)
+        self.trainer.model.restore(after.weights)
         self._size.learn(last - first, took)
         samples = sum(record.samples for record in after.records)
         self.progress.advance(last, after.records[-1].loss, samples / max(took, 1e-9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from distributed import get_worker
@@ -24,6 +24,8 @@ from daskdl.train.relay import Relay, passed_down, passed_up, relays
 from daskdl.train.slices import Slice, packed, put_together, slice_of, unpack
 from daskdl.train.step import Record, State
 from daskdl.train.sums import Sums, views
+from daskdl.train.tables import Tables
+from daskdl.train.tableshare import TableShare
 from daskdl.train.wire import decode, encode, encoded_size, round_in_place
 
 Vector = NDArray[np.float32]
@@ -76,9 +78,9 @@ class Gang:
         """Return where each member stands between the first one and the others."""
         return _relays(self.owners)
 
-    def slices(self, size: int) -> list[list[slice]]:
-        """Return which numbers of the vector each member has."""
-        return [[slice_of(span, size) for span in p.owned] for p in _plans(self.owners)]
+    def slices(self, tables: Tables) -> list[list[slice]]:
+        """Return which numbers of the whole vector each member has."""
+        return [owned(plan, tables) for plan in _plans(self.owners)]
 
     def shards(self, rank: int) -> list[int]:
         """Return a member's shards."""
@@ -93,6 +95,11 @@ def _plans(owners: tuple[int, ...]) -> list[Plan]:
 @lru_cache(maxsize=4)
 def _relays(owners: tuple[int, ...]) -> list[Relay]:
     return relays(_plans(owners))
+
+
+def owned(plan: Plan, tables: Tables) -> list[slice]:
+    """Return which numbers of the whole vector a member has, those of tables last."""
+    return [slice_of(span, tables.start) for span in plan.owned] + tables.slices(plan.owned)
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,11 @@ class Member:
         # That of the own numbers. There is none if a step needs all, as one that clips the
         # gradient's norm: then every member makes the whole step.
         self.method = tools.optimizer.part(own)
+        self.tables = Tables.of(tools.model)
+        self.places = owned(self.plan, self.tables)
+        self.share = (
+            TableShare(tools.model, self.plan, self.method, self.exchange) if self.tables else None
+        )
 
     def run(
         self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
@@ -209,8 +221,11 @@ class Member:
         """Run one group and keep what it comes to."""
         records = []
         weights, slots = self._begin(first, given)
+        if self.share is not None:
+            end = sum(s.stop - s.start for s in self.owned)
+            weights, slots = self.share.begin(weights, slots, end)
         if self.method is not None:  # then the weights change in place, and the model uses these
-            self.vector[:] = weights
+            self.vector[:] = weights[: self.size]
             weights = self.vector
             # Those that the updates are made of, where all else is computed with rounded ones.
             self.own = packed(weights, self.owned)
@@ -224,6 +239,8 @@ class Member:
         if weights is self.vector:
             weights = weights.copy()  # others use the model
             unpack(self.own, weights, self.owned)
+            if self.share is not None:
+                weights, slots = self.share.end(weights, slots)
         self.kept = Kept(self.gang.id, first + len(records), weights, slots)
         self.meeting.keep(self.job.id, self.attempt, self.kept)
         return records
@@ -235,8 +252,8 @@ class Member:
         sliced = [name for name, s in slots.items() if s.ndim and self.method is not None]
         own = [slots[name] for name in sliced]
         if self.job.rounded:  # what others have of the own weights is rounded
-            own.append(packed(weights, self.owned))
-        slices = self.gang.slices(self.size)
+            own.append(packed(weights, self.places))
+        slices = self.gang.slices(self.tables)
         lengths = [sum(s.stop - s.start for s in of_one) for of_one in slices]
         times = np.array([(r.reduce, r.update, r.broadcast) for r in records])
         all_relays = self.gang.relays
@@ -251,7 +268,7 @@ class Member:
             )
             for of_one, s in zip(arrays, slices, strict=True)
         ]
-        weights, whole = put_together(parts, slices, self.size)
+        weights, whole = put_together(parts, slices, weights.size)
         # Members that are ready early wait for the last in their reduction: the shortest is that.
         combined = [
             replace(record, reduce=reduce, update=update, broadcast=broadcast)
@@ -273,8 +290,8 @@ class Member:
         """Return the weights, and the optimizer's state of the own numbers or of all."""
         kept = self.meeting.kept.pop(self.job.id, None)
         if given is not None:
-            return self._whole(first, "weights", given.weights), {
-                name: slot if self.method is not None else self._whole(first, name, slot)
+            return self._all(first, "weights", given.weights), {
+                name: slot if self.method is not None else self._all(first, name, slot)
                 for name, slot in given.slots.items()
             }
         if kept is None or (kept.gang, kept.iteration) != (self.gang.id, first):
@@ -282,12 +299,21 @@ class Member:
             raise BrokenGangError(f"iteration {first}: {name} has not kept its state")
         return kept.weights, kept.slots
 
-    def _whole(self, t: int, kind: str, own: Vector) -> Vector:
+    def _all(self, t: int, kind: str, own: Vector) -> Vector:
+        """Return the whole vector of which every member has been given its own numbers."""
         if not own.ndim:  # a schedule's: everybody has all of it
             return own
-        vector: Vector = empty(self.size, np.float32)
-        unpack(own, vector, self.owned)
-        self._gather(t, kind, vector)
+        vector: Vector = empty(self.tables.size, np.float32)
+        unpack(own, vector, self.places)
+
+        def parts(spans: Sequence[Span]) -> list[Vector]:
+            tables = [vector[s] for s in self.tables.slices(spans)]
+            return views(vector[: self.size], spans) + tables
+
+        for i, phase in enumerate(self.plan.gather):
+            sends = {peer: (0, parts(spans)) for peer, spans in phase.sends.items()}
+            room = {peer: parts(spans) for peer, spans in phase.receives.items()}
+            self.exchange.swap(t, f"{kind} {i}", sends, room)
         return vector
 
     def _add_up(self, t: int, draw: Draw, partitions: Sequence[Partition], weights: Vector) -> None:
@@ -299,16 +325,22 @@ class Member:
         ):
             self.meeting.at[self.job.id] = f"iteration {t}, shard {shard}"
             put = (self.job, weights, partition, at, shard, start, count)
-            self.sums.put(shard, step.gradient(*put) if count else None)
+            found = step.gradient(*put) if count else None
+            self.sums.put(shard, found)
+            if self.share is not None:
+                self.share.put(shard, found)
         self.meeting.at[self.job.id] = f"iteration {t}"  # with the peers
         self._clock = time.perf_counter()
         for i, phase in enumerate(self.plan.reduce):
             sends, room = self.sums.outgoing(phase), self.sums.room(i)
-            self.sums.take(i, self.exchange.swap(t, f"reduce {i}", sends, room))
+            swap = partial(self.share.reduce, phase) if self.share else self.exchange.swap
+            self.sums.take(i, swap(t, f"reduce {i}", sends, room))
 
     def _step(self, t: int, weights: Vector, slots: Slots) -> tuple[Vector, Slots, Record]:
         """Update the own numbers and gather all; or gather the gradient and update all."""
         total, clock = self.sums.total(), [self._clock, time.perf_counter()]
+        if self.share is not None:
+            self.share.step(t, total.samples)
         if self.method is not None:
             after = step.update(
                 self.job,
@@ -327,9 +359,14 @@ class Member:
             self._gather(t, "weights", weights, self.job.rounded)
             clock.append(time.perf_counter())
         else:
-            whole = replace(total, vector=self._whole(t, "gradient", total.vector))
+            vector: Vector = empty(self.size, np.float32)
+            unpack(total.vector, vector, self.owned)
+            self._gather(t, "gradient", vector)
+            rows = self.share.total() if self.share else ()
+            whole = replace(total, vector=vector, rows=rows)
             clock += [time.perf_counter()] * 2
-            after = step.update(self.job, State(weights, slots, t), whole, summed=True)
+            state = State(weights, slots, t)
+            after = step.update(self.job, state, whole, summed=True, in_place=True)
             weights = after.weights
         reduce, broadcast = clock[1] - clock[0], clock[3] - clock[2]
         record = replace(after.records[0], reduce=reduce, broadcast=broadcast)
@@ -344,10 +381,11 @@ class Member:
 
         for i, phase in enumerate(self.plan.gather):
             what = t, f"{kind} {i}"
+            swap = partial(self.share.hand_on, phase) if self.share else self.exchange.swap
             if not rounded:
                 sends = {peer: (0, views(vector, spans)) for peer, spans in phase.sends.items()}
                 room = {peer: views(vector, spans) for peer, spans in phase.receives.items()}
-                self.exchange.swap(*what, sends, room)
+                swap(*what, sends, room)
                 continue
             coded = {
                 peer: (0, [encode(view, first) for view, first in parts(spans)])
@@ -357,7 +395,7 @@ class Member:
                 peer: [empty(encoded_size(v.size, first), np.uint16) for v, first in parts(spans)]
                 for peer, spans in phase.receives.items()
             }
-            self.exchange.swap(*what, coded, words)
+            swap(*what, coded, words)
             for peer, spans in phase.receives.items():
                 for (view, first), bits in zip(parts(spans), words[peer], strict=True):
                     decode(bits, first, view)

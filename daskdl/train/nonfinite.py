@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.nn import Module, drawing
 from daskdl.nn.watching import arrays, watched
+from daskdl.rows import Rows
 from daskdl.tensor import no_grad
 
 WHAT_TO_DO = "lower the learning rate, clip the gradient, or look for missing values in the samples"
@@ -52,9 +53,10 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
     wanted = "loss" if not np.isfinite(loss) else "gradient"
     spoilt = [name for name, held in model.state_dict().items() if not finite(held.ravel())]
     gradients = [
-        (name, _bad(p.grad))
+        (name, _bad(grad))
         for name, p in model.named_parameters()
-        if p.grad is not None and not finite(p.grad.ravel())
+        if (grad := p.grad.values if isinstance(p.grad, Rows) else p.grad) is not None
+        and not finite(grad.ravel())
     ]
     first, order = _first(model, batch["x"], seed)
     if spoilt:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.batches import positions
-from daskdl.data.partition import Partition, Recipe
+from daskdl.data.batches import drawn
+from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.data.samples import take
 from daskdl.errors import TrainingError
@@ -22,8 +23,10 @@ from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.optim import Method
-from daskdl.train.job import Job
+from daskdl.rows import Rows
+from daskdl.train.job import Job, Tools
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
+from daskdl.train.tables import Tables
 from daskdl.train.wire import add_rounded, round_in_place
 
 Vector = NDArray[np.float32]
@@ -52,10 +55,10 @@ def naming(where: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise TaskError(where + _at_worker() + what, error) from error
+        raise TaskError(where + at_worker() + what, error) from error
 
 
-def _at_worker() -> str:
+def at_worker() -> str:
     """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
     from distributed import get_worker
 
@@ -82,20 +85,36 @@ class Record:
 
 @dataclass(frozen=True)
 class Gradient:
-    """A shard's gradient times its number of samples, or the sum of such."""
+    """A shard's gradient times its number of samples, or the sum of such.
+
+    Parameters
+    ----------
+    vector : float32 (n + m,)
+        Of parameters, and behind them what buffers became.
+    loss, samples : float, int
+    seconds : tuple of float
+        Of data, forward and backward.
+    rows : tuple of Rows
+        Of the tables that are trained by rows.
+    """
 
     vector: Vector = field(repr=False)
     loss: float
     samples: int
     seconds: tuple[float, float, float]
+    rows: tuple[Rows, ...] = field(default=(), repr=False)
 
     def __sizeof__(self) -> int:
-        return self.vector.nbytes
+        return self.vector.nbytes + sum(rows.nbytes for rows in self.rows)
 
 
 @dataclass(frozen=True)
 class State:
-    """All that one iteration hands to the next, and the records since the group began."""
+    """All that one iteration hands to the next, and the records since the group began.
+
+    Weights and every vector of the optimizer's state lie as
+    :meth:`daskdl.nn.Module.snapshot` has them: parameters, buffers, tables.
+    """
 
     weights: Vector = field(repr=False)
     slots: dict[str, Vector] = field(repr=False)
@@ -111,10 +130,11 @@ class State:
         return self.nbytes
 
 
-def load(recipe: Recipe, shard: int) -> Partition:
-    """Load a shard."""
+def load(what: Any, shard: int, *inputs: Partition) -> Partition:
+    """Load a shard's recipe, or make the shard of what others have loaded."""
     with naming(f"shard {shard}", ": its samples cannot be loaded"):
-        return recipe.load()
+        partition: Partition = what(*inputs) if inputs else what.load()
+        return partition
 
 
 def gradient(
@@ -142,13 +162,13 @@ def gradient(
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
     with thread_budget(job.threads), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
-        chosen = positions(job.seed, epoch, shard, len(partition), start, count)
+        chosen = drawn(partition, job.seed, epoch, shard, start, count)
         draw = (job.seed, "map", epoch, iteration, shard)
         batch = take(partition, chosen, tools.functions, draw)
         clock.append(time.perf_counter())
         model = tools.model.train()
         if weights is not model.vector:
-            model.load_vector(weights)
+            model.restore(weights, copy=False)
             if job.rounded:
                 round_in_place(model.flat, job.rounded)
         model.zero_grad()
@@ -159,7 +179,9 @@ def gradient(
             loss = tools.compare(model(batch["x"]), batch)
         clock.append(time.perf_counter())
         loss.backward()
-        if not (np.isfinite(loss.data).all() and finite(model.flat_grad)):
+        rows = [p.grad for p in model.tables.values()]
+        some = [model.flat_grad, *(r.values.reshape(-1) for r in rows if r is not None)]
+        if not (np.isfinite(loss.data).all() and all(map(finite, some))):
             buffers[:] = before
             raise TrainingError(explain(model, batch, draws, float(loss)))
         vector = empty(model.vector.size, np.float32)
@@ -169,14 +191,19 @@ def gradient(
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
         data, forward, backward = np.diff(clock).tolist()
-        return Gradient(vector, float(loss) * count, count, (data, forward, backward))
+        summed = tuple(
+            Rows.none_of(p.shape) if r is None else r.times(count)
+            for p, r in zip(model.tables.values(), rows, strict=True)
+        )
+        return Gradient(vector, float(loss) * count, count, (data, forward, backward), summed)
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
     """Return the sum of two; neither is changed. So many numbers are rounded to bfloat16 before."""
     slowest = np.maximum(a.seconds, b.seconds).tolist()
     vector = add_rounded(a.vector.copy(), b.vector, rounded) if rounded else a.vector + b.vector
-    return Gradient(vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest))
+    rows = tuple(one + other for one, other in zip(a.rows, b.rows, strict=True))
+    return Gradient(vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest), rows)
 
 
 def beginning(model: Module, optimizer: Method) -> State:
@@ -185,10 +212,13 @@ def beginning(model: Module, optimizer: Method) -> State:
     The optimizer's state, too, has a place for each number of the model; those of buffers, which it
     does not change, stay zero.
     """
-    buffers = model.flat_buffers.size
+    tables, none = Tables.of(model), np.zeros(model.flat_buffers.size, np.float32)
     slots = optimizer.init(model.flat.size)
-    padded = {n: np.pad(s, (0, buffers)) if s.ndim and buffers else s for n, s in slots.items()}
-    return State(model.vector.copy(), padded, 0)
+    rows = optimizer.init_rows(tables.size - tables.start) if tables else {}
+    for name, slot in slots.items():
+        if slot.ndim and (none.size or tables):
+            slots[name] = np.concatenate([slot, none, rows.get(name, none[:0])])
+    return State(model.snapshot(), slots, 0)
 
 
 def update(
@@ -198,8 +228,11 @@ def update(
     method: Method | None = None,
     parameters: int | None = None,
     summed: bool = False,
+    in_place: bool = False,
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
+
+    Tables, if the gradient has rows of them, are stepped at these rows.
 
     Parameters
     ----------
@@ -214,6 +247,9 @@ def update(
         How many of the state's numbers are parameters, which come first; the model's without.
     summed : bool
         Whether the one part is what a member of a gang has made of all.
+    in_place : bool
+        Whether the arrays of a state with tables are changed and returned. To copy them costs what
+        the tables hold.
 
     Raises
     ------
@@ -238,7 +274,13 @@ def update(
         tools = job.tools()
         if parameters is None:
             parameters = tools.model.flat.size
-        weights, slots = _step(method or tools.optimizer, state, mean, parameters)
+        stepper = method or tools.optimizer
+        if total.rows:
+            rows = [one.over(total.samples) for one in total.rows]
+            after = _step_tables(tools, stepper, state, mean, rows, parameters, in_place)
+        else:
+            after = _step(stepper, state, mean, parameters)
+        weights, slots = after
     took = time.perf_counter() - began
     record = Record(loss, total.samples, *total.seconds, took, time.time())
     return State(weights, slots, state.iteration + 1, (*state.records, record))
@@ -257,6 +299,41 @@ def _step(
         n: np.concatenate([s, state.slots[n][parameters:]]) if s.ndim else s
         for n, s in slots.items()
     }
+
+
+def _step_tables(
+    tools: Tools,
+    optimizer: Method,
+    state: State,
+    mean: Vector,
+    rows: Sequence[Rows],
+    parameters: int,
+    in_place: bool,
+) -> tuple[Vector, dict[str, Vector]]:
+    tables = Tables.of(tools.model)
+    start, held = tables.start, state.slots
+    own = State(
+        state.weights[:start],
+        {n: s[:start] if s.ndim else s for n, s in held.items()},
+        state.iteration,
+    )
+    needed = {n: s[:parameters] if s.ndim else s for n, s in held.items()}
+    put = own.weights[:parameters], mean[:parameters], needed, state.iteration
+    sums, more = optimizer.sums(*put), optimizer.row_sums(rows)
+    if sums is not None and more is not None:
+        optimizer = optimizer.knowing(sums + more)
+    vector, changed = _step(optimizer, own, mean, parameters)
+    weights = state.weights if in_place else state.weights.copy()
+    weights[:start] = vector
+    slots = {n: s if in_place or not s.ndim else s.copy() for n, s in held.items()}
+    for name, slot in changed.items():
+        if slot.ndim:
+            slots[name][:start] = slot
+        else:
+            slots[name] = slot
+    behind = {n: s[start:] if s.ndim else s for n, s in slots.items()}
+    tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration)
+    return weights, slots
 
 
 # An iteration waits for the new weights only, but the optimizer's state must not travel with them.

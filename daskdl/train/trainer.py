@@ -183,7 +183,7 @@ class Trainer:
             state, self.history = beginning(self.model, optimizer), History()
         else:
             state, self.history = restored_run(saved, callbacks)
-            self.model.load_vector(state.weights)
+            self.model.restore(state.weights)
         if saved is not None and (saved.more["stopped"] or state.iteration >= total):
             for callback in callbacks:
                 callback.on_fit_end(self)
@@ -260,7 +260,7 @@ class Trainer:
         check_sample(job, samples.head(1))
         runner = make_engine("graph", client, job, samples, samples)
         try:
-            values = runner.evaluate(State(self.model.vector.copy(), {}, 0), batch_size)
+            values = runner.evaluate(State(self.model.snapshot(), {}, 0), batch_size)
         finally:
             runner.close()
         return dict(zip(["loss", *self.metrics], values, strict=True))
@@ -283,8 +283,12 @@ class Trainer:
         return pack(tools, self.seed, _threads(client) if threads is None else threads)
 
     def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
+        tables = self.model.tables  # which lie elsewhere than they would if not trained by rows
         return {
-            "model": [[name, list(array.shape)] for name, array in self.model.state_dict().items()],
+            "model": [
+                [name, list(array.shape), *["rows"] * (name in tables)]
+                for name, array in self.model.state_dict().items()
+            ],
             "optimizer": type(self.optimizer).__name__,
             "seed": self.seed,
             "batch_size": batch_size,

@@ -1,4 +1,4 @@
-"""Row-wise steps against the steps of the whole table and against PyTorch's sparse ones."""
+"""Row-wise steps against the steps of the whole table; what they refuse."""
 
 from __future__ import annotations
 
@@ -6,73 +6,59 @@ import numpy as np
 import pytest
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.embedding import dense_gradient, row_gradient
-from daskdl.kernels.rowsteps import adagrad_rows, adam_rows, sgd_rows
+from daskdl.kernels import descent, moments, squares
+from daskdl.kernels.embedding import row_gradient
+from daskdl.kernels.rowsteps import step_rows
+from daskdl.kernels.steps import step
 from daskdl.kernels.threads import thread_budget
-from daskdl.optim import SGD, Adagrad
 
 N, C, BATCH = 50, 7, 30
+#: Kernel, vectors of state, factors after the gradient's scale.
+KERNELS = {
+    "sgd": (descent.sgd, 1, 0, [0.1, 0.2]),
+    "momentum": (descent.momentum, 1, 1, [0.1, 0.2, 0.9, 1.0, 1.0]),
+    "adagrad": (squares.adagrad, 1, 1, [0.1, 0.2, 1e-10]),
+    "adam": (moments.adam, 1, 2, [0.1, 0.9, 0.1, 0.999, 0.001, 0.01, 1e-8, 0.99, 0.0]),
+}
 
 
-def batches(steps=4, n=N, c=C, batch=BATCH):
-    """Yield ids with duplicates and the gradient to their rows."""
-    rng = np.random.default_rng(0)
-    for _ in range(steps):
-        yield rng.integers(0, n, batch), rng.standard_normal((batch, c), np.float32)
+def table(n=N, c=C, seed=1):
+    return np.random.default_rng(seed).random((n, c), np.float32)
 
 
-def table(n=N, c=C):
-    return np.random.default_rng(1).standard_normal((n, c), np.float32)
-
-
-@pytest.mark.parametrize("method", [SGD(0.1), Adagrad(0.1)], ids=repr)
-def test_sgd_and_adagrad_do_what_they_do_to_the_whole_table(method):
-    weights, whole = table(), table().reshape(-1)
-    state, whole_state = {"square": np.zeros_like(weights)}, method.init(weights.size)
-    for i, (ids, d) in enumerate(batches()):
-        unique, rows = row_gradient(ids, d, N)
-        if isinstance(method, SGD):
-            sgd_rows(weights, unique, rows, rate=0.1)
-        else:
-            adagrad_rows(weights, unique, rows, state, rate=0.1)
-        dense = dense_gradient(ids, d, N).reshape(-1)
-        whole, whole_state = method.update(whole, dense, whole_state, i)
-    np.testing.assert_allclose(weights.reshape(-1), whole, rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # PyTorch's own
-@pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
-def test_agrees_with_pytorchs_sparse_steps(name, torch):
-    weights = table()
-    state = {key: np.zeros_like(weights) for key in ("mean", "square")}
-    theirs = torch.nn.Parameter(torch.from_numpy(weights.copy()))
-    optimizer = getattr(torch.optim, name)([theirs], lr=0.1)
-    for i, (ids, d) in enumerate(batches()):
-        theirs.grad = torch.sparse_coo_tensor(
-            torch.from_numpy(ids)[None], torch.from_numpy(d), (N, C)
-        )
-        optimizer.step()
-        unique, rows = row_gradient(ids, d, N)
-        if name == "SGD":
-            sgd_rows(weights, unique, rows, rate=0.1)
-        elif name == "Adagrad":
-            adagrad_rows(weights, unique, rows, state, rate=0.1)
-        else:
-            adam_rows(weights, unique, rows, state, iteration=i, rate=0.1)
-    np.testing.assert_allclose(weights, theirs.detach().numpy(), rtol=2e-5, atol=2e-6)
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("width", [1, 7, 3000])  # one row is more than a block in the last
+def test_rows_are_stepped_to_the_bits_of_the_whole_step(name, width):
+    kernel, scale, n_state, others = KERNELS[name]
+    weights, state = table(c=width), [table(c=width, seed=k) for k in range(n_state)]
+    ids, d = np.random.default_rng(0).integers(0, N, BATCH), table(BATCH, width)
+    unique, rows = row_gradient(ids, d, N)
+    dense = np.zeros_like(weights)
+    dense[unique] = rows
+    factors = np.array([scale, *others], np.float32)
+    whole = step(kernel, weights.ravel(), dense.ravel(), [s.ravel() for s in state], factors[None])
+    before = [weights.copy(), *(s.copy() for s in state)]
+    step_rows(kernel, weights, unique, rows, state, factors)
+    for found, all_stepped, old in zip([weights, *state], whole, before, strict=True):
+        expected = old.copy()
+        expected[unique] = all_stepped.reshape(old.shape)[unique]
+        np.testing.assert_array_equal(found, expected)
+    assert (weights != before[0]).any()
 
 
 def test_only_the_rows_of_the_batch_change_whatever_the_threads():
     n, c = 4000, 64
+    kernel, scale, _, others = KERNELS["adam"]
+    unique, rows = row_gradient(
+        np.random.default_rng(0).integers(0, n, 2000), table(2000, c, seed=3), n
+    )
     before, results = table(n, c), []
-    ((ids, d),) = batches(1, n, c, 2000)
-    unique, rows = row_gradient(ids, d, n)
     for threads in (1, 2):
         with thread_budget(threads):
             weights = before.copy()
-            state = {key: np.ones_like(weights) for key in ("mean", "square")}
-            adam_rows(weights, unique, rows, state, iteration=0)
-            results.append((weights, *state.values()))
+            state = [np.ones_like(weights) for _ in range(2)]
+            step_rows(kernel, weights, unique, rows, state, np.array([scale, *others]))
+            results.append((weights, *state))
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
     changed = (results[0][0] != before).any(1)
@@ -91,19 +77,21 @@ def test_only_the_rows_of_the_batch_change_whatever_the_threads():
 def test_mistakes_are_told_before_anything_changes(ids, shape, sentence):
     weights = table()
     with pytest.raises(ShapeError, match=sentence):
-        sgd_rows(weights, np.array(ids), np.ones(shape, "f4"), rate=1)
+        step_rows(descent.sgd, weights, np.array(ids), np.ones(shape, "f4"), [], [1, 0, 1])
     np.testing.assert_array_equal(weights, table())
 
 
 def test_what_cannot_be_stepped_in_place_is_refused():
     ids, rows, weights = np.array([1]), np.ones((1, C), "f4"), table()
     with pytest.raises(ShapeError, match="C-contiguous writable weights"):
-        sgd_rows(np.asfortranarray(weights), ids, rows, rate=1)
+        step_rows(descent.sgd, np.asfortranarray(weights), ids, rows, [], [1, 0, 1])
     with pytest.raises(ShapeError, match=r"state of shape .* like the weights' \(50, 7\) float32"):
-        adagrad_rows(weights, ids, rows, {"square": np.ones((N, C))}, rate=1)
+        step_rows(squares.adagrad, weights, ids, rows, [np.ones((N, C))], [1, 0, 1, 0])
 
 
-def test_no_rows_is_no_step():
-    weights = table()
-    sgd_rows(weights, np.empty(0, int), np.empty((0, C), "f4"), rate=1)
+@pytest.mark.parametrize("name", ["sgd", "momentum"])
+def test_no_rows_is_no_step(name):
+    kernel, scale, n_state, others = KERNELS[name]
+    weights, state = table(), [table()] * n_state
+    step_rows(kernel, weights, np.empty(0, int), np.empty((0, C), "f4"), state, [scale, *others])
     np.testing.assert_array_equal(weights, table())

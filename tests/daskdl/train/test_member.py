@@ -3,12 +3,14 @@ from __future__ import annotations
 import math
 
 from daskdl.train.member import Gang
+from daskdl.train.tables import Tables
 
 
 def test_members_share_the_vector_out() -> None:
     gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
-    covered = [i for own in gang.slices(1000) for s in own for i in range(s.start, s.stop)]
-    assert sorted(covered) == list(range(1000))
+    tables = Tables(("users", "items"), ((90, 6), (1, 7)), 1000)
+    covered = [i for own in gang.slices(tables) for s in own for i in range(s.start, s.stop)]
+    assert sorted(covered) == list(range(1000 + 90 * 6 + 7))
     assert [gang.shards(rank) for rank in range(3)] == [[0, 1], [2, 4], [3]]
     assert math.prod(gang.plan(rank).root[0] for rank in range(3)) == 27
 

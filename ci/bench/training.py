@@ -1,0 +1,129 @@
+"""``python -m ci.bench.training``: one training step of whole networks beside PyTorch's.
+
+Time: ours and PyTorch's, in each memory format, take turns in one process. Memory: each runs three
+steps in a process of its own; what counts is the most that the process held in memory, less what it
+held before the network was made. That of PyTorch's fastest format is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ci.bench.report import HEADER, Row, line, write_json
+from ci.bench.timing import Case, race
+from ci.bench.training_cases import NETWORKS, Network
+from daskdl.kernels.threads import available_cores, thread_budget
+
+STEPS = 3  # of a process that is watched: the first makes gradients and the optimizer's state
+
+
+@dataclass(frozen=True)
+class StepRow(Row):
+    """A row of the kernels' benchmark, and what is asked of networks besides."""
+
+    samples_per_second: float = 0.0
+    peer_samples_per_second: float = 0.0
+    ours_mb: float | None = None
+    peer_mb: float | None = None
+
+
+def measured(network: Network, threads: int, seconds: float, memory: bool) -> StepRow:
+    """Race a network's contestants and weigh them."""
+    peers = {layout or "eager": network.peer_step(layout) for layout in network.layouts}
+    case = Case(network.name, network.our_step(), peers)
+    plain = Row.of(network.name, threads, race(case, seconds, least_runs=3))
+    del case, peers
+    more: dict[str, Any] = {
+        "samples_per_second": 1000 * network.samples / plain.ours_ms,
+        "peer_samples_per_second": 1000 * network.samples / plain.peer_ms,
+    }
+    if memory:
+        more["ours_mb"] = weighed(network.name, threads, "ours")
+        more["peer_mb"] = weighed(network.name, threads, plain.peer)
+    return StepRow(**vars(plain), **more)
+
+
+def weighed(name: str, threads: int, who: str) -> float:
+    """Return the MB that one contestant takes, from a process of its own."""
+    command = [sys.executable, "-m", "ci.bench.training", "--only", name]
+    command += ["--threads", str(threads), "--alone", who]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def alone(network: Network, who: str) -> float:
+    """Run a few steps of one contestant and return the MB that they took."""
+    before = held_mb()
+    step = network.our_step() if who == "ours" else network.peer_step(who.replace("eager", ""))
+    for _ in range(STEPS):
+        step()
+    return peak_mb() - before
+
+
+def peak_mb() -> float:
+    """Return the most memory that this process has held, of this program alone.
+
+    ``ru_maxrss`` would count what the process held before it became this program.
+    """
+    return _status("VmHWM")
+
+
+def held_mb() -> float:
+    """Return the memory that this process holds."""
+    return _status("VmRSS")
+
+
+def _status(key: str) -> float:
+    for row in Path("/proc/self/status").read_text().splitlines():
+        if row.startswith(f"{key}:"):
+            return int(row.split()[1]) / 1000
+    raise OSError(f"/proc/self/status: expected a line {key}, found none")
+
+
+def text(row: StepRow) -> str:
+    """Return a row for people."""
+    rates = f"{row.samples_per_second:.4g} : {row.peer_samples_per_second:.4g} samples/s"
+    if row.ours_mb is None or row.peer_mb is None:
+        return f"{line(row)}; {rates}"
+    return f"{line(row)}; {rates}; {row.ours_mb:.0f} : {row.peer_mb:.0f} MB"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Race the networks and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--threads", default=f"1,{min(2, available_cores())}", help="such as 1,2")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each contestant")
+    parser.add_argument("--no-memory", action="store_true", help="time only")
+    parser.add_argument("--json", type=Path, help="file for the rows")
+    parser.add_argument("--alone", help=argparse.SUPPRESS)  # a process that is watched
+    options = parser.parse_args(arguments)
+
+    import torch
+
+    networks = [network for network in NETWORKS if options.only in network.name]
+    if not options.alone:
+        print(f"PyTorch {torch.__version__}; ratio: PyTorch's time over ours, least and median")
+        print(HEADER)
+    rows: list[StepRow] = []
+    for threads in sorted({int(n) for n in options.threads.split(",")}):
+        torch.set_num_threads(threads)
+        with thread_budget(threads):
+            for network in networks:
+                if options.alone:
+                    print(alone(network, options.alone))
+                    continue
+                memory = not options.no_memory
+                rows.append(measured(network, threads, options.seconds, memory))
+                print(text(rows[-1]), flush=True)
+    if options.json:
+        write_json(rows, options.json)
+
+
+if __name__ == "__main__":
+    main()

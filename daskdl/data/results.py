@@ -1,0 +1,320 @@
+"""Results: each partition of a collection as a file of its own, so that a run can go on later."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.data.partition import Batch
+from daskdl.data.ragged import Ragged, concatenated
+from daskdl.data.records import Records
+from daskdl.data.samples import SampleSet, take
+from daskdl.data.tasks import on_each
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.partition import Partition
+
+#: Suffixes by format.
+FORMATS = {"parquet": ".parquet", "zarr": ""}
+MANIFEST = "_manifest.json"
+#: Name of the only column of results that have no names.
+COLUMN = "prediction"
+#: Samples that functions of a SampleSet get at once.
+AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Written:
+    """What :func:`write_results` has done: so many partitions were written, others there already.
+
+    Parameters
+    ----------
+    parts : tuple of str
+        Path or URL of each partition.
+    written : tuple of int
+        Which were written now.
+    samples : int
+        In these.
+    """
+
+    parts: tuple[str, ...]
+    written: tuple[int, ...]
+    samples: int
+
+
+def write_results(
+    results: Any, path: str | os.PathLike[str], *, format: str = "parquet", version: str = ""
+) -> Written:
+    """Compute a collection and write each partition to a file of its own, where it is computed.
+
+    A file appears under its name, such as ``part-00007.parquet``, when it is whole: it is written
+    beside that and renamed. The same call again computes and writes only the partitions that are
+    not there yet. It cannot see whether what it computes is still the same; that is what
+    ``version`` is for. Two calls must not write to one folder at the same time.
+
+    Parameters
+    ----------
+    results : SampleSet, or dask Bag, Array or DataFrame
+        Such as ``model.predict`` returns. Elements of a Bag are dicts of arrays by name, or arrays
+        or numbers of one shape, which become a column ``prediction``, as the chunks of an Array do;
+        the index of a DataFrame is a column too.
+    path : path or URL
+        Of a folder, which is made; a URL of any store that fsspec knows, for Parquet.
+    format : "parquet" or "zarr"
+        A Parquet file for each partition: rows of arrays are lists of a fixed size, sequences of
+        different lengths lists. Or a zarr group, in which such sequences are arrays ``name`` of
+        all items and ``name_offsets``.
+    version : str
+        Of what is computed: a folder of another version is refused.
+
+    Returns
+    -------
+    Written
+
+    Raises
+    ------
+    SettingsError
+        When the folder has results of another number of partitions, format or version.
+    DataError
+        When a partition has no form that a file can keep.
+    """
+    if format not in FORMATS:
+        raise SettingsError(f"write_results, format: expected parquet or zarr, found {format!r}")
+    folder = _Folder.of(path, format)
+    count, compute = _parts_of(results)
+    folder.prepare({"partitions": count, "format": format, "version": version})
+    have = folder.complete()
+    numbers = [i for i in range(count) if i not in have]
+    rows = compute(numbers, folder) if numbers else []
+    folder.tidy()
+    return Written(tuple(map(folder.part, range(count))), tuple(numbers), sum(rows))
+
+
+Compute = Callable[[Sequence[int], "_Folder"], list[int]]
+
+
+def _parts_of(results: Any) -> tuple[int, Compute]:
+    """Return the number of partitions, and the function that computes and writes some of them."""
+    if isinstance(results, SampleSet):
+        return results.partitions, partial(_write_samples, results)
+    if hasattr(results, "to_delayed"):
+        if hasattr(results, "numblocks"):  # a dask Array: whole samples in each chunk
+            results = results.rechunk(dict.fromkeys(range(1, results.ndim), -1))
+        parts = np.asarray(results.to_delayed(), object).ravel().tolist()
+        return len(parts), partial(_write_delayed, parts)
+    raise SettingsError(
+        "write_results: expected a SampleSet, or a dask Bag, Array or DataFrame, found "
+        f"{type(results).__name__}"
+    )
+
+
+def _write_samples(samples: SampleSet, numbers: Sequence[int], folder: _Folder) -> list[int]:
+    write = partial(_write_partition, functions=samples.functions, numbers=numbers, folder=folder)
+    return on_each([samples.recipes[i] for i in numbers], write, None)
+
+
+def _write_partition(
+    partition: Partition, at: int, *, functions: Any, numbers: Sequence[int], folder: _Folder
+) -> int:
+    pieces = []
+    for start in range(0, max(1, len(partition)), AT_ONCE):
+        where = np.arange(start, min(start + AT_ONCE, len(partition)))
+        pieces.append(take(partition, where, functions, (0, "write", numbers[at], start)))
+    held = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
+    return folder.write(numbers[at], held)
+
+
+def _write_delayed(parts: Sequence[Any], numbers: Sequence[int], folder: _Folder) -> list[int]:
+    import dask
+
+    write = dask.delayed(_write_part, pure=False)
+    return list(dask.compute(*(write(parts[i], i, folder) for i in numbers)))
+
+
+def _write_part(part: Any, number: int, folder: _Folder) -> int:
+    """Write a chunk, the elements of a Bag's partition, or a DataFrame."""
+    if hasattr(part, "to_frame") or hasattr(part, "columns"):
+        frame = part.to_frame(part.name or COLUMN) if hasattr(part, "to_frame") else part
+        index = {str(frame.index.name or "index"): frame.index}
+        held = index | {str(name): frame[name] for name in frame.columns}
+    elif isinstance(part, np.ndarray):
+        held = {COLUMN: part}
+    else:
+        held = Records(_named, "raise", f"bag {number}, element")(part).arrays
+    columns = {n: v.to_numpy() if hasattr(v, "to_numpy") else v for n, v in held.items()}
+    return folder.write(number, columns)
+
+
+def _named(element: Any) -> dict[str, Any]:
+    return element if isinstance(element, dict) else {COLUMN: element}
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """Where partitions go; it travels with the tasks."""
+
+    path: str
+    format: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], format: str) -> _Folder:
+        path = os.fspath(path)
+        if "://" not in path:
+            return cls(os.path.abspath(path), format)  # workers may have another current folder
+        if format == "zarr":
+            raise SettingsError(
+                f"write_results: expected a local folder for zarr, found {path}; a group of many "
+                "files cannot be renamed there. Write Parquet"
+            )
+        return cls(path.rstrip("/"), format)
+
+    @property
+    def files(self) -> Any:
+        """The file system."""
+        import fsspec
+
+        return fsspec.url_to_fs(self.path)[0]
+
+    def part(self, number: int) -> str:
+        """Return the path or URL of a partition."""
+        return f"{self.path}/part-{number:05d}{FORMATS[self.format]}"
+
+    def prepare(self, manifest: dict[str, Any]) -> None:
+        """Make the folder, or see that it is of the same run."""
+        files, path = self.files, f"{self.path}/{MANIFEST}"
+        files.makedirs(self.path, exist_ok=True)
+        if files.exists(path):
+            try:
+                held = json.loads(files.cat_file(path))
+            except ValueError:
+                held = "a damaged manifest"
+            if held != manifest:
+                raise SettingsError(
+                    f"write_results: expected {self.path} to be of a run with {manifest}, found "
+                    f"{held}; give another folder, or remove this one"
+                )
+        elif any(_base(name)[0] not in "._" for name in files.ls(self.path, detail=False)):
+            raise SettingsError(
+                f"write_results: expected {self.path} to be empty or to have the partitions of an "
+                f"earlier call, found other files without {MANIFEST}; give another folder"
+            )
+        else:
+            beside = self._beside(MANIFEST)
+            files.pipe_file(beside, json.dumps(manifest).encode())
+            self._rename(beside, path)
+
+    def tidy(self) -> None:
+        """Remove what workers that died have left; not before all is there, as one may yet live."""
+        files = self.files
+        for name in files.ls(self.path, detail=False, refresh=True):
+            if _base(name).startswith(".part-"):
+                with suppress(FileNotFoundError):
+                    files.rm(name, recursive=True)
+
+    def complete(self) -> set[int]:
+        """Return the numbers of the partitions that are there."""
+        names = map(_base, self.files.ls(self.path, detail=False, refresh=True))
+        parts = [name.removesuffix(FORMATS[self.format]) for name in names]
+        return {int(name[5:]) for name in parts if name.startswith("part-")}
+
+    def write(self, number: int, columns: Batch) -> int:
+        """Write one partition; return its samples."""
+        if not columns:
+            raise DataError(
+                f"write_results, partition {number}: expected samples, found none; repartition so "
+                "that there are some in each"
+            )
+        part = self.part(number)
+        beside = self._beside(_base(part))
+        try:
+            if self.format == "zarr":
+                _write_group(beside, columns, part)
+            else:
+                with self.files.open(beside, "wb") as file:
+                    _write_table(file, columns, part)
+            self._rename(beside, part)
+        except BaseException:
+            if self.files.exists(beside):
+                self.files.rm(beside, recursive=True)
+            raise
+        return len(next(iter(columns.values())))
+
+    def _beside(self, name: str) -> str:
+        return f"{self.path}/.{name}.{uuid.uuid4().hex[:8]}"
+
+    def _rename(self, beside: str, path: str) -> None:
+        if "://" in self.path:
+            self.files.mv(beside, path)
+        elif os.path.isdir(path):  # another attempt at the same task was faster
+            shutil.rmtree(beside)
+        else:
+            os.replace(beside, path)
+
+
+def _base(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _write_table(file: Any, columns: Batch, name: str) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "write_results: expected pyarrow, found that it is not installed; "
+            "pip install 'daskdl[parquet]'"
+        ) from error
+    try:
+        held = {column: _arrow(pa, values) for column, values in columns.items()}
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(
+            f"{name}: expected columns that Parquet can keep, found "
+            f"{ {n: str(getattr(v, 'dtype', type(v))) for n, v in columns.items()} } ({error})"
+        ) from error
+    parquet.write_table(pa.table(held), file)
+
+
+def _arrow(pa: Any, values: Any) -> Any:
+    if isinstance(values, Ragged):
+        items = values.values
+        inner = _arrow(pa, items)
+        return pa.LargeListArray.from_arrays(pa.array(values.offsets), inner)
+    values = np.asarray(values)
+    if values.ndim == 1:
+        return pa.array(values.tolist() if values.dtype.kind in "TO" else values)
+    if values.ndim == 2:
+        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(values))
+
+
+def _write_group(path: str, columns: Batch, name: str) -> None:
+    import zarr
+
+    group = zarr.open_group(path, mode="w", zarr_format=3)
+    for column, values in columns.items():
+        if isinstance(values, Ragged):
+            _add(group, column, values.values, f"{column}_item", name)
+            _add(group, f"{column}_offsets", values.offsets, f"{column}_offset", name)
+        else:
+            _add(group, column, np.asarray(values), "sample", name)
+
+
+def _add(group: Any, column: str, array: Any, axis: str, name: str) -> None:
+    if array.dtype.kind not in "biufc":
+        raise DataError(
+            f"{name}: expected {column!r} to be numbers, found {array.dtype}; write Parquet, which "
+            "keeps texts and bytes"
+        )
+    axes = [axis, *(f"{column}_{i}" for i in range(1, array.ndim))]
+    group.create_array(column, data=array, dimension_names=axes)

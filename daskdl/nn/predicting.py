@@ -1,0 +1,97 @@
+"""Predicting: what a module offers for samples in memory or on a cluster, and where it is done."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+
+class Predicting:
+    """Base of modules: what they make of samples of any kind."""
+
+    def predict(
+        self,
+        samples: Any,
+        *,
+        batch_size: int | None = None,
+        threads: int | None = None,
+        dims: Sequence[str] | None = None,
+    ) -> Any:
+        """Return the results for samples, as the same kind of collection.
+
+        The model works in inference and is left as it is. What Dask holds stays there: the result
+        is lazy and has the same partitions, each computed where its samples are. The weights, as
+        they are now, are sent to every worker of the current client once; graphs have their key.
+
+        Parameters
+        ----------
+        samples : array (N, ...), or a dask Array, dask or pandas DataFrame, dask Bag, xarray \
+                DataArray or Dataset, SampleSet
+            Rows of a DataFrame have the model's inputs as columns. Elements of a Bag are arrays or
+            numbers, or dicts with such an ``x``. The first dimension of a DataArray is that of the
+            samples; of a Dataset it is the variable ``x``, or the only one.
+        batch_size : int, optional
+            Samples that pass through the model at a time; by default so many that the largest array
+            between two layers takes about 8 MB.
+        threads : int, optional
+            Arithmetic threads: of a task 1 by default, here as many as there are cores.
+        dims : sequence of str, optional
+            For a DataArray or Dataset: names of the result's axes after the first. Coordinates of
+            these names and lengths are kept.
+
+        Returns
+        -------
+        The same kind; a tuple of arrays where the model returns several. Of a DataFrame a DataFrame
+        with columns 0, 1, ..., or a Series when there is one number a row; of a Dataset one with
+        the variable ``prediction``; of a SampleSet a dask Array with a chunk for each partition.
+
+        Raises
+        ------
+        DataError, SettingsError, ShapeError
+            When something does not fit together; of a lazy result before any task is started.
+        PredictionError
+            For an exception in a task, with the partition and the worker.
+        """
+        return _above("predict")(self, samples, batch_size=batch_size, threads=threads, dims=dims)
+
+    def predict_class(self, samples: Any, **options: Any) -> Any:
+        """Return the index of the largest score of each sample, int64, as :meth:`predict` does."""
+        return _above("predict")(self, samples, classes=True, **options)
+
+    def embed(self, samples: Any, layer: str, **options: Any) -> Any:
+        """Return what an inner layer makes of samples, as :meth:`predict` does.
+
+        Parameters
+        ----------
+        samples :
+        layer : str
+            Its dotted name, as :meth:`summary` has it. No layer after it is computed. Of a layer
+            that is called several times it is the first result.
+        **options :
+            Those of :meth:`predict`.
+        """
+        return _above("predict")(self, samples, layer=layer, **options)
+
+    def evaluate(self, samples: Any, metrics: Any = (), **options: Any) -> dict[str, float]:
+        """Return metrics of all samples together, exact for any partitions, by name.
+
+        Parameters
+        ----------
+        samples : SampleSet
+            Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same.
+        metrics : sequence of daskdl.metrics.Metric, or mapping of names to them
+        **options :
+            ``loss``, whose mean over the samples is returned as well, and those of
+            :meth:`daskdl.train.Trainer.evaluate`.
+        """
+        return _above("evaluate")(self, samples, metrics, **options)
+
+
+def _above(name: str) -> Any:
+    """Return a function of daskdl.predict.
+
+    That package stands on Dask, of which layers know nothing: this is the one place where they
+    reach up, by name and when it is asked for.
+    """
+    return getattr(importlib.import_module("daskdl.predict"), name)

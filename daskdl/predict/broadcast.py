@@ -1,0 +1,48 @@
+"""Broadcast: a predictor on all workers of a cluster, sent once and named in graphs by its key."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from daskdl.data.current import current_client
+from daskdl.data.partition import Recipe
+from daskdl.predict.predictor import Predictor
+from daskdl.train.channel import Cluster
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
+    """Return what stands for a predictor in graphs.
+
+    With a client that is a Future: the weights lie on every worker, and the graph has their key.
+    Without one it is a Delayed: the graph of a prediction holds the weights once.
+    """
+    client = current_client() if client is None else client
+    if client is None:
+        from dask import delayed
+
+        return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
+    return Cluster(client).broadcast(f"model-{predictor.token}", predictor, "prediction")
+
+
+def spread(recipes: Sequence[Recipe]) -> list[Any]:
+    """Return recipes as a graph may have them: those that carry data are put on the workers."""
+    client = current_client()
+    carrying = [i for i, recipe in enumerate(recipes) if recipe.in_memory]
+    result: list[Any] = list(recipes)
+    if client is None or not carrying:
+        return result
+    cluster = Cluster(client)
+    workers = sorted(cluster.workers("prediction"))
+    futures = cluster.send_each(
+        f"samples-{uuid.uuid4().hex}",
+        [recipes[i] for i in carrying],
+        [workers[k % len(workers)] for k in range(len(carrying))],
+    )
+    for i, future in zip(carrying, futures, strict=True):
+        result[i] = future
+    return result

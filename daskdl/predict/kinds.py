@@ -1,0 +1,207 @@
+"""Kinds of samples: how a model predicts each, and gives the same kind back."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data import SampleSet
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.nn import Module
+from daskdl.predict import partitions
+from daskdl.predict.broadcast import held_by_workers, spread
+from daskdl.predict.predictor import Predictor, prepared
+from daskdl.train.arguments import whole
+from daskdl.train.settings import setting
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import dask.bag as db
+    import dask.dataframe as dd
+    import xarray as xr
+
+
+def predict(
+    model: Module,
+    samples: Any,
+    *,
+    layer: str | None = None,
+    classes: bool = False,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    dims: Sequence[str] | None = None,
+) -> Any:
+    """Return a model's results for samples; see :meth:`daskdl.nn.Module.predict`.
+
+    Parameters
+    ----------
+    model : Module
+    samples :
+        Of any kind.
+    layer : str, optional
+        As in :meth:`daskdl.nn.Module.embed`.
+    classes : bool
+        As in :meth:`daskdl.nn.Module.predict_class`.
+    batch_size, threads, dims :
+        As in :meth:`daskdl.nn.Module.predict`.
+    """
+    if batch_size is not None:
+        batch_size = whole("predict, batch_size", batch_size)
+    threads = setting("threads") if threads is None else whole("predict, threads", threads)
+    predictor = Predictor(model, layer, classes, batch_size, threads)
+    if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):
+        raise SettingsError(
+            f"predict, dims: expected with a DataArray or a Dataset, found with "
+            f"{type(samples).__name__}"
+        )
+    if isinstance(samples, SampleSet):
+        return of_samples(_lazily(predictor), samples)
+    if _is(samples, "dask.array", "Array"):
+        return of_array(_lazily(predictor), samples)
+    if _is(samples, "dask.bag", "Bag"):
+        return of_bag(_lazily(predictor), samples)
+    if _is(samples, "dask.dataframe", "DataFrame"):
+        return of_frame(_lazily(predictor), samples)
+    if _is(samples, "pandas", "DataFrame"):
+        return partitions.rows_of(samples, predictor)
+    if _is(samples, "xarray", "DataArray"):
+        return of_dataarray(predictor, samples, dims)
+    if _is(samples, "xarray", "Dataset"):
+        return of_dataset(predictor, samples, dims)
+    return predictor(prepared(samples))
+
+
+def _is(samples: Any, module: str, *classes: str) -> bool:
+    """Return whether samples are of these classes, without an import of what nobody has used."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(samples, tuple(getattr(loaded, c) for c in classes))
+
+
+def _lazily(predictor: Predictor) -> Predictor:
+    """Return a predictor as tasks need it: of the model as it is now, one thread for each task."""
+    return replace(predictor, threads=predictor.threads or 1).snapshot()
+
+
+def tried(predictor: Predictor, x: NDArray[Any]) -> tuple[Predictor, NDArray[Any]]:
+    """Return the predictor with its batch size, and the result of one sample (1, ...).
+
+    So a mistake shows before any task is started.
+    """
+    x = prepared(x)
+    result = partitions.only(predictor(x))
+    size = predictor.batch_size or predictor.fitting(x)
+    return replace(predictor, batch_size=size), result
+
+
+def of_array(predictor: Predictor, x: da.Array) -> da.Array:
+    """Return the results of a dask Array (N, ...), in the same chunks along its first axis."""
+    import dask.array as da
+
+    if not x.ndim or any(np.isnan(n) for n in x.shape[1:]):
+        raise DataError(f"predict: expected a dask Array (N, ...), found shape {x.shape}")
+    whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
+    predictor, one = tried(predictor, np.zeros((1, *x.shape[1:]), x.dtype))
+    return da.map_blocks(
+        partitions.of_chunk,
+        whole,
+        held_by_workers(predictor),
+        chunks=(whole.chunks[0], *((n,) for n in one.shape[1:])),
+        drop_axis=list(range(1, x.ndim)),
+        new_axis=list(range(1, one.ndim)),
+        meta=one[:0],
+        name=None,
+        token="predict",
+    )
+
+
+def of_bag(predictor: Predictor, bag: db.Bag) -> db.Bag:
+    """Return the results of the elements of a Bag, which are arrays, numbers, or dicts with x."""
+    import dask.bag as db
+
+    numbers = db.from_sequence(range(bag.npartitions), npartitions=bag.npartitions)
+    return bag.map_partitions(partitions.of_elements, held_by_workers(predictor), numbers)
+
+
+def of_frame(predictor: Predictor, frame: dd.DataFrame) -> dd.DataFrame | dd.Series:
+    """Return the results of the rows of a dask DataFrame, with its index and divisions."""
+    words = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiub"]
+    if words:
+        raise DataError(
+            f"predict: expected columns of numbers, found {words}; choose columns by df[[...]]"
+        )
+    predictor, _ = tried(predictor, np.zeros((1, len(frame.columns)), np.float32))
+    meta = partitions.rows_of(frame._meta, predictor)
+    return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
+
+
+def of_dataarray(
+    predictor: Predictor, data: xr.DataArray, dims: Sequence[str] | None
+) -> xr.DataArray:
+    """Return the results of a DataArray, of which the first dimension is that of the samples."""
+    import xarray as xr
+
+    if not data.ndim:
+        raise DataError("predict: expected a DataArray with a dimension of samples, found none")
+    if data.chunks is None:
+        result: Any = partitions.only(predictor(prepared(data.values)))
+    else:
+        result = of_array(_lazily(predictor), data.data)
+    names = tuple(f"output_{i}" for i in range(result.ndim - 1)) if dims is None else tuple(dims)
+    if len(names) != result.ndim - 1:
+        raise ShapeError(
+            f"predict, dims: expected a name for each axis of the results after the samples', "
+            f"shape {result.shape[1:]}, found {names}"
+        )
+    first = data.dims[0]
+    coords = {
+        name: held
+        for name, held in data.coords.items()
+        if set(held.dims) <= {first, *names}
+        and all(n == result.shape[(first, *names).index(d)] for d, n in held.sizes.items())
+    }
+    return xr.DataArray(result, dims=(first, *names), coords=coords, name="prediction")
+
+
+def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | None) -> xr.Dataset:
+    """Return the results of a Dataset's variable x, or of its only one, as ``prediction``."""
+    names = list(data.data_vars)
+    if "x" not in names and len(names) != 1:
+        raise DataError(
+            f"predict: expected a Dataset with a variable x, or with one variable, found {names}"
+        )
+    return of_dataarray(predictor, data["x" if "x" in names else names[0]], dims).to_dataset()
+
+
+def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
+    """Return the results of a SampleSet's x as a dask Array, a chunk for each partition."""
+    import dask.array as da
+    from dask._task_spec import Task, TaskRef
+    from dask.highlevelgraph import HighLevelGraph
+
+    one = samples.head(1)
+    if "x" not in one:
+        raise DataError(f"predict: expected samples with x, found {sorted(one)}")
+    predictor, result = tried(predictor, one["x"])
+    held = held_by_workers(predictor)
+    known = isinstance(held, TaskRef)  # a Future
+    name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
+    graph = {
+        (name, i, *zeros): Task(
+            (name, i, *zeros),
+            partitions.of_recipe,
+            recipe,
+            held if known else TaskRef(held.key),
+            samples.functions,
+            i,
+        )
+        for i, recipe in enumerate(spread(samples.recipes))
+    }
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=[] if known else [held])
+    chunks = (samples.lengths, *((n,) for n in result.shape[1:]))
+    return da.Array(layers, name, chunks, meta=result[:0])

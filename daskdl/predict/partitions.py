@@ -1,0 +1,121 @@
+"""Partitions of each kind through a Predictor: the tasks of a lazy prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.partition import Partition, Recipe
+from daskdl.data.samples import take
+from daskdl.errors import DaskdlError, DataError, PredictionError
+from daskdl.predict.predictor import Predictor
+from daskdl.train.step import at_worker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[Any]
+
+
+@contextmanager
+def naming(partition: int) -> Iterator[None]:
+    """Say of an exception in which partition it came up, and at which worker."""
+    where = f"prediction, partition {partition}{at_worker()}"
+    try:
+        yield
+    except DaskdlError as error:
+        raise type(error)(f"{where}: {error}") from error
+    except Exception as error:
+        raise PredictionError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def of_chunk(chunk: Array, predictor: Predictor, block_id: tuple[int, ...]) -> Array:
+    """Return the results of a chunk (n, ...) of a dask Array."""
+    with naming(block_id[0]):
+        return only(predictor(chunk))
+
+
+def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[int]) -> list[Any]:
+    """Return the results of the elements of a partition of a Bag, one for each."""
+    with naming(next(iter(number))):
+        held = list(elements)
+        if not held:
+            return []
+        return list(only(predictor.over(lambda a, b: stacked(held[a:b]), len(held))))
+
+
+def of_frame(
+    frame: pd.DataFrame, predictor: Predictor, partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame | pd.Series[Any]:
+    """Return the results of the rows of a DataFrame, with its index."""
+    if partition_info is None:
+        return rows_of(frame, predictor)
+    with naming(partition_info["number"]):
+        return rows_of(frame, predictor)
+
+
+def of_recipe(
+    recipe: Recipe, predictor: Predictor, functions: Sequence[Callable[..., Any]], number: int
+) -> Array:
+    """Return the results of a partition of a SampleSet, which is loaded for it."""
+    with naming(number):
+        partition = recipe.load()
+        return only(predictor.over(inputs_of(partition, functions, number), len(partition)))
+
+
+def inputs_of(
+    partition: Partition, functions: Sequence[Callable[..., Any]], number: int
+) -> Callable[[int, int], Array]:
+    """Return the function that gives ``x`` of the samples from one position to another."""
+
+    def inputs(start: int, stop: int) -> Array:
+        draw = (0, "predict", start, number)
+        batch = take(partition, np.arange(start, stop), functions, draw)
+        if "x" not in batch:
+            raise DataError(f"predict: expected samples with x, found {sorted(batch)}")
+        return batch["x"]
+
+    return inputs
+
+
+def stacked(elements: Sequence[Any]) -> Array:
+    """Return elements of a Bag as one array: arrays or numbers, or dicts of which it is ``x``."""
+    try:
+        return np.stack([e["x"] if isinstance(e, dict) else np.asarray(e) for e in elements])
+    except (KeyError, ValueError) as error:
+        shapes = {str(sorted(e) if isinstance(e, dict) else np.shape(e)) for e in elements[:100]}
+        raise DataError(
+            "predict: expected elements of a Bag that are arrays of one shape, or dicts with such "
+            f"an x, found {', '.join(sorted(shapes))}"
+        ) from error
+
+
+def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Series[Any]:
+    """Return the results of the rows of a pandas DataFrame, whose columns are the model's inputs.
+
+    One number a row is a Series, several are a DataFrame with columns 0, 1, ...
+    """
+    import pandas as pd
+
+    result = only(predictor(frame.to_numpy(np.float32)))
+    if result.ndim > 2:
+        raise DataError(
+            f"predict: expected one or several numbers for each row of a DataFrame, found results "
+            f"of shape {result.shape}; give the rows as an array, df.to_dask_array(lengths=True)"
+        )
+    kind = pd.Series if result.ndim == 1 else pd.DataFrame
+    return kind(result, index=frame.index)
+
+
+def only(result: Any) -> Array:
+    """Return a result that is one array, for kinds of samples that can hold no more."""
+    if isinstance(result, tuple):
+        raise DataError(
+            f"predict: expected one array from the model, found {len(result)} of shapes "
+            f"{[part.shape for part in result]}; give numpy arrays, or ask for one layer by embed"
+        )
+    return result

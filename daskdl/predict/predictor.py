@@ -1,0 +1,219 @@
+"""Predictor: a model at work on batches, in inference, without a change to the model itself."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.kernels.threads import thread_budget
+from daskdl.nn import Module
+from daskdl.nn.watching import arrays, watched
+from daskdl.tensor import Tensor, no_grad
+
+Array = NDArray[Any]
+
+#: Bytes of the largest array between two layers that a batch is made for.
+BATCH_BYTES = 8_000_000
+#: No batch has more samples unless it is asked for.
+LARGEST_BATCH = 8192
+
+
+class _Reached(BaseException):
+    """Ends a forward pass at the layer that was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What turns inputs into results, batch by batch.
+
+    Each thread works on a copy of the model's structure, in inference; the weights are the same
+    arrays in all copies, so that a worker holds them once. The model itself is never changed.
+
+    Parameters
+    ----------
+    model : Module
+    layer : str, optional
+        Give what this layer inside of the model returns, instead of the model's own result.
+    classes : bool
+        Give the index of the largest score.
+    batch_size : int, optional
+        Samples that pass through the model at a time, by default :meth:`fitting`.
+    threads : int, optional
+        Arithmetic threads, by default those of the caller.
+    token : str
+        What tells this from other predictors, for Dask's keys; see :meth:`snapshot`.
+    """
+
+    model: Module
+    layer: str | None = None
+    classes: bool = False
+    batch_size: int | None = None
+    threads: int | None = None
+    token: str = ""
+    _idle: list[Module] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.model.modules() if name]
+        if self.layer is not None and self.layer not in names:
+            near = difflib.get_close_matches(str(self.layer), names) or names
+            raise SettingsError(
+                f"embed: expected the name of a layer in {type(self.model).__name__}, such as "
+                f"{', '.join(map(repr, near[:5]))}, found {self.layer!r}"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_idle": []}
+
+    def __dask_tokenize__(self) -> object:
+        return type(self).__name__, self.token or id(self)
+
+    def __sizeof__(self) -> int:  # what dask asks when it accounts for a worker's memory
+        return sum(tensor.data.nbytes for tensor in _tensors(self.model))
+
+    def snapshot(self) -> Predictor:
+        """Return one that later changes of the model do not reach, and that can be sent.
+
+        Raises
+        ------
+        SettingsError
+            When the model cannot be pickled.
+        """
+        try:
+            payload = cloudpickle.dumps(self.model)
+        except Exception as error:
+            raise SettingsError(
+                f"predict: expected a model that can be pickled and sent to workers, found "
+                f"{type(self.model).__name__} ({error})"
+            ) from error
+        settings = self.layer, self.classes, self.batch_size, self.threads
+        token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
+        return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[])
+
+    def __call__(self, x: Array) -> Any:
+        """Return the results of inputs (N, ...): an array (N, ...), or a tuple of them."""
+        return self.over(lambda start, stop: x[start:stop], len(x))
+
+    def over(self, batch: Callable[[int, int], Array], n: int) -> Any:
+        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
+        results: tuple[Array, ...] = ()
+        with self._at_work() as model:
+            size = self.batch_size or (self._fitting(model, batch(0, 1)) if n > 1 else 1)
+            for start in range(0, max(n, 1), size):
+                stop = min(start + size, n)
+                parts = self._pass(model, batch(start, stop))
+                if not results:
+                    results = tuple(np.empty((n, *p.shape[1:]), p.dtype) for p in parts)
+                for whole, part in zip(results, parts, strict=True):
+                    whole[start:stop] = part
+        return results[0] if len(results) == 1 else results
+
+    def fitting(self, one: Array) -> int:
+        """Return how many samples make a good batch, seen from one sample (1, ...).
+
+        So many that the largest array between two layers takes about 8 MB: small models want large
+        batches, which cost fewer calls, and large ones small batches, which stay near the cores.
+        """
+        with self._at_work() as model:
+            return self._fitting(model, one)
+
+    def _fitting(self, model: Module, one: Array) -> int:
+        largest = [one.nbytes]
+
+        def weigh(name: str, module: Module, inputs: Any, result: Any) -> None:
+            largest.extend(part.nbytes for part in arrays(result))
+
+        with watched(model, weigh):
+            self._pass(model, one)
+        return max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
+
+    @contextmanager
+    def _at_work(self) -> Iterator[Module]:
+        """Give a copy that nobody else works on."""
+        try:
+            model = self._idle.pop()
+        except IndexError:
+            model = _copy(self.model).eval()
+        with ExitStack() as stack:
+            stack.enter_context(no_grad())
+            if self.threads is not None:
+                stack.enter_context(thread_budget(self.threads))
+            yield model
+            self._idle.append(model)  # unless something went wrong in the middle of a pass
+
+    def _pass(self, model: Module, x: Array) -> tuple[Array, ...]:
+        """Return what comes of a batch (n, ...); of no samples the empty arrays of what would."""
+        x = prepared(x)
+        if not len(x):
+            return tuple(
+                part[:0] for part in self._pass(model, np.zeros((1, *x.shape[1:]), x.dtype))
+            )
+        result = model(x) if self.layer is None else self._until(self.layer, model, x)
+        parts = tuple(arrays(result))
+        for part in parts:
+            if part.shape[:1] != (len(x),):
+                where = type(model).__name__ if self.layer is None else f"layer {self.layer}"
+                raise ShapeError(
+                    f"{where}: expected a result for each of {len(x)} samples, found shape "
+                    f"{part.shape}"
+                )
+        return tuple(map(_class_of, parts)) if self.classes else parts
+
+    def _until(self, layer: str, model: Module, x: Array) -> Any:
+        target, found = dict(model.modules())[layer], list[Any]()
+
+        def look(name: str, module: Module, inputs: Any, result: Any) -> None:
+            if module is target:
+                found.append(result)
+                raise _Reached
+
+        try:
+            with watched(model, look):
+                model(x)
+        except _Reached:
+            return found[0]
+        raise SettingsError(
+            f"embed: expected a layer through which samples pass, found {layer!r}, which "
+            f"{type(model).__name__} does not call"
+        )
+
+
+def prepared(x: Any) -> Array:
+    """Return inputs as models take them: floating-point numbers as float32, others as they are.
+
+    Raises
+    ------
+    DataError
+        When they are not numbers.
+    """
+    x = np.asarray(x)
+    if x.dtype.kind not in "fiub" or not x.ndim:
+        raise DataError(f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}")
+    return x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+
+
+def _tensors(model: Module) -> list[Tensor]:
+    return [tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())]
+
+
+def _copy(model: Module) -> Module:
+    """Return a copy whose parameters and buffers are the model's own."""
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in _tensors(model)})
+
+
+def _class_of(scores: Array) -> Array:
+    if scores.ndim < 2 or scores.shape[-1] < 2:
+        raise ShapeError(
+            f"predict_class: expected a score for each of two or more classes, found results of "
+            f"shape {scores.shape}; compare those of predict with a threshold"
+        )
+    return scores.argmax(-1)

@@ -1,0 +1,116 @@
+"""Pictures of classes, for the examples that train on them: what is read, drawn and reported.
+
+Data: a folder with `train/<class>/<file>` and `val/<class>/<file>` of any format that Pillow reads,
+or `train.parquet` and `val.parquet` (files, or folders of them) with columns `image`, the bytes of
+such a file, and `label`, a number from 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl import SampleSet, Trainer, connect, save
+from daskdl.data.image import (
+    CenterCrop,
+    Decode,
+    HorizontalFlip,
+    Normalize,
+    Pipeline,
+    RandomResizedCrop,
+    ShortestSide,
+)
+from daskdl.metrics import Accuracy, TopKAccuracy
+from daskdl.nn import Loss, Module
+from daskdl.optim import SGD
+from daskdl.optim.schedules import Cosine, Warmup
+
+
+def read(root: Path, part: str, partitions: int) -> SampleSet:
+    """Return the bytes of picture files x and labels y of "train" or "val"."""
+    table = root / f"{part}.parquet"
+    if table.exists():
+        raw = {"x": lambda value: np.frombuffer(value, np.uint8)}
+        return SampleSet.from_parquet(table, x="image", y="label", decode=raw)
+    classes = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
+    files = sorted((root / part).glob("*/*"))
+    labels = [classes.index(file.parent.name) for file in files]
+    return SampleSet.from_files(
+        files, lambda file: np.frombuffer(file.read(), np.uint8), partitions=partitions, y=labels
+    )
+
+
+@dataclass(frozen=True)
+class Through:
+    """Pass the bytes of picture files through a pipeline, where they are drawn."""
+
+    pipeline: Pipeline
+
+    def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Decode, augment and normalise."""
+        files = [file.tobytes() for file in batch["x"]]
+        return {**batch, "x": self.pipeline(files, rng)}
+
+
+def training(size: int) -> Through:
+    """Return the usual augmentation: a window of random size and shape, flipped or not."""
+    return Through(Decode(at_least=size) | RandomResizedCrop(size) | HorizontalFlip() | Normalize())
+
+
+def testing(size: int) -> Through:
+    """Return the usual look at a picture: the middle of it."""
+    side = size * 8 // 7
+    return Through(Decode(at_least=side) | ShortestSide(side) | CenterCrop(size) | Normalize())
+
+
+def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
+    """Return the parser of what all such programs are told."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("data", type=Path, help="folder, see examples/pictures.py")
+    parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--size", type=int, default=224, help="pixels of a side")
+    parser.add_argument("--epochs", type=int, default=90)
+    parser.add_argument("--warmup", type=int, default=5, help="epochs in which the rate rises")
+    parser.add_argument("--batch-size", type=int, default=256, help="over all workers")
+    parser.add_argument("--rate", type=float, default=0.1, help="for 256 pictures a batch")
+    parser.add_argument("--smoothing", type=float, default=0.1, help="of the labels")
+    parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
+    parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
+    parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
+    parser.add_argument("--save", type=Path, help="file for the trained network")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def train(model: Module, loss: Loss, options: argparse.Namespace, decay: float) -> float:
+    """Train with a rate that is linear in the batch, after a warm-up; return the top-1 accuracy.
+
+    P. Goyal et al., Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour, arXiv 1706.02677.
+    """
+    workers = options.workers
+    with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
+        samples = read(options.data, "train", max(1, workers)).map(training(options.size))
+        held_out = read(options.data, "val", max(1, workers)).map(testing(options.size))
+        print(f"{len(samples):,} pictures to train on, {len(held_out):,} to judge by")
+        rate = options.rate * options.batch_size / 256
+        steps = -(-len(samples) // options.batch_size)
+        rise = options.warmup * steps
+        schedule = Warmup(Cosine(rate, max(1, options.epochs * steps - rise)), rise)
+        method = SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay)
+        metrics = {"top1": Accuracy(), "top5": TopKAccuracy(5)}
+        trainer = Trainer(model, loss, method, options.seed, metrics)
+        trainer.fit(
+            samples, epochs=options.epochs, batch_size=options.batch_size, validation=held_out,
+            checkpoint=options.checkpoint, client=client,
+        )  # fmt: skip
+    last = trainer.history.epochs[-1]
+    print(f"top-1 {last['val_top1']:.4f}, top-5 {last['val_top5']:.4f}")
+    if options.save:
+        save(model, options.save)
+    return float(last["val_top1"])

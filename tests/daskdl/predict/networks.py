@@ -1,0 +1,33 @@
+"""Small networks that change in training, and their samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.nn import BatchNorm, Dropout, Linear, Module, ReLU, Sequential
+from daskdl.tensor import no_grad
+
+N = 53
+
+
+def network(outputs: int = 2) -> Module:
+    """Return one in training, with running statistics and layers that draw."""
+    model = Sequential(
+        Linear(3, 8, seed=1), BatchNorm(8), ReLU(), Dropout(0.5), Linear(8, outputs, seed=2)
+    )
+    model(inputs())  # running statistics that are not those it begins with
+    return model
+
+
+def inputs(n: int = N) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).normal(size=(n, 3)).astype(np.float32)
+
+
+def by_hand(model: Module, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the model's results in inference; it is left in training."""
+    with no_grad():
+        result = model.eval()(x.astype(np.float32)).data
+    model.train()
+    return result

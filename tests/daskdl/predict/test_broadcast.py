@@ -1,0 +1,79 @@
+"""Broadcast: weights lie on every worker once, and graphs name them by their key."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import cloudpickle
+import dask.array as da
+import numpy as np
+import pytest
+from dask.delayed import Delayed
+from distributed import Client, Future, wait
+
+from daskdl.data.partition import Arrays
+from daskdl.nn import Linear
+from daskdl.predict import Predictor
+from daskdl.predict.broadcast import held_by_workers, spread
+from tests.daskdl.predict.networks import inputs
+
+LARGE = Linear(1000, 500, seed=1)  # 2 MB
+
+
+def models(client: Client) -> list[str]:
+    """Return the keys of the models that the client asks the workers to keep."""
+    return [key for key in client.futures if str(key).startswith("model-")]
+
+
+def test_every_worker_has_the_weights_once_and_the_graph_their_key(current: Client) -> None:
+    x = da.ones((64, 1000), chunks=(4, 1000), dtype=np.float32)
+    result = LARGE.predict(x)
+    (held,) = models(current)
+    assert len(current.who_has()[held]) == 2
+    assert current.nbytes(summary=False)[held] >= LARGE.vector.nbytes
+    assert len(cloudpickle.dumps(result.dask)) < 20_000
+    # The same model is the same key.
+    again = LARGE.predict(x[:5])
+    assert models(current) == [held]
+    expected = LARGE.predict(np.ones((1, 1000)))
+    np.testing.assert_allclose(again[:1].compute(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_go_when_nothing_needs_them(current: Client) -> None:
+    result = LARGE.predict(da.ones((8, 1000), chunks=(4, 1000)))
+    persisted = result.persist()
+    wait(persisted)
+    assert models(current)
+    del result
+    limit = time.monotonic() + 60
+    while models(current) and time.monotonic() < limit:
+        gc.collect()
+        time.sleep(0.02)
+    assert not models(current)
+    assert persisted.sum().compute() == pytest.approx(8 * LARGE.predict(np.ones((1, 1000))).sum())
+
+
+def test_without_a_client_the_graph_has_them_once() -> None:
+    predictor = Predictor(LARGE).snapshot()
+    held = held_by_workers(predictor)
+    assert isinstance(held, Delayed)
+    assert held.key == f"model-{predictor.token}"
+    result = LARGE.predict(da.ones((64, 1000), chunks=(4, 1000)))
+    once = LARGE.vector.nbytes
+    assert once < len(cloudpickle.dumps(dict(result.dask))) < 1.5 * once
+
+
+def test_recipes_that_carry_data_are_spread_over_the_workers(current: Client) -> None:
+    recipes = [Arrays({"x": inputs(n)}) for n in (5, 6, 7, 8)]
+    held = spread(recipes)
+    wait(held)
+    assert all(isinstance(future, Future) for future in held)
+    where = [current.who_has([f])[f.key] for f in held]
+    assert where[0] == where[2] != where[1] == where[3]
+    assert [len(f.result()) for f in held] == [5, 6, 7, 8]
+
+
+def test_recipes_stay_where_there_is_no_client() -> None:
+    recipe = Arrays({"x": inputs()})
+    assert spread([recipe])[0] is recipe

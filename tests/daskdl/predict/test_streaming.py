@@ -1,0 +1,77 @@
+"""Streaming: what workers and the client hold does not grow with the number of partitions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import cloudpickle
+import dask.array as da
+import numpy as np
+from distributed import Client, get_worker
+from distributed.sizeof import safe_sizeof
+
+from daskdl.nn import Linear
+
+CHUNK = 4 * 100_000  # bytes of the inputs of a partition
+
+
+def made(block_id: tuple[int, ...]) -> np.ndarray:
+    """Return the inputs of a partition, and note what the worker holds at that time."""
+    worker = get_worker()
+    held = sum(map(safe_sizeof, list(worker.data.values())))
+    worker.most_held = max(getattr(worker, "most_held", 0), held)
+    return np.full((1000, 100), block_id[0], np.float32)
+
+
+def most_held(dask_worker: object) -> int:
+    return dask_worker.__dict__.pop("most_held", 0)
+
+
+def run(client: Client, partitions: int) -> tuple[int, int, int]:
+    """Return bytes that a worker held at most, of the graph, and how many futures there were."""
+    inputs = da.map_blocks(
+        made, chunks=((1000,) * partitions, (100,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
+    )
+    model = Linear(100, 100, bias=False, seed=1)
+    result = model.predict(inputs)
+    futures = len(client.futures)
+    total = result.sum().compute()
+    expected = model.weight.data.sum(dtype=float) * 1000 * np.arange(partitions).sum()
+    np.testing.assert_allclose(total, expected, rtol=1e-3)
+    return max(client.run(most_held).values()), len(cloudpickle.dumps(result.dask)), futures
+
+
+def test_memory_does_not_grow_with_partitions(current: Client) -> None:
+    few, graph_of_few, futures_of_few = run(current, 8)
+    many, graph_of_many, futures_of_many = run(current, 64)
+    assert many < 8 * CHUNK
+    assert many < few + 4 * CHUNK
+    assert graph_of_many < graph_of_few + 10_000
+    assert futures_of_many == futures_of_few
+
+
+class Dies:
+    """Ends the worker that comes to this partition, once."""
+
+    def __init__(self, marker: Path, partition: int) -> None:
+        self.marker, self.partition = str(marker), partition
+
+    def __call__(self, block: np.ndarray, block_id: tuple[int, ...] = (0,)) -> np.ndarray:
+        if block_id[0] == self.partition:
+            try:
+                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return block
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(current: Client, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
+    model = Linear(3, 2, seed=1)
+    inputs = da.from_array(x, chunks=(2, 3)).map_blocks(Dies(tmp_path / "died", 6), dtype=x.dtype)
+    found = model.predict(inputs).compute()
+    assert (tmp_path / "died").exists()
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-5)

@@ -1,0 +1,50 @@
+"""The Fashion-MNIST example on a part of the pictures, where the data set is installed."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "fashion_mnist.py"
+
+
+@pytest.fixture(scope="module")
+def program():
+    spec = importlib.util.spec_from_file_location("fashion_mnist", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_lenet_learns_from_a_few_pictures(program, capsys):
+    if not program.FOLDER.is_dir():
+        pytest.skip("no dataset-fashion-mnist here")
+    accuracy = program.main(["lenet", "--count", "1536", "--epochs", "4", "--batch", "32"])
+    assert accuracy > 0.6
+    assert "61,706 parameters, 4 epochs" in capsys.readouterr().out
+
+
+def test_reads_idx_files(program, tmp_path):
+    pictures = np.random.default_rng(0).integers(0, 256, (3, 2, 4), np.uint8)
+    for name, array in (("images-idx3", pictures), ("labels-idx1", np.array([7, 0, 9], np.uint8))):
+        head = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}i", *array.shape)
+        (tmp_path / f"t10k-{name}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
+    read = program.read(tmp_path, "t10k", 2)
+    np.testing.assert_array_equal(read["x"], pictures[:2, ..., None])
+    assert read["y"].tolist() == [7, 0]
+
+
+def test_augmented_pictures_are_flipped_and_shifted(program):
+    x = np.arange(28 * 28, dtype=np.float32).reshape(1, 28, 28, 1).repeat(64, 0)
+    batch = program.augment({"x": x, "y": np.arange(64)}, np.random.default_rng(0))
+    assert batch["x"].shape == x.shape
+    assert batch["y"].tolist() == list(range(64))
+    middle = batch["x"][:, 10:18, 10:18, 0]
+    steps = np.unique(np.diff(middle, axis=2))  # rows run either way, by one pixel a step
+    assert steps.tolist() == [-1, 1]
+    assert len(np.unique(middle[:, 0, 0])) > 10
