@@ -42,12 +42,12 @@ def recording() -> bool:
 
 
 class Node:
-    """One recorded operation: its inputs, how many results it has, and its backward."""
+    """One recorded operation: whom its gradients go to, how many results it has, its backward."""
 
-    __slots__ = ("backward", "inputs", "order", "results")
+    __slots__ = ("backward", "order", "results", "sources")
 
     def __init__(self, inputs: Sequence[Any], results: int, backward: Backward) -> None:
-        self.inputs = inputs
+        self.sources = [_source(value) for value in inputs]
         self.results = results
         self.backward = backward
         self.order = next(_clock)
@@ -181,26 +181,37 @@ def _pass_on(
     # What the node kept goes with it: the memory of later layers serves the gradients of earlier.
     backward, node.backward = node.backward, _spent
     results = backward(*gradients)
-    inputs, node.inputs = node.inputs, ()
+    sources, node.sources = node.sources, []
     if not isinstance(results, tuple):
         results = (results,)
-    if len(results) != len(inputs):
+    if len(results) != len(sources):
         raise ShapeError(
             f"{getattr(backward, '__qualname__', 'backward')}: expected "
-            f"{len(inputs)} gradients, one for each input, found {len(results)}"
+            f"{len(sources)} gradients, one for each input, found {len(results)}"
         )
-    for tensor, gradient in zip(inputs, results, strict=True):
-        if not wants_grad(tensor) or gradient is None:
+    for source, gradient in zip(sources, results, strict=True):
+        if source is None or gradient is None:
             continue
         value = gradient() if callable(gradient) else gradient
-        if tensor._node is None:
-            _accumulate(tensor, value)
+        if isinstance(source, Tensor):
+            _accumulate(source, value)
             continue
         if isinstance(value, Rows):
             value = value.dense()
-        slots = pending.setdefault(tensor._node, [None] * tensor._node.results)
-        held = slots[tensor._slot]
-        slots[tensor._slot] = value if held is None else added(held, value)
+        maker, slot = source
+        slots = pending.setdefault(maker, [None] * maker.results)
+        held = slots[slot]
+        slots[slot] = value if held is None else added(held, value)
+
+
+def _source(value: Any) -> Tensor | tuple[Node, int] | None:
+    """Return a leaf, or the node that made a tensor and which result it is; None without gradient.
+
+    Not the tensor: its array goes when nobody and no backward needs it any more.
+    """
+    if not wants_grad(value):
+        return None
+    return value if value._node is None else (value._node, value._slot)
 
 
 def _spent(*_: Any) -> Any:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.errors import DataError, SettingsError
 
@@ -54,7 +55,7 @@ class Batches:
         self.samples = sum(self.lengths)
         if not self.samples:
             raise DataError(f"batches: expected samples, found shards of {self.lengths}")
-        self._owners = _interleave(self.lengths)
+        self._owners = interleaved(self.lengths)
 
     def __len__(self) -> int:
         """Return the iterations of an epoch."""
@@ -71,7 +72,8 @@ class Batches:
             starts = starts + counts
 
 
-def _interleave(lengths: Sequence[int]) -> NDArray[np.int32]:
+def interleaved(lengths: Sequence[int]) -> NDArray[np.int32]:
+    """Return the owner of each place in a row in which all owners' samples are spread evenly."""
     # Quotients of equal value are equal floats (division rounds correctly), and different ones
     # stay apart up to shards of some 10 million samples, so that this order is exact.
     keys = np.concatenate([(2 * np.arange(n) + 1) / (2 * n) for n in lengths if n])
@@ -96,6 +98,16 @@ def positions(seed: int, epoch: int, shard: int, length: int, start: int, count:
     int64 (count,)
     """
     return _permutation(seed, epoch, shard, length)[start : start + count]
+
+
+def drawn(
+    partition: Partition, seed: int, epoch: int, shard: int, start: int, count: int
+) -> Indices:
+    """Return :func:`positions` of a partition, or those of the order it has of its own."""
+    order = getattr(partition, "order", None)
+    if order is None:
+        return positions(seed, epoch, shard, len(partition), start, count)
+    return order(seed, epoch, shard)[start : start + count]
 
 
 @lru_cache(maxsize=32)

@@ -1,9 +1,18 @@
-"""The Dask client that a program has made, if it has."""
+"""The Dask client that a program has made, if it has, and what its cluster holds."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
+
+
+def is_future(value: Any) -> bool:
+    """Return whether something is what a cluster computes or has computed."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import Future
+
+    return isinstance(value, Future)
 
 
 def current_client(asynchronous: bool = False) -> Any:

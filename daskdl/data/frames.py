@@ -58,7 +58,7 @@ class FrameSource:
         path, name = None, "data"
         if isinstance(data, str | os.PathLike):
             name = path = os.fspath(data)
-            data = _open_zarr(path)
+            data = open_zarr(path)
             if "://" not in path:
                 path = os.path.abspath(path)  # workers may have another current folder
         if isinstance(data, xr.Dataset):
@@ -121,7 +121,7 @@ class FrameSource:
 
     def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return frames, float32 (len(frames), ny, nx)."""
-        data = _open_zarr(self.data)[self.variable] if isinstance(self.data, str) else self.data
+        data = open_zarr(self.data)[self.variable] if isinstance(self.data, str) else self.data
         first, last = int(frames[0]), int(frames[-1]) + 1
         # A slice is read faster than a list, by stores and dask alike.
         picked = slice(first, last) if last - first == len(frames) else frames
@@ -259,6 +259,10 @@ class WindowRecipe:
         """Return the recipe of the windows from ``start`` up to ``stop``."""
         return replace(self, windows=self.windows[start:stop]).localised()
 
+    def pick(self, indices: Indices) -> WindowRecipe:
+        """Return the recipe of the windows at these positions."""
+        return replace(self, windows=self.windows[indices]).localised()
+
     def load(self) -> Windows:
         """Read the frames."""
         frames, windows = self.frames, self.windows.copy()
@@ -287,6 +291,10 @@ class Windows:
     def __len__(self) -> int:
         return len(self.windows)
 
+    def pick(self, indices: Indices) -> Windows:
+        """Return the windows at these positions, over the same frames."""
+        return replace(self, windows=self.windows[indices])
+
     def take(self, indices: Indices) -> Batch:
         """Return ``x`` (N, n_in, h, w, 1) and ``y`` (N, n_out, h, w, 1), float32."""
         h, w = self.tile
@@ -300,7 +308,8 @@ class Windows:
         return {"x": x, "y": y}
 
 
-def _open_zarr(path: str) -> xr.Dataset:
+def open_zarr(path: str) -> xr.Dataset:
+    """Open a store as xarray does, without Dask."""
     import xarray as xr
 
     if "://" not in path and not Path(path).is_dir():

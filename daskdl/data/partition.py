@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Batch = dict[str, NDArray[Any]]
+from daskdl.data.ragged import Ragged, concatenated
+
+#: Columns by name: arrays, or Ragged ones, with a common first axis.
+Batch = dict[str, Any]
 Indices = NDArray[np.int64]
 
 
@@ -48,9 +51,17 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class Arrays:
-    """Named arrays with a common first axis: a partition, and its own recipe."""
+    """Named columns with a common first axis: a partition, and its own recipe.
+
+    Parameters
+    ----------
+    arrays : dict of array or Ragged
+    bad : tuple of str
+        What was left out because it is no sample: which record, and why.
+    """
 
     arrays: Batch
+    bad: tuple[str, ...] = ()
 
     in_memory = True
 
@@ -63,7 +74,7 @@ class Arrays:
         return self.nbytes
 
     def __len__(self) -> int:
-        return len(next(iter(self.arrays.values())))
+        return len(next(iter(self.arrays.values()), ()))
 
     def part(self, start: int, stop: int) -> Arrays:
         """Return views of the samples from ``start`` up to ``stop``."""
@@ -75,7 +86,7 @@ class Arrays:
 
     def take(self, indices: Indices) -> Batch:
         """Return copies of the samples at these positions."""
-        return {name: array[indices] for name, array in self.arrays.items()}
+        return {name: array[np.asarray(indices)] for name, array in self.arrays.items()}
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,16 @@ class JoinedRecipe:
     """The samples of several recipes, one after the other."""
 
     recipes: tuple[Recipe, ...]
+
+    @property
+    def inputs(self) -> tuple[Recipe, ...]:
+        """What :func:`joined` is called with, loaded."""
+        return self.recipes
+
+    @property
+    def make(self) -> Callable[..., Partition]:
+        """Make the partition of the loaded inputs."""
+        return joined
 
     @property
     def nbytes(self) -> int:
@@ -103,7 +124,7 @@ class JoinedRecipe:
 
     def load(self) -> Partition:
         """Load all parts."""
-        return JoinedPartition([recipe.load() for recipe in self.recipes])
+        return joined(*(recipe.load() for recipe in self.recipes))
 
 
 class JoinedPartition:
@@ -112,6 +133,13 @@ class JoinedPartition:
     def __init__(self, partitions: Sequence[Partition]) -> None:
         self._partitions = list(partitions)
         self._ends = np.cumsum([len(p) for p in partitions])
+        # Where sequences happen to be of one length they came as an array.
+        self._ragged = {
+            name
+            for partition in partitions
+            for name, values in partition.take(np.arange(0)).items()
+            if isinstance(values, Ragged)
+        }
 
     @property
     def nbytes(self) -> int:
@@ -126,18 +154,30 @@ class JoinedPartition:
 
     def take(self, indices: Indices) -> Batch:
         """Return the samples at these positions, in this order."""
-        if not len(indices):
-            return self._partitions[0].take(indices)
+        if not len(indices):  # an empty part may not know its columns
+            batch = max(self._partitions, key=len).take(indices)
+            return {n: Ragged.from_array(v) if n in self._ragged else v for n, v in batch.items()}
         owner = np.searchsorted(self._ends, indices, side="right")
         result: Batch = {}
         for i in np.unique(owner):
             where = np.flatnonzero(owner == i)
             first = self._ends[i] - len(self._partitions[i])
             for name, values in self._partitions[i].take(indices[where] - first).items():
+                if name in self._ragged:
+                    result.setdefault(name, []).append(Ragged.from_array(values))
+                    continue
                 if name not in result:
                     result[name] = np.empty((len(indices), *values.shape[1:]), values.dtype)
                 result[name][where] = values
+        if self._ragged:
+            back = np.argsort(np.argsort(owner, kind="stable"))
+            result |= {name: concatenated(result[name])[back] for name in self._ragged}
         return result
+
+
+def joined(*partitions: Partition) -> Partition:
+    """Return one partition of the samples of all."""
+    return JoinedPartition(partitions)
 
 
 def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
@@ -154,7 +194,11 @@ def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
 
 def join(recipes: Sequence[Recipe]) -> Recipe:
     """Return one recipe of the samples of all."""
-    return recipes[0] if len(recipes) == 1 else JoinedRecipe(tuple(recipes))
+    if len(recipes) == 1:
+        return recipes[0]
+    if all(hasattr(recipe, "followed_by") for recipe in recipes):
+        return recipes[0].followed_by(recipes[1:])  # type: ignore[attr-defined]
+    return JoinedRecipe(tuple(recipes))
 
 
 def even_bounds(n: int, parts: int) -> list[int]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from daskdl.data.batches import interleaved
+from daskdl.data.counting import derived, is_counted, known, left_out
+from daskdl.data.derived import chosen
+from daskdl.data.functions import Plain, name_of, plainly, wants_rng
+from daskdl.data.functions import take as take
+from daskdl.data.makes import Drawn, Filtered, Mapped
 from daskdl.data.partition import (
     Arrays,
     Batch,
@@ -20,20 +25,23 @@ from daskdl.data.partition import (
     even_bounds,
     join,
 )
-from daskdl.data.random import generator
+from daskdl.data.ragged import Ragged, concatenated
+from daskdl.data.sources import Sources
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    import os
-
     import xarray as xr
+    from distributed import Client
+
+    Schema = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
-class SampleSet:
+class SampleSet(Sources):
     """Samples in partitions, each loaded where it is used.
 
     A sample is a set of named arrays (``x`` and ``y`` for training). Nothing is loaded before it is
-    needed, and a partition is loaded again from its recipe where a worker that held it died.
+    needed, and a partition is loaded again from its recipe where a worker that held it died. Where
+    only loading tells how many samples there are, the workers count them when it is asked for.
 
     Parameters
     ----------
@@ -44,59 +52,51 @@ class SampleSet:
 
     See Also
     --------
-    from_arrays, from_xarray : the ways to make one.
+    from_arrays, from_bag, from_dataframe, from_delayed, from_files, from_parquet, from_xarray,
+    from_zarr : the ways to make one.
     """
 
     def __init__(
         self, recipes: Sequence[Recipe], functions: Sequence[Callable[..., Any]] = ()
     ) -> None:
-        self.recipes = tuple(recipes)
+        self._recipes = tuple(recipes)
         self.functions = tuple(functions)
-        if not self.recipes or not len(self):
-            raise DataError("SampleSet: expected at least one sample, found none")
-
-    @classmethod
-    def from_arrays(cls, *, partitions: int = 1, **arrays: ArrayLike) -> SampleSet:
-        """Make one from arrays in memory.
-
-        Parameters
-        ----------
-        partitions : int
-            Cut into so many of nearly equal length; no more than there are samples.
-        **arrays : array_like (n, ...)
-            By name; for training ``x`` and ``y``.
-
-        Raises
-        ------
-        DataError
-            When the arrays differ in length, or are empty.
-        """
-        held = {name: np.asarray(value) for name, value in arrays.items()}
-        lengths = {name: len(a) if a.ndim else "no axis" for name, a in held.items()}
-        if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
-            raise DataError(
-                "SampleSet.from_arrays: expected arrays with one common length of the first axis, "
-                f"found {lengths or 'no arrays'}"
-            )
-        return cls([Arrays(held)]).repartition(partitions)
-
-    @classmethod
-    def from_xarray(
-        cls,
-        data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
-        variable: str = "rain_rate",
-        **options: Any,
-    ) -> SampleSet:
-        """Make one of the windows of consecutive frames in a store or an array.
-
-        ``n_in`` frames are ``x`` and the ``n_out`` after them ``y``. The options are those of
-        :func:`daskdl.data.windows.window_recipes`.
-        """
-        from daskdl.data.windows import window_recipes
-
-        return cls(window_recipes(data, variable, **options))
+        self._schema: Schema | None = None
+        self._check_samples()
 
     # --- what it holds
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """Of the partitions, whose samples are counted before if they have not been."""
+        return self.counted().known
+
+    @property
+    def known(self) -> tuple[Recipe, ...]:
+        """Recipes of the partitions, counted or not."""
+        return tuple(map(known, self._recipes))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of samples is known."""
+        return all(map(is_counted, self._recipes))
+
+    def counted(self, client: Client | None = None) -> SampleSet:
+        """Count the samples where only loading tells how many there are, and return itself.
+
+        What only workers can read they count: those of the client, by default of the current one.
+        """
+        if not self.is_counted:
+            from daskdl.data.tasks import count
+
+            count(self._recipes, client)
+            self._check_samples()
+        return self
+
+    @property
+    def bad(self) -> tuple[str, ...]:
+        """Records that ``on_error="skip"`` has left out, each with what is wrong with it."""
+        return tuple(left_out(self.counted()._recipes))
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -106,38 +106,64 @@ class SampleSet:
     @property
     def partitions(self) -> int:
         """Number of partitions."""
-        return len(self.recipes)
+        return len(self._recipes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all partitions once they are loaded."""
+        """Bytes of all partitions once they are loaded, as far as their sources tell."""
         return sum(recipe.nbytes for recipe in self.recipes)
 
     def __len__(self) -> int:
         return sum(self.lengths)
 
     def head(self, n: int = 5) -> Batch:
-        """Return the first samples, as :meth:`map`'s functions leave them."""
+        """Return the first samples, as :meth:`map`'s functions leave them.
+
+        No more partitions are loaded than they are in, and only they leave the workers.
+        """
         if n < 0:
             raise SettingsError(f"SampleSet.head: expected at least 0 samples, found {n!r}")
-        n = min(n, len(self))
-        recipe = join(cut(self.recipes, 0, max(n, 1)))
-        return self.take(recipe.load(), np.arange(n), (0, "head", 0))
+        from daskdl.data.tasks import on_each
+
+        pieces: list[Batch] = []
+        left = max(n, 1)  # of none there is still what they are made of
+        for recipe in self.known:
+            if left and is_counted(recipe):
+                recipe = recipe.part(0, min(left, len(recipe))) if left < len(recipe) else recipe
+            if not left or (is_counted(recipe) and not len(recipe)):
+                continue
+            (piece,) = on_each([recipe], partial(_first, left))
+            rows = max(map(len, piece.values()), default=0)
+            left -= rows
+            pieces += [piece] * bool(rows)
+        if not pieces:
+            raise DataError("SampleSet: expected at least one sample, found none")
+        held = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
+        shown = np.arange(min(n, max(n, 1) - left))
+        return self.take(Arrays(held), shown, (0, "head", 0))
 
     @property
-    def schema(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shape and dtype of each array of a sample; loads one sample to see."""
-        return {name: (a.shape[1:], a.dtype) for name, a in self.head(1).items()}
+    def schema(self) -> Schema:
+        """Shape and dtype of each array of a sample; -1 for an axis of any length.
+
+        Loads one sample to see.
+        """
+        if self._schema is None:
+            self._schema = {
+                name: ((-1, *a.values.shape[1:]) if isinstance(a, Ragged) else a.shape[1:], a.dtype)
+                for name, a in self.head(1).items()
+            }
+        return self._schema
 
     def __repr__(self) -> str:
-        fields = ", ".join(
-            f"{name}: {dtype.kind}{8 * dtype.itemsize}{list(shape)}"
-            for name, (shape, dtype) in self.schema.items()
-        )
-        return (
-            f"SampleSet({fields}; {len(self):,} samples in {self.partitions} "
-            f"partition{'s' * (self.partitions != 1)}, {_size(self.nbytes)})"
-        )
+        from daskdl.data.display import line
+
+        return line(self)
+
+    def _repr_html_(self) -> str:
+        from daskdl.data.display import table
+
+        return table(self)
 
     # --- others made of it
 
@@ -151,9 +177,102 @@ class SampleSet:
             to a dict of arrays with the same first axis. It must pickle. ``rng`` is a Generator
             seeded by what is drawn, so that the same batch is augmented the same way on any worker.
         """
-        if not callable(function):
-            raise SettingsError(f"SampleSet.map: expected a function, found {function!r}")
-        return SampleSet(self.recipes, (*self.functions, function))
+        _check_function("map", function)
+        return SampleSet(self._recipes, (*self.functions, function))
+
+    def map_batches(self, function: Callable[[Batch], Batch], batch_size: int = 1024) -> SampleSet:
+        """Pass partitions through a function, lazily and once, where they are loaded.
+
+        What it returns is what a worker holds: for what is the same in every epoch and dear, such
+        as to decode images or to tokenise text. After a :meth:`map` it is called, as that, where
+        samples are drawn.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(batch) -> batch``, which treats each sample by itself and keeps their number.
+        batch_size : int
+            Samples that it is given at a time, at most.
+        """
+        _check_function("map_batches", function)
+        if batch_size < 1:
+            raise SettingsError(f"batch_size: expected at least 1, found {batch_size!r}")
+        if self.functions:
+            return SampleSet(self._recipes, (*self.functions, Plain(function)))
+        make = Mapped(function, batch_size)
+        return SampleSet([derived(recipe, make) for recipe in self._recipes])
+
+    def filter(self, predicate: Callable[[Batch], Any]) -> SampleSet:
+        """Keep the samples for which a predicate holds, lazily.
+
+        How many these are is counted by tasks when it is asked for, which needs to load them once.
+
+        Parameters
+        ----------
+        predicate : callable
+            From a batch, as :meth:`map`'s functions leave it, to a boolean for each of its samples.
+        """
+        _check_function("filter", predicate)
+        for function in self.functions:
+            if wants_rng(function):
+                raise SettingsError(
+                    f"SampleSet.filter: expected samples that are the same whenever they are "
+                    f"drawn, found that {name_of(function)} draws random numbers; filter() before "
+                    "it"
+                )
+        make = Filtered(predicate, partial(plainly, self.functions))
+        return SampleSet(
+            [derived(r, make, same_length=False) for r in self._recipes], self.functions
+        )
+
+    def split(self, fractions: Sequence[float], seed: int = 0) -> tuple[SampleSet, ...]:
+        """Cut the samples at random into several sets, of which no two share one.
+
+        Parameters
+        ----------
+        fractions : sequence of float
+            Of all samples, such as ``(0.8, 0.1, 0.1)``; what is missing to 1 is in none. Each set
+            has its share of every partition, and its size is that fraction to within one.
+        seed : int
+        """
+        shares = np.asarray(fractions, float)
+        if shares.ndim != 1 or not len(shares) or (shares <= 0).any() or shares.sum() > 1 + 1e-9:
+            raise SettingsError(
+                f"SampleSet.split: expected positive fractions that add up to at most 1, found "
+                f"{fractions!r}"
+            )
+        recipes, n = self.recipes, len(self)
+        whole = np.round(np.cumsum([0, *shares]) * n).astype(int)
+        sizes = [*np.diff(whole).tolist(), n - int(whole[-1])]
+        owners = interleaved(sizes)
+        parts: list[list[Recipe]] = [[] for _ in shares]
+        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.lengths]).tolist())):
+            bounds = np.cumsum([0, *np.bincount(owners[a:b], minlength=len(sizes))]).tolist()
+            for part, (start, stop) in zip(parts, pairwise(bounds), strict=False):
+                which = Drawn(seed, "split", i, start, stop, sort=True)
+                part.append(chosen(recipes[i], which, stop - start))
+        return tuple(SampleSet(part, self.functions) for part in parts)
+
+    def shuffle(self, seed: int = 0) -> SampleSet:
+        """Mix the samples of all partitions, lazily; there are as many of nearly equal length.
+
+        Each is loaded once, where it is, and its samples are sent to the others. The order is a
+        function of the seed and of the partitions' lengths.
+        """
+        recipes, p = self.recipes, self.partitions
+        pieces: list[list[Recipe]] = [[] for _ in recipes]
+        for i, recipe in enumerate(recipes):
+            for j, (a, b) in enumerate(pairwise(even_bounds(len(recipe), p))):
+                # Turned, so that what is left over does not always go to the same ones.
+                if a < b:
+                    pieces[(i + j) % p].append(
+                        chosen(recipe, Drawn(seed, "shuffle", i, a, b), b - a)
+                    )
+        mixed = [
+            chosen(whole, Drawn(seed, "shuffled", j, 0, len(whole)), len(whole))
+            for j, whole in enumerate(join(some) for some in pieces if some)
+        ]
+        return SampleSet(mixed, self.functions)
 
     def repartition(self, partitions: int) -> SampleSet:
         """Cut the same samples, in the same order, into so many partitions of nearly equal length.
@@ -164,8 +283,71 @@ class SampleSet:
             raise SettingsError(f"partitions: expected at least 1, found {partitions!r}")
         n = min(partitions, len(self))
         bounds = even_bounds(len(self), n)
-        recipes = [join(cut(self.recipes, a, b)) for a, b in pairwise(bounds)]
-        return SampleSet(recipes, self.functions)
+        together = (cut(self.recipes, a, b) for a, b in pairwise(bounds))
+        return SampleSet([join(parts) for parts in together], self.functions)
+
+    def stream(self, partitions: int | None = None, held: int | str = "1 GB") -> SampleSet:
+        """Return partitions larger than memory, which a worker reads ahead of need, never whole.
+
+        Each is read in blocks, the partitions of this set or parts of them. In each epoch the
+        blocks come in a new order, some at a time, and the samples of these are mixed with each
+        other, while the next ones are being read. So the order is a function of the seed, the epoch
+        and the blocks.
+
+        Parameters
+        ----------
+        partitions : int, optional
+            Of the new set; by default as many as there are.
+        held : int or str
+            Bytes, as in "1 GB", that are held of each partition.
+        """
+        from daskdl.data.stream import streams
+
+        samples = self if partitions is None else self.repartition(partitions)
+        return SampleSet(streams(samples.recipes, held), self.functions)
+
+    def persist(self, client: Client | None = None) -> SampleSet:
+        """Load all partitions onto the workers, where they stay, and return the set of these.
+
+        Parameters
+        ----------
+        client : distributed.Client, optional
+            By default the one that holds them already, or the current one; without any they are
+            held in this process.
+        """
+        from daskdl.data.tasks import persisted
+
+        return SampleSet(persisted(self.known, client), self.functions)
+
+    # --- other collections
+
+    def to_dask_array(self, name: str = "x") -> Any:
+        """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
+        from daskdl.data.exports import to_dask_array
+
+        return to_dask_array(self, name)
+
+    def to_bag(self) -> Any:
+        """Return the samples as a lazy dask.bag.Bag of dicts, with the same partitions."""
+        from daskdl.data.exports import to_bag
+
+        return to_bag(self)
+
+    def to_dataframe(self) -> Any:
+        """Return the samples as a lazy dask.dataframe.DataFrame, with the same partitions.
+
+        A vector ``x`` becomes columns ``x_0``, ``x_1``, ...; arrays of more axes, and ragged ones,
+        are values of one column.
+        """
+        from daskdl.data.exports import to_dataframe
+
+        return to_dataframe(self)
+
+    def to_xarray(self, dim: str = "sample") -> xr.Dataset:
+        """Return the samples along a dimension of a Dataset of lazy arrays."""
+        from daskdl.data.exports import to_xarray
+
+        return to_xarray(self, dim)
 
     def take(self, partition: Partition, indices: Indices, draw: tuple[Any, ...]) -> Batch:
         """Return samples of a loaded partition as :meth:`map`'s functions leave them.
@@ -179,53 +361,15 @@ class SampleSet:
         """
         return take(partition, indices, self.functions, draw)
 
-
-def take(
-    partition: Partition,
-    indices: Indices,
-    functions: Sequence[Callable[..., Any]],
-    draw: tuple[Any, ...],
-) -> Batch:
-    """Return samples of a partition passed through functions; see :meth:`SampleSet.take`."""
-    batch = partition.take(indices)
-    for i, function in enumerate(functions):
-        more = (generator(*draw, i),) if _wants_rng(function) else ()
-        batch = function(batch, *more)
-        if not isinstance(batch, dict) or _lengths(batch) != {(len(indices),)}:
-            found = (
-                {name: np.shape(a) for name, a in batch.items()}
-                if isinstance(batch, dict)
-                else type(batch).__name__
-            )
-            raise DataError(
-                f"SampleSet.map: expected {_name(function)} to return a dict of arrays of "
-                f"{len(indices)} samples, found {found}"
-            )
-    return batch
+    def _check_samples(self) -> None:
+        if not self._recipes or (self.is_counted and not len(self)):
+            raise DataError("SampleSet: expected at least one sample, found none")
 
 
-def _lengths(batch: Batch) -> set[tuple[int, ...]]:
-    return {np.shape(a)[:1] for a in batch.values()}
+def _first(n: int, partition: Partition, number: int) -> Batch:
+    return partition.take(np.arange(min(n, len(partition))))
 
 
-def _wants_rng(function: Callable[..., Any]) -> bool:
-    try:
-        signature = inspect.signature(function)
-        signature.bind(None, None)
-    except (TypeError, ValueError):
-        return False
-    # An optional second argument of another name is an option of the function's own.
-    second = list(signature.parameters.values())[1:2]
-    return not second or second[0].default is inspect.Parameter.empty or second[0].name == "rng"
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__qualname__", type(function).__qualname__)
-
-
-def _size(nbytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if nbytes < 1000:
-            return f"{nbytes:.3g} {unit}"
-        nbytes /= 1000
-    return f"{nbytes:.3g} TB"
+def _check_function(method: str, function: Any) -> None:
+    if not callable(function):
+        raise SettingsError(f"SampleSet.{method}: expected a function, found {function!r}")

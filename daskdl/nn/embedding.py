@@ -64,7 +64,7 @@ class Embedding(Module):
     def forward(self, ids: Any) -> Tensor:
         """Map integer ids (...) to (..., features)."""
         ids = np.asarray(ids)
-        y: Tensor = ops.embedding(self.weight, ids, sparse=self.weight.keeps_rows)
+        y: Tensor = ops.embedding(self.weight, ids)
         if self.max_norm is not None:
             # The least square keeps the root's slope finite; such a row is not shortened.
             squares = ops.maximum(ops.sum(ops.square(y), axis=-1, keepdims=True), self.max_norm**2)

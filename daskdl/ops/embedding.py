@@ -11,12 +11,11 @@ from daskdl.tensor import Array, op
 
 
 @op
-def embedding(table: Array, ids: Array, *, sparse: bool = False):  # type: ignore[no-untyped-def]
+def embedding(table: Array, ids: Array):  # type: ignore[no-untyped-def]
     """Take rows of a table.  table (rows, C), ids (...) of any integer dtype -> (..., C).
 
-    The gradient to the table is an array of its shape, or with ``sparse`` the
-    :class:`~daskdl.rows.Rows` that were taken; a tensor that is to keep these says so, see
-    :class:`daskdl.nn.Parameter`.
+    The gradient to the table is the :class:`~daskdl.rows.Rows` that were taken. Tensors add it into
+    an array of their shape, but for parameters that keep it, see :class:`daskdl.nn.Parameter`.
 
     Raises
     ------
@@ -30,8 +29,6 @@ def embedding(table: Array, ids: Array, *, sparse: bool = False):  # type: ignor
         raise ShapeError(f"embedding: expected integer ids, found {ids.dtype} {ids.shape}")
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
-        if sparse:
-            return lambda: Rows.of(ids, dy, len(table)), None
-        return lambda: kernel.dense_gradient(ids, dy, len(table)), None
+        return lambda: Rows.of(ids, dy, len(table)), None
 
     return kernel.gather(table, ids), backward

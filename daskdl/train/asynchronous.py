@@ -28,11 +28,13 @@ def stop_if_asked() -> None:
 def awaitable(method: Callable[P, R]) -> Callable[P, R]:
     """Let a method with a ``client`` return an awaitable when that client is asynchronous.
 
-    Without a client it gets the current one, if there is one.
+    Without a client it gets the current one, if there is one, and with False none.
     """
 
     @functools.wraps(method)
     def call(*arguments: Any, client: Any = None, **options: Any) -> Any:
+        if client is False:
+            return method(*arguments, client=None, **options)  # type: ignore[arg-type]
         client = _checked(current_client(asynchronous=True) if client is None else client)
         if client is not None and client.asynchronous:
             return in_thread(method, *arguments, client=client, **options)

@@ -90,16 +90,28 @@ class Cluster:
                 )
             time.sleep(0.2)
 
-    def submit(self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place) -> list[Future]:
+    def submit(
+        self,
+        graph: Mapping[Key, Any],
+        keys: Sequence[Key],
+        place: Place,
+        behind: Mapping[Key, Any] | None = None,
+    ) -> list[Future]:
         """Hand a graph to the scheduler.
 
-        A task goes to the place its key names; when that worker is gone, to any.
+        A task goes to the place its key names; when that worker is gone, to any. Those ``behind``
+        the graph go where Dask likes.
         """
-        layer = MaterializedLayer(
-            graph, annotations={"workers": place, "allow_other_workers": True}
-        )
+        layers = {
+            "daskdl": MaterializedLayer(
+                graph, annotations={"workers": place, "allow_other_workers": True}
+            )
+        }
+        if behind:
+            layers["behind"] = MaterializedLayer(behind)
+        needs = {name: {"behind"} & (layers.keys() - {name}) for name in layers}
         futures: list[Future] = self._client.get(
-            HighLevelGraph({"daskdl": layer}, {"daskdl": set()}), list(keys), sync=False
+            HighLevelGraph(layers, needs), list(keys), sync=False
         )
         return futures
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.data import SampleSet
+from daskdl.data.derived import packed
+from daskdl.data.partition import Recipe
+from daskdl.data.tasks import futures_of, graph_of
 from daskdl.train import step
 from daskdl.train.channel import Cluster
 from daskdl.train.placement import Place, assign
@@ -42,7 +45,7 @@ class Shards:
     def placed(self, workers: dict[str, int]) -> Place:
         """Load shards that are not there, move those that lie badly, and say where each is."""
         n = self._samples.partitions
-        holders = self._cluster.holders([self._futures.get(s) for s in range(n)], workers)
+        holders = self._cluster.holders([self._held(s) for s in range(n)], workers)
         owners = assign(holders, workers)
         moving = [s for s in range(n) if s not in self._futures or owners[s] != holders[s]]
         place = Place(owners)
@@ -59,19 +62,31 @@ class Shards:
         self._futures.clear()
         self._recipes.clear()
 
-    def _load(self, shards: Iterable[int], place: Place) -> None:
+    def _held(self, s: int) -> Future | None:
+        """Return the shard, or what of it lies on a worker before it is made."""
+        return self._futures.get(s) or next(futures_of(self._samples.recipes[s]), None)
+
+    def _load(self, shards: Sequence[int], place: Place) -> None:
         self._version += 1
         graph: dict[Key, Any] = {}
+        lazy: dict[int, Recipe] = {}
         for s in shards:
             self._futures.pop(s, None)
-            key, recipe = (f"load-{self._name}", self._version, s), self._samples.recipes[s]
-            carried: Any = recipe
+            recipe = self._samples.recipes[s]
             if recipe.in_memory:
                 # Data must not pass through the scheduler.
                 name = f"samples-{self._name}-{self._version}-{s}"
-                self._recipes[s] = self._cluster.send(name, recipe, place.addresses[s])
-                carried = TaskRef(self._recipes[s].key)
-            graph[key] = Task(key, step.load, carried, s)
+                self._recipes[s] = self._cluster.send(name, packed(recipe), place.addresses[s])
+                key = self._key(s)
+                graph[key] = Task(key, step.load, TaskRef(self._recipes[s].key), s)
+            else:
+                lazy[s] = recipe
+        loads, behind = graph_of(lazy, self._key, step.load)
+        graph |= loads
         keys = list(graph)
-        for key, future in zip(keys, self._cluster.submit(graph, keys, place), strict=True):
+        futures = self._cluster.submit(graph, keys, place, behind)
+        for key, future in zip(keys, futures, strict=True):
             self._futures[int(key[-1])] = future
+
+    def _key(self, s: int) -> tuple[str, int, int]:
+        return f"load-{self._name}", self._version, s

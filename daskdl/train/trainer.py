@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.data import Batches, SampleSet
 from daskdl.data.current import current_client
+from daskdl.data.stream import blocks_of, ordered
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
@@ -94,6 +95,7 @@ class Trainer:
         threads: int | None = None,
         wire: str = "float32",
         progress: bool = True,
+        shuffle: str = "global",
     ) -> History:
         """Train.
 
@@ -124,8 +126,8 @@ class Trainer:
         resume : bool
             Go on from the newest checkpoint in the folder.
         client : distributed.Client, optional
-            By default the current one; without any, the fit runs in this process. With an
-            asynchronous client this returns an awaitable, see :meth:`fit_async`.
+            By default the current one; without any, or with False, the fit runs in this process.
+            With an asynchronous client this returns an awaitable, see :meth:`fit_async`.
         engine : "auto", "graph" or "gang"
             How the workers of a cluster work together, which does not show in the result: by tasks
             for every gradient and sum, or by one task a worker that speaks to the others. "auto"
@@ -139,6 +141,10 @@ class Trainer:
             sums, the update and what is returned stay float32.
         progress : bool
             Show it on standard error.
+        shuffle : "global" or "local"
+            In each epoch all samples of a shard are mixed with each other, or only those that a
+            worker holds at a time, for shards larger than memory: "local" is
+            ``samples.stream(shards)``, see :meth:`daskdl.data.SampleSet.stream`.
 
         Returns
         -------
@@ -158,8 +164,12 @@ class Trainer:
         check_engine(engine)
         check_samples("Trainer.fit", samples)
         check_callbacks(callbacks)
+        for one in (samples, validation):
+            if one is not None:
+                one.counted(client)
         if shards is not None and whole("Trainer.fit, shards", shards) != samples.partitions:
             samples = samples.repartition(shards)
+        samples = ordered(samples, shuffle)
         batch_size = whole("Trainer.fit, batch_size", batch_size)
         if threads is not None:
             threads = whole("Trainer.fit, threads", threads)
@@ -293,6 +303,7 @@ class Trainer:
             "seed": self.seed,
             "batch_size": batch_size,
             "shards": list(samples.lengths),
+            **blocks_of(samples),
             "wire": wire,
         }
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.embedding import dense_gradient, gather, row_gradient
+from daskdl.kernels.embedding import add_rows, dense_gradient, gather, row_gradient
 from daskdl.kernels.threads import thread_budget
 
 
@@ -81,3 +81,18 @@ def test_threads_do_not_change_the_bits():
 def test_dense_gradient_is_zero_elsewhere():
     dense = dense_gradient(np.array([[2, 0], [2, 2]]), np.ones((2, 2, 3)), 4)
     np.testing.assert_array_equal(dense, np.array([1, 0, 3, 0])[:, None] * np.ones(3))
+
+
+@given(n=st.integers(0, 9), m=st.integers(0, 9))
+def test_rows_are_added_where_both_have_them(n, m):
+    rng = np.random.default_rng([n, m])
+    (ids, rows), (others, more) = (
+        row_gradient(rng.integers(0, 7, k), rng.standard_normal((k, 2), np.float32), 7)
+        for k in (n, m)
+    )
+    unique, total = add_rows(ids, rows, others, more)
+    np.testing.assert_array_equal(unique, np.union1d(ids, others))
+    sums = np.zeros((7, 2), "f4")
+    sums[ids] += rows
+    sums[others] += more
+    np.testing.assert_array_equal(total, sums[unique])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskdl import nn
+from daskdl import nn, ops
 from daskdl.errors import SettingsError, ShapeError
 from tests.daskdl.nn.beside_pytorch import check_like_pytorch
 
@@ -94,3 +94,46 @@ def test_impossible_bags():
         nn.EmbeddingBag(3, 2)(np.arange(3))
     with pytest.raises(ShapeError, match="ids from 0 to 2, the rows of the table, found 3"):
         nn.Embedding(3, 2)(np.array([3]))
+
+
+def two_tables(sparse):
+    """Return a model whose table is also what its result is compared with."""
+    return nn.Embedding(9, 3, seed=0, sparse=sparse)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_rows_are_the_dense_gradient(tied):
+    ids = np.array([[1, 4], [4, 8]])
+    dense, rows = two_tables(False), two_tables(True)
+    for _ in range(2):  # gradients add up
+        for layer in (dense, rows):
+            y = layer(ids)
+            if tied:  # a gradient of the whole table beside that of its rows
+                y = ops.matmul(ops.reshape(y, shape=(4, 3)), layer.weight.transpose())
+            y.backward(np.ones(y.shape, np.float32))
+    np.testing.assert_array_equal(rows.weight.grad.dense(), dense.weight.grad)
+    if not tied:
+        assert rows.weight.grad.ids.tolist() == [1, 4, 8]
+    rows.zero_grad()
+    assert rows.weight.grad is None
+
+
+def test_frozen_tables_have_no_rows():
+    layer = two_tables(True).freeze()
+    y = layer(np.array([1])) * nn.Parameter(np.ones(3))
+    y.backward(np.ones((1, 3), np.float32))
+    assert layer.weight.grad is None
+
+
+def test_tables_are_saved_like_all_else(tmp_path):
+    model = nn.Sequential(nn.EmbeddingBag(9, 3, seed=0, sparse=True), nn.Linear(3, 2, seed=1))
+    nn.save(model, tmp_path / "m.safetensors")
+    loaded = nn.load(tmp_path / "m.safetensors")
+    assert list(loaded.tables) == ["layers.0.weight"]
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(loaded.state_dict()[name], array)
+
+
+def test_a_table_is_a_matrix():
+    with pytest.raises(ShapeError, match=r"expected a table .* found shape \(3,\)"):
+        nn.Parameter(np.ones(3), sparse=True)

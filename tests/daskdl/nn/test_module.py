@@ -252,3 +252,37 @@ def test_not_strict_copies_what_both_have():
     np.testing.assert_array_equal(model.bias.data, bias)
     with pytest.raises(ShapeError, match="weight has shape"):
         model.load_state_dict({"weight": np.ones(3)}, strict=False)
+
+
+class WithTable(nn.Module):
+    def __init__(self):
+        self.table = nn.Parameter(np.arange(6).reshape(3, 2), sparse=True)
+        self.gain = nn.Parameter(np.ones(4))
+        self.mean = nn.Buffer(np.full(2, 5))
+
+
+def test_tables_lie_outside_of_the_vector():
+    model = WithTable()
+    assert model.flat.size == model.flat_grad.size == 4
+    np.testing.assert_array_equal(model.vector, [1, 1, 1, 1, 5, 5])
+    assert list(model.tables) == ["table"]
+    assert [name for name, _ in model.named_parameters()] == ["table", "gain"]
+    assert pickle.loads(pickle.dumps(model)).tables["table"].sparse
+
+
+def test_a_snapshot_has_all_and_is_restored():
+    model, other = WithTable(), WithTable()
+    model.table.data[:] = 7
+    model.gain.data[:] = 8
+    model.flat_buffers[:] = 9
+    whole = model.snapshot()
+    np.testing.assert_array_equal(whole, [8] * 4 + [9] * 2 + [7] * 6)
+    other.restore(whole)
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(other.state_dict()[name], array)
+    assert not np.shares_memory(other.table.data, whole)
+    other.restore(whole, copy=False)
+    assert np.shares_memory(other.table.data, whole)
+    assert not np.shares_memory(other.vector, whole)
+    with pytest.raises(ShapeError, match="restore: expected a vector of 12 numbers"):
+        other.restore(whole[:6])

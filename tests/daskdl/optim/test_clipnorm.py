@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
 from daskdl.optim import LAMB, SGD, Adam, ClipNorm, ClipValue
+from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 
 
@@ -52,3 +53,17 @@ def test_zero_and_what_is_not_finite():
 def test_impossible_norms_are_refused(norm):
     with pytest.raises(SettingsError, match=f"ClipNorm: expected norm > 0, found {norm}"):
         ClipNorm(SGD(), norm)
+
+
+def test_the_rows_of_tables_count_in_the_norm():
+    gradient, rows = np.full(4, 3, np.float32), Rows.all_of(np.full((4, 4), 4, np.float32))
+    whole = np.concatenate([gradient, rows.values.ravel()])
+    method = ClipNorm(SGD(1.0), 2.0)
+    expected, _ = method.update(np.zeros(20, np.float32), whole, {}, 0)
+
+    sums = method.sums(gradient, gradient, {}, 0) + method.row_sums([rows])
+    known, table = method.knowing(sums), np.zeros((4, 4), np.float32)
+    weights, _ = known.update(np.zeros(4, np.float32), gradient, {}, 0)
+    known.update_rows("table", table, rows, {}, 0)
+    np.testing.assert_allclose(np.concatenate([weights, table.ravel()]), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(expected), 2, rtol=1e-6)

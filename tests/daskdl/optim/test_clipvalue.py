@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
 from daskdl.optim import SGD, ClipValue
+from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 
 
@@ -33,3 +34,10 @@ def test_slices_have_the_bits_of_the_whole(points):
 def test_a_negative_bound_is_refused():
     with pytest.raises(SettingsError, match="ClipValue: expected 0 <= value < inf, found -1"):
         ClipValue(SGD(), -1)
+
+
+def test_rows_are_clipped_too():
+    table = np.zeros((3, 2), np.float32)
+    rows = Rows(np.array([2]), np.array([[-9, 1]], np.float32), (3, 2))
+    ClipValue(SGD(1.0), 1.5).update_rows("table", table, rows, {}, 0, 0.5)
+    np.testing.assert_array_equal(table, [[0, 0], [0, 0], [1.5, -0.5]])

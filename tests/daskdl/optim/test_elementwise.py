@@ -20,6 +20,7 @@ from daskdl.optim import (
     Nadam,
     RMSprop,
 )
+from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 
 METHODS = [
@@ -83,3 +84,44 @@ def test_a_million_iterations_later_it_still_steps(method):
     w = runs.start()
     new, _ = method.update(w, runs.gradients(w, 0), method.init(runs.SIZE), 10**6)
     assert np.isfinite(new).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "options"),
+    [
+        (SGD(0.1), "SGD", {}),
+        (Adagrad(0.1), "Adagrad", {}),
+        (Adam(0.1, beta1=0.8), "SparseAdam", {"betas": (0.8, 0.999)}),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # PyTorch's own
+def test_rows_step_as_pytorchs_sparse_gradients(method, name, options, torch):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((20, 3), np.float32)
+    state = {slot: v.reshape(20, 3) for slot, v in method.init_rows(60).items()}
+    theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
+    optimizer = getattr(torch.optim, name)([theirs], lr=0.1, **options)
+    for i in range(5):
+        ids, d = rng.integers(0, 20, 9), rng.standard_normal((9, 3), np.float32)
+        theirs.grad = torch.sparse_coo_tensor(
+            torch.from_numpy(ids)[None], torch.from_numpy(d), (20, 3)
+        )
+        optimizer.step()
+        method.update_rows("table", table, Rows.of(ids, d, 20), state, i)
+    np.testing.assert_allclose(table, theirs.detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
+@each
+def test_rows_have_the_bits_of_the_whole_step(method):
+    rng = np.random.default_rng(1)
+    table = rng.standard_normal((20, 3), np.float32)
+    state = {slot: v.reshape(20, 3) for slot, v in method.init_rows(60).items()}
+    whole, whole_state = table.ravel().copy(), method.init(60)
+    for i in range(3):
+        rows = Rows.all_of(rng.standard_normal((20, 3), np.float32))
+        method.update_rows("table", table, rows, state, i, 0.5)
+        whole, whole_state = method.update(whole, rows.values.ravel(), whole_state, i, 0.5)
+    np.testing.assert_array_equal(table.ravel(), whole)
+    for slot, vector in state.items():
+        np.testing.assert_array_equal(vector.ravel(), whole_state[slot])

@@ -21,8 +21,10 @@ from daskdl.optim import (
     Ftrl,
     Group,
     Groups,
+    Layout,
     RMSprop,
 )
+from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 
 GROUPS = (
@@ -140,3 +142,22 @@ def test_impossible_groups_are_refused():
         Group(weight_decay=-1)
     with pytest.raises(SettingsError, match=r"expected a tuple of Group, found '\*\.bias' in it"):
         Groups(SGD(), ("*.bias",))
+
+
+def test_tables_have_the_settings_of_their_group():
+    layout = Layout(
+        ("dense", "users.table", "items.table", "fixed.table"),
+        ((2, 3), (4, 2), (4, 2), (4, 2)),
+        ("fixed.table",),
+        3,
+    )
+    assert layout.size == 6
+    method = Groups(SGD(1.0), (Group("users.*", rate=0.5), Group("items.*", weight_decay=1.0)))
+    bound, rows = method.on(layout), Rows.all_of(np.ones((4, 2), np.float32))
+    assert not bound.init_rows(8)
+    for name, expected in (("users.table", 1.5), ("items.table", -1), ("fixed.table", 2)):
+        table = np.full((4, 2), 2, np.float32)
+        bound.update_rows(name, table, rows, {}, 0)
+        np.testing.assert_array_equal(table, expected)
+    weights, _ = bound.update(np.ones(6, np.float32), np.ones(6, np.float32), {}, 0)
+    np.testing.assert_array_equal(weights, 0)

@@ -10,6 +10,7 @@ from daskdl.errors import SettingsError
 from daskdl.optim import (
     EMA,
     LAMB,
+    LBFGS,
     SGD,
     Accumulate,
     Adam,
@@ -69,3 +70,18 @@ def test_none_goes_around_itself():
 def test_something_else_inside_is_refused():
     with pytest.raises(SettingsError, match="EMA: expected a Method as the first argument, found"):
         EMA("SGD")
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (EMA(Adam()), "EMA: expected parameters that are trained as a whole, found tables"),
+        (ClipNorm(LAMB(), 1), r"ClipNorm: expected a method that needs no sum .*, found LAMB"),
+        (ClipValue(ClipNorm(Adam(), 1), 1), "ClipValue: expected a method that needs no sum"),
+        (LBFGS(), "LBFGS: expected parameters that are trained as a whole"),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_methods_without_a_step_by_rows_say_so(method, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        method.init_rows(6)

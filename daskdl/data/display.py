@@ -1,0 +1,92 @@
+"""Display: what a SampleSet says of itself, in a line or in a notebook's table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from daskdl.data.partition import Recipe
+from daskdl.data.tasks import client_of, futures_of, is_lazy
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
+
+
+def line(samples: SampleSet) -> str:
+    """Return it in a line; nothing is loaded for it but a sample, once."""
+    told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
+    parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
+    if not samples.is_counted:
+        return f"SampleSet({told}; samples not counted yet, in {parts})"
+    lie = places(samples.recipes)
+    at = f", {lie}" if lie else ""
+    return f"SampleSet({told}; {len(samples):,} samples in {parts}, {size(samples.nbytes)}{at})"
+
+
+def table(samples: SampleSet) -> str:
+    """Return it as HTML."""
+    rows = {
+        "samples": f"{len(samples):,}" if samples.is_counted else "not counted yet",
+        "partitions": _partitions(samples),
+        "bytes": size(samples.nbytes) if samples.is_counted else "not known yet",
+        "where": places(samples.known) or "read where they are used",
+    }
+    if samples.functions:
+        rows["functions"] = ", ".join(
+            getattr(f, "__qualname__", repr(f)) for f in samples.functions
+        )
+    rows |= fields(samples)
+    body = "".join(
+        f"<tr><th style='text-align:left'>{escape(k)}</th><td>{escape(v)}</td></tr>"
+        for k, v in rows.items()
+    )
+    return f"<table><caption>SampleSet</caption>{body}</table>"
+
+
+def fields(samples: SampleSet) -> dict[str, str]:
+    """Return what each array of a sample is, as in ``f32[28, 28, 1]``; nothing if that is dear."""
+    known = samples.known
+    if not samples.is_counted or any(map(is_lazy, known)):
+        return {}
+    return {
+        name: f"{_kind(dtype)}[{', '.join('*' if n < 0 else str(n) for n in shape)}]"
+        for name, (shape, dtype) in samples.schema.items()
+    }
+
+
+def places(recipes: Sequence[Recipe]) -> str:
+    """Say which workers hold the partitions, or this process; nothing of those that nobody does."""
+    if all(recipe.in_memory for recipe in recipes):
+        return "in this process"
+    keys = [future.key for recipe in recipes for future in futures_of(recipe)]
+    client = client_of(recipes) if keys else None
+    if client is None:
+        return ""
+    where: dict[Any, Any] = client.sync(client.scheduler.who_has, keys=keys)
+    held = Counter(min(at) for at in where.values() if at)
+    return ", ".join(f"{n} at {address}" for address, n in sorted(held.items()))
+
+
+def size(nbytes: float) -> str:
+    """Return a number of bytes as in "7.8 MB"."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if nbytes < 1000:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1000
+    return f"{nbytes:.3g} TB"
+
+
+def _kind(dtype: Any) -> str:
+    return {"T": "str", "O": "object"}.get(dtype.kind, f"{dtype.kind}{8 * dtype.itemsize}")
+
+
+def _partitions(samples: SampleSet) -> str:
+    if not samples.is_counted:
+        return str(samples.partitions)
+    lengths = samples.lengths
+    each = (
+        f"{min(lengths):,}" if len(set(lengths)) == 1 else f"{min(lengths):,} to {max(lengths):,}"
+    )
+    return f"{samples.partitions} of {each} samples"

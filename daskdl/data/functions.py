@@ -1,0 +1,84 @@
+"""Functions: what is drawn of a partition, passed through the functions of a SampleSet."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.partition import Batch, Indices, Partition
+from daskdl.data.ragged import Ragged
+from daskdl.data.random import generator
+from daskdl.errors import DataError
+
+Function = Callable[..., Any]
+
+
+def take(
+    partition: Partition, indices: Indices, functions: Sequence[Function], draw: tuple[Any, ...]
+) -> Batch:
+    """Return samples of a partition passed through functions; see :meth:`SampleSet.take`."""
+    batch = partition.take(indices)
+    for i, function in enumerate(functions):
+        more = (generator(*draw, i),) if wants_rng(function) else ()
+        batch = checked(function, function(batch, *more), len(indices))
+    return batch
+
+
+def plainly(functions: Sequence[Function], partition: Partition, indices: Indices) -> Batch:
+    """Return samples passed through functions that draw no random numbers."""
+    return take(partition, indices, functions, (0, "plain"))
+
+
+def checked(function: Function, batch: Any, count: int) -> Batch:
+    """Return what a function has returned, if it is a batch of so many samples."""
+    if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
+        return batch
+    found = (
+        {name: _rows(a) if isinstance(a, Ragged) else np.shape(a) for name, a in batch.items()}
+        if isinstance(batch, dict)
+        else type(batch).__name__
+    )
+    raise DataError(
+        f"SampleSet.map: expected {name_of(function)} to return a dict of arrays of {count} "
+        f"samples, found {found}"
+    )
+
+
+def wants_rng(function: Function) -> bool:
+    """Return whether a function is to be given a Generator."""
+    if isinstance(function, Plain):
+        return False
+    try:
+        signature = inspect.signature(function)
+        signature.bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    # An optional second argument of another name is an option of the function's own.
+    second = list(signature.parameters.values())[1:2]
+    return not second or second[0].default is inspect.Parameter.empty or second[0].name == "rng"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A function that is given the batch alone."""
+
+    function: Function
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Call it."""
+        return self.function(batch)
+
+
+def name_of(function: Function) -> str:
+    """Return how errors call a function."""
+    if isinstance(function, Plain):
+        function = function.function
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _rows(column: Any) -> tuple[int, ...]:
+    return (len(column),) if isinstance(column, Ragged) else np.shape(column)[:1]

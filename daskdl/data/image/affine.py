@@ -1,0 +1,103 @@
+"""Affine maps: rotation, shift, scale and shear, drawn at random or fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.image.arguments import Range, span
+from daskdl.data.image.fill import Colour
+from daskdl.data.image.images import Images
+from daskdl.data.image.transform import Transform
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Affine(Transform):
+    """Rotate, shear and scale each image around its middle, then shift it.
+
+    Every argument is a number, or (low, high) to draw from. Pixels are interpolated linearly. Boxes
+    become those around what their corners become; masks take the nearest value.
+
+    Parameters
+    ----------
+    degrees : float or (low, high)
+        Counter-clockwise.
+    scale : float or (low, high)
+        Above 1 enlarges.
+    shear : float or (low, high)
+        Degrees by which vertical lines lean to the left.
+    shift_x, shift_y : float or (low, high)
+        Fractions of the image's width and height, to the right and down.
+    fill : float or (C,)
+        What lies outside of the image, in fractions of white; 0 in masks.
+    expand : bool
+        Whether the result is as large as it takes to show all of the image.
+    """
+
+    degrees: Range = 0.0
+    scale: Range = 1.0
+    shear: Range = 0.0
+    shift_x: Range = 0.0
+    shift_y: Range = 0.0
+    fill: Colour = 0.0
+    expand: bool = False
+
+    def __post_init__(self) -> None:
+        self._spans()
+
+    def _spans(self) -> dict[str, tuple[float, float]]:
+        least = {"scale": 1e-6}
+        return {
+            key: span(f"{self.name}: {key}", getattr(self, key), least=least.get(key, -np.inf))
+            for key in ("degrees", "scale", "shear", "shift_x", "shift_y")
+        }
+
+    @property
+    def needs_rng(self) -> bool:
+        """Whether any argument is a range."""
+        return any(low < high for low, high in self._spans().values())
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Map them."""
+        n = len(images)
+        drawn = {
+            key: rng.uniform(low, high, n) if low < high else np.full(n, low)
+            for key, (low, high) in self._spans().items()
+        }
+        if all((drawn[k] == (k == "scale")).all() for k in drawn):
+            return
+        linear = _linear(drawn["degrees"], drawn["shear"], drawn["scale"])
+        before = images.sizes[:, ::-1].astype(float)  # width and height
+        after = before
+        if self.expand:
+            corners = np.array([[1, 1], [1, -1]]) / 2 * before[:, None]
+            reach = np.abs(np.einsum("nij,nkj->nki", linear, corners)).max(1)
+            after = np.maximum(np.ceil(2 * reach - 1e-6), 1)
+        shift = np.stack([drawn["shift_x"], drawn["shift_y"]], 1) * before
+        # Edges to edges: target = linear (source - before / 2) + after / 2 + shift.
+        offset = after / 2 + shift - np.einsum("nij,nj->ni", linear, before / 2)
+        forward = np.concatenate([linear, offset[:, :, None]], 2)
+        images.map_affinely(forward, after[:, ::-1].astype(np.int64), images.colour(self.fill))
+
+
+def Rotate(  # noqa: N802  (stands where transforms stand)
+    degrees: Range, *, expand: bool = False, fill: Colour = 0.0
+) -> Affine:
+    """Return the :class:`Affine` that rotates counter-clockwise around the middle."""
+    return Affine(degrees=degrees, expand=expand, fill=fill)
+
+
+def _linear(degrees: Array, shear: Array, scale: Array) -> Array:
+    """Return (N, 2, 2) of columns and rows; rows count downwards."""
+    angle, lean = np.deg2rad(degrees), np.deg2rad(shear)
+    cos, sin = np.cos(angle), np.sin(angle)
+    rotation = np.stack([np.stack([cos, sin], 1), np.stack([-sin, cos], 1)], 1)
+    leaning = np.zeros_like(rotation)
+    leaning[:, 0, 0] = leaning[:, 1, 1] = 1
+    leaning[:, 0, 1] = np.tan(lean)
+    return scale[:, None, None] * (rotation @ leaning)

@@ -1,0 +1,181 @@
+"""Fills: canvases around images, at a side or at random, and parts of images that are covered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.image.arguments import below, pair, share, span
+from daskdl.data.image.crop import RandomResizedCrop
+from daskdl.data.image.images import Images
+from daskdl.data.image.normalise import IMAGENET_MEAN
+from daskdl.data.image.transform import Transform
+from daskdl.errors import SettingsError
+
+#: A colour in fractions of white, one number or one for each channel.
+Colour = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Pad(Transform):
+    """Lay each image into the middle of a canvas of a given size at least.
+
+    Parameters
+    ----------
+    size : int or (rows, columns)
+        Of the canvas; an image that is longer along a side keeps that side.
+    fill : float or (C,)
+        In fractions of white.
+    centre : bool
+        Otherwise the image lies in the canvas's first rows and columns.
+    """
+
+    size: int | tuple[int, int]
+    fill: Colour = 0.0
+    centre: bool = True
+
+    def __post_init__(self) -> None:
+        pair("Pad: size", self.size)
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Lay them."""
+        sizes = np.maximum(images.sizes, pair("Pad: size", self.size))
+        if (sizes == images.sizes).all():
+            return
+        corners = (sizes - images.sizes) // 2 if self.centre else np.zeros_like(sizes)
+        images.paste(sizes, corners, self.fill)
+
+
+@dataclass(frozen=True)
+class Expand(Transform):
+    """Lay each image somewhere on a larger canvas, so that objects become smaller.
+
+    W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 3.6.
+
+    Parameters
+    ----------
+    most : float
+        The canvas's sides are up to so many times the image's.
+    fill : float or (C,)
+        In fractions of white; by default ImageNet's mean.
+    probability : float
+        Of each image; others stay as they are.
+    """
+
+    most: float = 4.0
+    fill: Colour = IMAGENET_MEAN
+    probability: float = 0.5
+    random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        span("Expand: most", (1, self.most), least=1)
+        share("Expand: probability", self.probability)
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Lay them."""
+        n, before = len(images), images.sizes
+        ratios = np.where(rng.random(n) < self.probability, rng.uniform(1, self.most, n), 1)
+        sizes = (before * ratios[:, None]).astype(np.int64)
+        corners = below(rng, sizes - before)
+        which = np.flatnonzero((sizes != before).any(1))
+        if len(which):
+            some = images.take(which)
+            some.paste(sizes[which], corners[which], self.fill)
+            images.put(which, some)
+
+
+@dataclass(frozen=True)
+class Fill(Transform):
+    """Cover a part of each image with a colour.
+
+    Parameters
+    ----------
+    left, top, right, bottom : float
+        The part's edges, as fractions of the image's width and height.
+    fill : float or (C,)
+        In fractions of white.
+    """
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    fill: Colour = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.left < self.right <= 1 and 0 <= self.top < self.bottom <= 1):
+            raise SettingsError(
+                "Fill: expected 0 <= left < right <= 1 and 0 <= top < bottom <= 1, found "
+                f"{(self.left, self.top, self.right, self.bottom)}"
+            )
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Cover them."""
+        sizes = images.sizes
+        first = np.rint(sizes * (self.top, self.left)).astype(np.int64)
+        last = np.rint(sizes * (self.bottom, self.right)).astype(np.int64)
+        colour = images.colour(self.fill)
+        _cover(images, np.arange(len(images)), first, last - first, [colour] * len(images))
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """Cover a window of random area, aspect ratio and place.
+
+    Z. Zhong et al., Random Erasing Data Augmentation, arXiv 1708.04896. Boxes and masks stay.
+
+    Parameters
+    ----------
+    probability : float
+        Of each image.
+    area : (low, high)
+        Fractions of the image's area.
+    aspect : (low, high)
+        Width over height; the logarithm is drawn evenly.
+    fill : float, (C,) or "noise"
+        In fractions of white; before :class:`Normalize` its mean becomes 0. "noise" draws every
+        number from 0 to white.
+    """
+
+    probability: float = 0.5
+    area: tuple[float, float] = (0.02, 1 / 3)
+    aspect: tuple[float, float] = (0.3, 1 / 0.3)
+    fill: Colour | str = IMAGENET_MEAN
+    random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        share("RandomErasing: probability", self.probability)
+        RandomResizedCrop(1, self.area, self.aspect)
+        if isinstance(self.fill, str) and self.fill != "noise":
+            raise SettingsError(
+                f"RandomErasing: fill: expected a colour or 'noise', found {self.fill!r}"
+            )
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Cover some of them."""
+        done = np.flatnonzero(rng.random(len(images)) < self.probability)
+        windows = RandomResizedCrop(1, self.area, self.aspect).windows(images.sizes, rng)[done]
+        fills: list[Any]
+        if isinstance(self.fill, str):
+            shapes = [(*size, images.channels) for size in windows[:, 2:]]
+            fills = [images.white * rng.random(shape, np.float32) for shape in shapes]
+            fills = [np.rint(f).astype(images.dtype) if images.white > 1 else f for f in fills]
+        else:
+            fills = [images.colour(self.fill)] * len(done)
+        _cover(images, done, windows[:, :2], windows[:, 2:], fills)
+
+
+def _cover(
+    images: Images, which: NDArray[Any], corners: Any, sizes: Any, fills: Sequence[Any]
+) -> None:
+    """Write colours or pixels into a window of some images."""
+    pixels = [
+        np.array(image) if i in set(which) else image for i, image in enumerate(images.pixels)
+    ]
+    for i, (y, x), (h, w), fill in zip(which, corners, sizes, fills, strict=True):
+        pixels[i][y : y + h, x : x + w] = fill
+    images.replace(pixels)

@@ -1,0 +1,114 @@
+"""Arrays of pixels: images checked, stacked, laid onto canvases; masks moved by nearest pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.memory import empty
+from daskdl.kernels.resample import (
+    COLUMNS,
+    HEIGHT,
+    LEFT,
+    MIRRORED,
+    ROWS,
+    TOP,
+    UPSIDE_DOWN,
+    WIDTH,
+    H,
+    W,
+    X,
+    Y,
+)
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+def stacked_images(images: Sequence[Array] | Array) -> Array:
+    """Return (N, H, W, C) of images of one size, and an object array (N,) of others."""
+    if isinstance(images, np.ndarray):
+        return images
+    if len(images) and len({image.shape for image in images}) == 1:
+        return images[0][None] if len(images) == 1 else np.stack(images)
+    result = np.empty(len(images), object)
+    result[:] = images
+    return result
+
+
+def check(pixels: Sequence[Array] | Array, name: str) -> None:
+    """Raise ShapeError unless all are uint8 or all float32, (H, W, C) with one C."""
+    for i, image in enumerate(pixels):
+        if not isinstance(image, np.ndarray):
+            kind = type(image).__name__
+            raise ShapeError(f"{name}: image {i}: expected an array, found {kind}")
+        if image.ndim != 3 or not image.size:
+            hint = "; add the axis of channels, image[..., None]" if image.ndim == 2 else ""
+            raise ShapeError(
+                f"{name}: image {i}: expected (height, width, channels), found {image.shape}{hint}"
+            )
+        if image.dtype not in (np.uint8, np.float32):
+            raise ShapeError(
+                f"{name}: image {i}: expected uint8 or float32, found {image.dtype}; convert it "
+                "with astype"
+            )
+        if (image.dtype, image.shape[2]) != (pixels[0].dtype, pixels[0].shape[2]):
+            raise ShapeError(
+                f"{name}: expected images of one kind, found {pixels[0].dtype} with "
+                f"{pixels[0].shape[2]} channels and (image {i}) {image.dtype} with "
+                f"{image.shape[2]}; Decode(mode='RGB') makes them equal"
+            )
+
+
+def lay(canvas: Array, image: Array, corner: Ints, colour: Array) -> None:
+    """Fill a canvas with a colour and lay an image onto it."""
+    canvas[...] = colour
+    (y, x), (skip, over) = np.maximum(corner, 0), np.maximum(-corner, 0)
+    height, width = canvas.shape[:2] - corner
+    part = image[skip : max(height, 0), over : max(width, 0)]
+    canvas[y : y + part.shape[0], x : x + part.shape[1]] = part
+
+
+def rows_contiguous(image: Array) -> Array:
+    """Return an image whose rows are contiguous each, a copy if it is not one."""
+    whole = image.strides[2] == image.itemsize and image.strides[1] == (
+        image.itemsize * image.shape[2]
+    )
+    whole = whole and image.strides[0] % image.itemsize == 0
+    return image if whole else np.ascontiguousarray(image)
+
+
+def room(sizes: Ints, channels: int, dtype: np.dtype[Any]) -> Sequence[Array] | Array:
+    """Return memory for images of these sizes (N, 2): one array if they are all the same."""
+    if (sizes == sizes[0]).all():
+        return empty((len(sizes), *map(int, sizes[0]), channels), dtype)
+    return [empty((int(h), int(w), channels), dtype) for h, w in sizes]
+
+
+def warped(mask: Array, inverse: Array, size: Ints) -> Array:
+    """Return what a mask says at the pixels nearest to where a map leads, 0 outside."""
+    rows, columns = np.indices(tuple(map(int, size)))
+    points = np.stack([columns, rows, np.ones_like(rows)], -1)
+    x, y = np.moveaxis(np.floor(points @ inverse.T + 0.5 + 1e-6).astype(np.int64), -1, 0)
+    inside = (x >= 0) & (y >= 0) & (x < mask.shape[1]) & (y < mask.shape[0])
+    result = np.zeros((*map(int, size), *mask.shape[2:]), mask.dtype)
+    result[inside] = mask[y[inside], x[inside]]
+    return result
+
+
+def nearest(mask: Array, g: Ints) -> Array:
+    """Return what the nearest pixels of a mask say."""
+    axes = (
+        (TOP, HEIGHT, ROWS, Y, H, UPSIDE_DOWN),
+        (LEFT, WIDTH, COLUMNS, X, W, MIRRORED),
+    )
+    wheres = []
+    for begin, length, resized, start, count, backwards in axes:
+        j = g[start] + np.arange(g[count])
+        where = g[begin] + (2 * j + 1) * g[length] // (2 * g[resized])
+        wheres.append(where[::-1] if g[backwards] else where)
+    return mask[np.ix_(*wheres)]

@@ -1,0 +1,128 @@
+"""Resizing: to a fixed size, by the shortest side, by a side drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from daskdl.data.image.arguments import one_of, pair
+from daskdl.data.image.images import Images
+from daskdl.data.image.pixels import Ints
+from daskdl.data.image.transform import Transform
+from daskdl.errors import SettingsError
+from daskdl.kernels.resample import FILTERS
+
+
+@dataclass(frozen=True)
+class Resize(Transform):
+    """Resize to one size, whatever the aspect ratio was.
+
+    Parameters
+    ----------
+    size : int or (rows, columns)
+    filter : "bilinear", "bicubic" (R. Keys, a = -1/2) or "nearest"
+    antialias : bool
+        Whether every pixel counts when an image shrinks, as in Pillow and scikit-image; without it
+        the result is that of OpenCV's INTER_LINEAR and depends on few pixels.
+    """
+
+    size: int | tuple[int, int]
+    filter: str = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        pair("Resize: size", self.size)
+        one_of("Resize: filter", self.filter, tuple(FILTERS))
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Resize them."""
+        size = np.array(pair("Resize: size", self.size))
+        images.resize(size, self.filter, self.antialias)
+
+
+@dataclass(frozen=True)
+class ShortestSide(Transform):
+    """Resize so that the shorter side has a given length and the aspect ratio stays.
+
+    Parameters
+    ----------
+    size : int
+        Pixels of the shorter side.
+    longest : int, optional
+        The longer side does not become longer than this; the shorter one is then shorter.
+    multiple_of : int
+        Both sides are rounded to multiples of it, as networks with strides want them.
+    filter, antialias :
+        See :class:`Resize`.
+    """
+
+    size: int
+    longest: int | None = None
+    multiple_of: int = 1
+    filter: str = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("size", "multiple_of", "longest"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+                raise SettingsError(
+                    f"ShortestSide: {name}: expected a whole number from 1, found {value!r}"
+                )
+        one_of("ShortestSide: filter", self.filter, tuple(FILTERS))
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Resize them."""
+        shortest = np.full(len(images), self.size)
+        sizes = _by_shortest(images.sizes, shortest, self.longest, self.multiple_of)
+        images.resize(sizes, self.filter, self.antialias)
+
+
+@dataclass(frozen=True)
+class RandomShortestSide(Transform):
+    """Resize each image by a shorter side drawn from several, all equally likely.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Such as ``range(256, 481)`` or ``(400, 500, 600)``.
+    longest, multiple_of, filter, antialias :
+        See :class:`ShortestSide`.
+    """
+
+    sizes: Sequence[int]
+    longest: int | None = None
+    multiple_of: int = 1
+    filter: str = "bilinear"
+    antialias: bool = True
+    random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not len(self.sizes):
+            raise SettingsError(
+                f"RandomShortestSide: sizes: expected some numbers, found {self.sizes!r}"
+            )
+        for size in (min(self.sizes), max(self.sizes)):
+            ShortestSide(size, self.longest, self.multiple_of, self.filter)
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Resize them."""
+        shortest = rng.choice(np.asarray(self.sizes), len(images))
+        sizes = _by_shortest(images.sizes, shortest, self.longest, self.multiple_of)
+        images.resize(sizes, self.filter, self.antialias)
+
+
+def _by_shortest(sizes: Ints, shortest: Ints, longest: int | None, multiple: int) -> Ints:
+    # Whole numbers, so that a side that is to be 256 never comes out as 255.
+    least, most = sizes.min(1), sizes.max(1)
+    above, below = shortest, least
+    if longest is not None:
+        long = most * shortest > longest * least
+        above, below = np.where(long, longest, shortest), np.where(long, most, least)
+    units = (2 * sizes * above[:, None] + below[:, None] * multiple) // (
+        2 * below[:, None] * multiple
+    )
+    return np.maximum(units, 1) * multiple

@@ -1,0 +1,115 @@
+"""Records: single samples made columns, and those that are no samples named and counted."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.partition import Arrays
+from daskdl.data.ragged import stacked
+from daskdl.errors import DataError, SettingsError
+
+logger = logging.getLogger(__name__)
+
+#: What may be done about a record that is no sample.
+ON_ERROR = ("raise", "skip")
+
+Sample = dict[str, Any]
+
+
+def check_on_error(on_error: str) -> None:
+    """Raise a SettingsError unless it is "raise" or "skip"."""
+    if on_error not in ON_ERROR:
+        raise SettingsError(f"on_error: expected 'raise' or 'skip', found {on_error!r}")
+
+
+def as_sample(value: Any) -> Sample:
+    """Return a record as values by name: a dict is that, a pair is x and y, all else is x."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, tuple) and len(value) == 2:
+        return {"x": value[0], "y": value[1]}
+    return {"x": value}
+
+
+@dataclass(frozen=True)
+class Records:
+    """Makes a partition of records.
+
+    Parameters
+    ----------
+    function : callable
+        From a record to a sample, see :func:`as_sample`.
+    on_error : "raise" or "skip"
+        About a record for which the function raises, or whose values have other names or shapes
+        than most of the partition: raise a DataError that names it, or leave it out.
+    name : str or callable
+        How errors call the records, with their number behind it; or from its number to its name.
+    """
+
+    function: Callable[[Any], Any]
+    on_error: str = "raise"
+    name: str | Callable[[int], str] = "record"
+
+    def __call__(self, records: Iterable[Any]) -> Arrays:
+        """Make it."""
+        samples, names, bad = list[Sample](), list[str](), list[str]()
+        for i, record in enumerate(records):
+            name = self.name(i) if callable(self.name) else f"{self.name} {i}"
+            try:
+                samples.append(as_sample(self.function(record)))
+                names.append(name)
+            except Exception as error:
+                said = str(error)
+                reason = said if isinstance(error, DataError) else f"{type(error).__name__}: {said}"
+                bad.append(_refused(name, reason, self.on_error, error))
+        usual = _usual(samples)
+        for sample, name in zip(samples, names, strict=True):
+            if _form(sample) != usual:
+                reason = f"expected {_words(usual)}, found {_words(_form(sample))}"
+                bad.append(_refused(name, reason, self.on_error))
+        kept = [sample for sample in samples if _form(sample) == usual]
+        return Arrays(columns(kept), tuple(bad))
+
+
+def columns(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Return the columns of samples that have the same names; none of no samples."""
+    if not samples:
+        return {}
+    return {name: stacked([sample[name] for sample in samples]) for name in samples[0]}
+
+
+def warn(bad: Sequence[str], samples: int) -> None:
+    """Say on the log what was left out."""
+    if bad:
+        some = "; ".join(bad[:5]) + ("; ..." if len(bad) > 5 else "")
+        logger.warning("%d of %d records left out: %s", len(bad), samples + len(bad), some)
+
+
+def _refused(name: str, reason: str, on_error: str, cause: BaseException | None = None) -> str:
+    """Return the record's name and what is wrong with it, or raise it."""
+    if on_error == "raise":
+        raise DataError(
+            f"{name}: expected a sample, found one that cannot be used ({reason}); "
+            "on_error='skip' leaves such records out"
+        ) from cause
+    return f"{name} ({reason})"
+
+
+def _form(sample: Sample) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
+    """Return what the samples of a partition have in common: names, axes and all but the first."""
+    return tuple((name, np.ndim(value), np.shape(value)[1:]) for name, value in sample.items())
+
+
+def _usual(samples: Sequence[Sample]) -> Any:
+    counts = Counter(map(_form, samples))
+    return max(counts, key=counts.__getitem__, default=())
+
+
+def _words(form: Any) -> str:
+    return ", ".join(f"{name} of {ndim} axes {rest or ''}".strip() for name, ndim, rest in form)

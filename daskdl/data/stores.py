@@ -1,0 +1,139 @@
+"""Stores: stretches of arrays that lie in a zarr store, each read where it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.partition import Arrays, Recipe, even_bounds
+from daskdl.errors import DataError
+
+#: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
+PARTITION_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Recipe of the samples from ``start`` up to ``stop`` of arrays that lie elsewhere.
+
+    Parameters
+    ----------
+    source : callable
+        Returns the arrays by name, which are sliced along their first axis.
+    start, stop : int
+    sample_bytes : int
+    """
+
+    source: Any = field(repr=False)
+    start: int
+    stop: int
+    sample_bytes: int
+
+    in_memory = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples."""
+        return self.sample_bytes * len(self)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Stretch:
+        """Return the recipe of the samples from ``start`` up to ``stop``."""
+        return replace(self, start=self.start + start, stop=self.start + stop)
+
+    def load(self) -> Arrays:
+        """Read the samples."""
+        held = self.source().items()
+        return Arrays({name: np.asarray(array[self.start : self.stop]) for name, array in held})
+
+
+@dataclass(frozen=True)
+class ZarrArrays:
+    """Arrays of a zarr group, opened where they are read.
+
+    Parameters
+    ----------
+    url : str
+    names : mapping of name to path in the group
+    storage_options : mapping
+    """
+
+    url: str
+    names: Mapping[str, str]
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __call__(self) -> dict[str, Any]:
+        """Return them by name."""
+        group = _opened(self.url, tuple(self.storage_options.items()))
+        missing = sorted(set(self.names.values()) - set(group))
+        if missing:
+            raise DataError(
+                f"{self.url}: expected arrays {sorted(self.names.values())}, found none called "
+                f"{missing}; there are {sorted(group)}"
+            )
+        return {name: group[path] for name, path in self.names.items()}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Arrays that are sliced when they are needed, such as a zarr.Array."""
+
+    arrays: Mapping[str, Any]
+
+    def __call__(self) -> Mapping[str, Any]:
+        """Return them by name."""
+        return self.arrays
+
+
+def from_zarr(
+    url: str | os.PathLike[str],
+    names: Mapping[str, str],
+    partitions: int | None,
+    storage_options: Mapping[str, Any] | None,
+) -> list[Recipe]:
+    """Return recipes of a store's arrays; see :meth:`SampleSet.from_zarr`."""
+    path = os.fspath(url)
+    path = path if "://" in path else os.path.abspath(path)  # workers may have another folder
+    return stretches(ZarrArrays(path, dict(names), dict(storage_options or {})), partitions, path)
+
+
+def stretches(source: Any, partitions: int | None, name: str) -> list[Recipe]:
+    """Return recipes of arrays that are sliced when they are needed.
+
+    Without ``partitions`` each has whole chunks of the first of them.
+    """
+    arrays = source()
+    lengths = {k: a.shape[0] if a.shape else "no axis" for k, a in arrays.items()}
+    if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
+        raise DataError(
+            f"{name}: expected arrays with one common length of the first axis, found "
+            f"{lengths or 'no arrays'}"
+        )
+    n = int(next(iter(lengths.values())))
+    nbytes = sum(int(np.prod(a.shape[1:])) * np.dtype(a.dtype).itemsize for a in arrays.values())
+    if partitions is None:
+        first = next(iter(arrays.values()))
+        chunk = next(iter(getattr(first, "chunks", None) or (n,)))
+        chunk = max(1, chunk * max(1, PARTITION_BYTES // max(1, chunk * nbytes)))
+        bounds = [*range(0, n, chunk), n]
+    else:
+        bounds = even_bounds(n, max(1, min(partitions, n)))
+    return [Stretch(source, a, b, nbytes) for a, b in pairwise(bounds)]
+
+
+@lru_cache(maxsize=16)
+def _opened(url: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    import zarr
+
+    try:
+        return zarr.open_group(url, mode="r", storage_options=dict(options) or None)
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{url}: expected a zarr group, found none ({error})") from error

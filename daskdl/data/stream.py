@@ -1,0 +1,239 @@
+"""Stream: a partition too large to hold, read block by block ahead of need."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.data.makes import Mapped
+from daskdl.data.partition import Batch, Indices, Partition, Recipe, cut, even_bounds
+from daskdl.data.ragged import concatenated
+from daskdl.data.random import generator
+from daskdl.data.tasks import futures_of
+from daskdl.errors import SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
+
+#: Blocks that are mixed with each other: as many again are being read meanwhile.
+MIXED = 4
+
+
+@dataclass(frozen=True)
+class StreamRecipe:
+    """The samples of many recipes, of which few are held at a time.
+
+    Parameters
+    ----------
+    blocks : tuple of Recipe
+        Each is read by itself, whole.
+    held : int
+        Bytes that may be held.
+    """
+
+    blocks: tuple[Recipe, ...] = field(repr=False)
+    held: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(block.nbytes for block in self.blocks)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether any block carries its data."""
+        return any(block.in_memory for block in self.blocks)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def part(self, start: int, stop: int) -> StreamRecipe:
+        """Return the recipe of the samples from ``start`` up to ``stop``."""
+        return StreamRecipe(tuple(cut(self.blocks, start, stop)), self.held)
+
+    def load(self) -> Streamed:
+        """Return a partition that reads its blocks when they are needed."""
+        return Streamed(self.blocks)
+
+    def followed_by(self, others: Sequence[Recipe]) -> StreamRecipe:
+        """Return the stream of these samples and of other streams'."""
+        more = (block for other in others for block in other.blocks)  # type: ignore[attr-defined]
+        return StreamRecipe((*self.blocks, *more), self.held)
+
+
+def stream(recipe: Recipe, held: int, growth: float = 1.0) -> StreamRecipe:
+    """Return the stream of a recipe's samples, cut into blocks that fit.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of several, joined, each is cut by itself.
+    held : int
+        Bytes of all blocks that are held at a time.
+    growth : float
+        Bytes of a loaded block for each byte that its recipe tells.
+    """
+    limit = held / (2 * MIXED)
+    blocks: list[Recipe] = []
+    for one in _unjoined(recipe):
+        if not len(one):
+            continue
+        n = min(len(one), max(1, int(np.ceil(one.nbytes * growth / limit))))
+        bounds = even_bounds(len(one), n)
+        blocks += [one] if n == 1 else [one.part(a, b) for a, b in pairwise(bounds)]
+    return StreamRecipe(tuple(blocks), held)
+
+
+def streams(recipes: Sequence[Recipe], held: int | str) -> list[Recipe]:
+    """Return the streams of recipes; see :meth:`SampleSet.stream`."""
+    from dask.utils import parse_bytes
+
+    if any(True for recipe in recipes for _ in futures_of(recipe)):
+        raise SettingsError(
+            "SampleSet.stream: expected samples that a worker can read by itself, found what Dask "
+            "holds in the workers' memory; fit() uses it where it is"
+        )
+    try:
+        bound = parse_bytes(held)
+    except (ValueError, TypeError) as error:
+        raise SettingsError(f"held: expected bytes as in '1 GB', found {held!r}") from error
+    if bound < 1:
+        raise SettingsError(f"held: expected at least 1 byte, found {held!r}")
+    growth = growth_of(next(recipe for recipe in recipes if len(recipe)))
+    return [stream(recipe, bound, growth) for recipe in recipes if len(recipe)]
+
+
+def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
+    """Return samples as a fit draws them that is told "global" or "local"."""
+    if shuffle not in ("global", "local"):
+        raise SettingsError(f"shuffle: expected 'global' or 'local', found {shuffle!r}")
+    streaming = all(isinstance(recipe, StreamRecipe) for recipe in samples.recipes)
+    return samples.stream() if shuffle == "local" and not streaming else samples
+
+
+def blocks_of(samples: SampleSet) -> dict[str, list[list[int]]]:
+    """Return the lengths of the blocks, which fix the order, if there are any."""
+    streams = [recipe for recipe in samples.recipes if isinstance(recipe, StreamRecipe)]
+    return {"blocks": [[len(block) for block in one.blocks] for one in streams]} if streams else {}
+
+
+def growth_of(recipe: Recipe) -> float:
+    """Return the bytes of a loaded sample for each that its recipe tells, if a function made it."""
+    if not _is_mapped(recipe):
+        return 1.0
+    some = recipe.part(0, min(16, len(recipe)))
+    return max(1.0, some.load().nbytes / max(1, some.nbytes))
+
+
+class Streamed:
+    """A partition that holds the blocks it draws from, and those that come next.
+
+    In an epoch the blocks come in an order drawn anew, and so many at a time, :data:`MIXED`, are
+    mixed with each other. While samples are drawn from these the next as many are read.
+
+    Parameters
+    ----------
+    blocks : sequence of Recipe
+    """
+
+    def __init__(self, blocks: Sequence[Recipe]) -> None:
+        self._blocks = tuple(blocks)
+        self._ends = np.cumsum([len(block) for block in blocks])
+        self._start()
+
+    def _start(self) -> None:
+        self._coming = np.arange(len(self._blocks))  # as they lie, until an epoch is drawn
+        self._epoch: tuple[int, ...] | None = None
+        self._order: Indices = np.arange(len(self))
+        self._held: dict[int, Future[Partition]] = {}
+        self._lock = threading.Lock()
+        self._reader: ThreadPoolExecutor | None = None
+
+    def __getstate__(self) -> tuple[Recipe, ...]:
+        return self._blocks  # nothing of what it holds has to move with it
+
+    def __setstate__(self, blocks: tuple[Recipe, ...]) -> None:
+        self.__init__(blocks)  # type: ignore[misc]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        held = [future for future in list(self._held.values()) if future.done()]
+        return sum(f.result().nbytes for f in held if f.exception() is None)
+
+    def __sizeof__(self) -> int:
+        return self.nbytes
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def order(self, seed: int, epoch: int, shard: int) -> Indices:
+        """Return all positions in the order of an epoch, int64 (n,)."""
+        with self._lock:
+            if self._epoch != (seed, epoch, shard):
+                draw = generator(seed, "order", epoch, shard)
+                self._coming = draw.permutation(len(self._blocks))
+                first = np.concatenate([[0], self._ends[:-1]])
+                self._order = np.concatenate(
+                    [
+                        draw.permutation(
+                            np.concatenate([np.arange(first[b], self._ends[b]) for b in some])
+                        )
+                        for some in _mixed(self._coming)
+                    ]
+                )
+                self._epoch = seed, epoch, shard
+            return self._order
+
+    def take(self, indices: Indices) -> Batch:
+        """Return the samples at these positions, reading what is not there yet."""
+        with self._lock:
+            place = np.argsort(self._coming)  # of each block in the order in which they come
+            owner = np.searchsorted(self._ends, indices, side="right")
+            columns: dict[str, list[Any]] = {}
+            by_need = sorted(np.unique(owner), key=place.__getitem__)
+            where = [np.flatnonzero(owner == b) for b in by_need]
+            for b, some in zip(by_need or [0], where or [np.arange(0)], strict=True):
+                first = self._ends[b] - len(self._blocks[b])
+                partition = self._block(int(b), int(place[b]) // MIXED)
+                for name, values in partition.take(indices[some] - first).items():
+                    columns.setdefault(name, []).append(values)
+            back = np.argsort(np.concatenate(where)) if where else np.arange(0)
+            return {name: concatenated(column)[back] for name, column in columns.items()}
+
+    def _block(self, block: int, group: int) -> Partition:
+        """Return a loaded block, let go of those before its group, and have the next ones read."""
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, thread_name_prefix="daskdl-read")
+        near = self._coming[group * MIXED : (group + 2) * MIXED].tolist()
+        for b in [b for b in self._held if b not in near]:
+            self._held.pop(b).cancel()
+        for b in near:
+            if b not in self._held:
+                self._held[b] = self._reader.submit(self._blocks[b].load)
+        try:
+            return self._held[block].result()
+        except BaseException:
+            self._held.pop(block, None)  # the next one who asks tries again
+            raise
+
+
+def _mixed(coming: Indices) -> Iterator[Indices]:
+    for start in range(0, len(coming), MIXED):
+        yield coming[start : start + MIXED]
+
+
+def _is_mapped(recipe: Recipe) -> bool:
+    inputs = getattr(recipe, "inputs", ())
+    return isinstance(getattr(recipe, "make", None), Mapped) or any(map(_is_mapped, inputs))
+
+
+def _unjoined(recipe: Recipe) -> list[Recipe]:
+    parts = getattr(recipe, "recipes", None)
+    return [recipe] if parts is None else [one for part in parts for one in _unjoined(part)]

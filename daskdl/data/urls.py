@@ -1,0 +1,62 @@
+"""URLs of files, of any store that fsspec knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from daskdl.errors import DataError
+
+
+def opened(url: str, options: Mapping[str, Any]) -> Any:
+    """Open a file to read bytes, as a context."""
+    import fsspec
+
+    return fsspec.open(url, "rb", **options)
+
+
+def expanded(urls: Any, options: Mapping[str, Any], ending: str = "") -> list[str]:
+    """Return the files that one URL, with ``*`` or of a folder, or many mean.
+
+    Parameters
+    ----------
+    urls : path or URL, or several
+        Local ones are made absolute: workers may have another current folder. Each pattern's and
+        folder's files come in the order of their names.
+    options : mapping
+        For fsspec.
+    ending : str
+        Files of folders that end otherwise are passed over.
+
+    Raises
+    ------
+    DataError
+        When there are none.
+    """
+    import fsspec
+
+    single = isinstance(urls, str | os.PathLike)
+    several: list[str | os.PathLike[str]] = [urls] if single else list(urls)
+    found: list[str] = []
+    for one in several:
+        url = os.fspath(one)
+        if "://" not in url:
+            url = os.path.abspath(url)
+        if "*" not in url and not single:
+            found.append(url)  # many are not looked for one by one
+            continue
+        system, path = fsspec.url_to_fs(url, **options)
+        paths = (
+            sorted(system.glob(path))
+            if "*" in url
+            else sorted(p for p in system.find(path) if p.endswith(ending))
+            if system.isdir(path)
+            else [path]
+        )
+        if not paths:
+            raise DataError(f"{url}: expected files, found none")
+        found.extend(p if "://" not in url else system.unstrip_protocol(p) for p in paths)
+    if not found:
+        raise DataError("SampleSet: expected URLs of files, found none")
+    return found

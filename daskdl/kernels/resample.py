@@ -1,0 +1,253 @@
+"""Images resized, cropped, mirrored and normalised in one pass, a whole batch in one call.
+
+A result is computed row by row: the source's rows that it is made of are added up with their
+weights over those columns alone that the window needs, and the sum's pixels with theirs. Nothing
+outside the window is computed, and nothing is stored in between but one row. The weights are those
+of Pillow: when an image shrinks the filter is stretched with it, so that every source pixel counts
+(``antialias``); without that they are OpenCV's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import carray
+from numpy.typing import NDArray
+
+from daskdl.kernels.jit import fastjit
+from daskdl.kernels.lanes import LANES, pointer, weigh
+from daskdl.kernels.team import over_range
+
+Array = NDArray[Any]
+
+#: Columns of a batch's geometry (N, 12): the part of the source that is resized; the size to which
+#: it is resized; the window of that which is the result; and whether the result is mirrored.
+TOP, LEFT, HEIGHT, WIDTH, ROWS, COLUMNS, Y, X, H, W, UPSIDE_DOWN, MIRRORED = range(12)
+
+#: Filters by name: numbers that kernels know them by.
+FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
+
+#: Numbers of results below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+
+def resample(
+    sources: Sequence[Array],
+    geometry: NDArray[np.int64],
+    results: Sequence[Array],
+    *,
+    filter: str = "bilinear",
+    antialias: bool = True,
+    scale: Array | None = None,
+    shift: Array | None = None,
+) -> None:
+    """Write the windows of resized images.
+
+    Parameters
+    ----------
+    sources : sequence of uint8 or float32 (height, width, C)
+        Pixels and channels contiguous; rows may be apart.
+    geometry : int64 (N, 12)
+        See :data:`TOP` and the following.
+    results : sequence of uint8 or float32 (H, W, C), C-contiguous
+        uint8 only from uint8.
+    filter : "nearest", "bilinear" or "bicubic"
+    antialias : bool
+        Whether the filter is stretched when an image shrinks.
+    scale, shift : float32 (C,), optional
+        Float results are ``scale * value + shift``, of values that were rounded to whole levels if
+        the sources are uint8.
+    """
+    if not len(sources):
+        return
+    channels = sources[0].shape[2]
+    places = np.array(
+        [
+            (s.ctypes.data, s.strides[0] // s.itemsize, r.ctypes.data)
+            for s, r in zip(sources, results, strict=True)
+        ],
+        np.int64,
+    )
+    scale = np.ones(channels, np.float32) if scale is None else scale
+    shift = np.zeros(channels, np.float32) if shift is None else shift
+    work = max(1, int(geometry[:, H].max()) * int(geometry[:, W].max()) * channels)
+    over_range(
+        _resample, len(sources), max(1, LEAST // work), places, geometry, channels,
+        FILTERS[filter], antialias, scale, shift,
+        sources[0].dtype != np.uint8, results[0].dtype != np.uint8,
+    )  # fmt: skip
+
+
+@fastjit
+def _resample(  # type: ignore[no-untyped-def]
+    places, geometry, channels, filter, antialias, scale, shift, floats_in, floats_out,
+    which, start, stop,
+):  # fmt: skip
+    # Both types at each address, and one is used: four kernels would take four times to compile.
+    a_level, a_float = np.uint8(0), np.float32(0)
+    for i in range(start, stop):
+        g = geometry[i]
+        stride = places[i, 1]
+        begin = g[TOP] * stride + g[LEFT] * channels
+        levels = carray(pointer(places[i, 0], a_level), (1,))
+        floats = carray(pointer(places[i, 0], a_float), (1,))
+        to_levels = carray(pointer(places[i, 2], a_level), (1,))
+        to_floats = carray(pointer(places[i, 2], a_float), (1,))
+        wide = g[W] * channels
+        scales, shifts = np.empty(wide, np.float32), np.empty(wide, np.float32)
+        for x in range(wide):
+            scales[x], shifts[x] = scale[x % channels], shift[x % channels]
+        if g[HEIGHT] != g[ROWS] or g[WIDTH] != g[COLUMNS]:
+            _resize(
+                levels, floats, floats_in, begin, stride, g, channels, filter, antialias,
+                to_levels, to_floats, floats_out, scales, shifts,
+            )  # fmt: skip
+        elif floats_in:
+            _cut(floats, begin, stride, g, channels, to_floats, scales, shifts)
+        elif floats_out:
+            _cut(levels, begin, stride, g, channels, to_floats, scales, shifts)
+        else:
+            _cut(levels, begin, stride, g, channels, to_levels, scales, shifts)
+
+
+@fastjit
+def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: ignore[no-untyped-def]
+    """Copy a window, mirrored or not."""
+    wide = g[W] * channels
+    for i in range(g[H]):
+        y = g[Y] + (g[H] - 1 - i if g[UPSIDE_DOWN] else i)
+        here, there = np.uint64(begin + y * stride + g[X] * channels), np.uint64(i * wide)
+        if g[MIRRORED]:
+            for j in range(g[W]):
+                pixel = here + np.uint64((g[W] - 1 - j) * channels)
+                for c in range(channels):
+                    x = np.uint64(j * channels + c)
+                    value = source[pixel + np.uint64(c)]
+                    _put(result, there + x, value, scales[x], shifts[x])
+        else:
+            for k in range(wide):
+                x = np.uint64(k)
+                _put(result, there + x, source[here + x], scales[x], shifts[x])
+
+
+@fastjit
+def _resize(  # type: ignore[no-untyped-def]
+    levels, floats, floats_in, begin, stride, g, channels, filter, antialias,
+    to_levels, to_floats, floats_out, scales, shifts,
+):  # fmt: skip
+    top, rows, _, _ = _taps(g[HEIGHT], g[ROWS], g[Y], g[H], g[UPSIDE_DOWN], filter, antialias)
+    left, columns, first, last = _taps(
+        g[WIDTH], g[COLUMNS], g[X], g[W], g[MIRRORED], filter, antialias
+    )
+    count = columns.shape[1]
+    length = (min(last + count, g[WIDTH]) - first) * channels
+    # Weights beyond the edge are 0, but a vector is loaded there all the same.
+    line = np.zeros(length + count * channels + LANES, np.float32)
+    wide = g[W] * channels
+    row = np.empty(wide + LANES, np.float32)
+    for i in range(g[H]):
+        here, taps = begin + top[i] * stride + first * channels, rows.shape[1]
+        taps = min(taps, g[HEIGHT] - top[i])
+        if floats_in:
+            _add_rows(floats, here, stride, rows[i], taps, line, length)
+        else:
+            _add_rows(levels, here, stride, rows[i], taps, line, length)
+        for j in range(g[W]):
+            pixel, target = (left[j] - first) * channels, j * channels
+            for c in range(0, channels, LANES):
+                weigh(line, pixel + c, channels, columns, j * count, count, row, target + c)
+        if not floats_in:
+            for k in range(wide):
+                level = np.floor(row[k] + np.float32(0.5))
+                row[k] = min(max(level, np.float32(0)), np.float32(255))
+        there = np.uint64(i * wide)
+        if floats_out:
+            for k in range(wide):
+                x = np.uint64(k)
+                to_floats[there + x] = row[x] * scales[x] + shifts[x]
+        else:
+            for k in range(wide):
+                x = np.uint64(k)
+                to_levels[there + x] = np.uint8(row[x])
+
+
+@fastjit
+def _add_rows(source, here, stride, weights, count, line, length):  # type: ignore[no-untyped-def]
+    """Write the weighted sum of ``count`` rows; two at a time, as the sum is read and written."""
+    k = 0
+    while k < count:
+        a, b = np.uint64(here + k * stride), np.uint64(here + min(k + 1, count - 1) * stride)
+        weight, other = weights[k], weights[k + 1] if k + 1 < count else np.float32(0)
+        if k == 0:
+            for n in range(length):
+                x = np.uint64(n)
+                line[x] = weight * np.float32(source[a + x]) + other * np.float32(source[b + x])
+        else:
+            for n in range(length):
+                x = np.uint64(n)
+                line[x] += weight * np.float32(source[a + x]) + other * np.float32(source[b + x])
+        k += 2
+
+
+@fastjit
+def _taps(length, resized, start, count, backwards, filter, antialias):  # type: ignore[no-untyped-def]
+    """Return of which pixels each of ``count`` results is made.
+
+    The first of each, the weights (count, n), and the least and the largest of the first.
+    Pixel j of the resized axis has its centre at (j + 1/2) length / resized of the source.
+    """
+    scale = length / resized
+    stretch = max(scale, 1.0) if antialias and filter else 1.0
+    reach = stretch * max(filter, 0.5)
+    first = np.empty(count, np.int64)
+    weights = np.zeros((count, int(2 * reach) + 2), np.float32)
+    most = 1
+    for i in range(count):
+        j = start + (count - 1 - i if backwards else i)
+        centre = (j + 0.5) * scale
+        if filter == 0:  # in whole numbers, since every other centre may lie between two pixels
+            first[i], weights[i, 0] = (2 * j + 1) * length // (2 * resized), 1
+            continue
+        low = int(np.floor(centre - reach + 0.5))
+        high = int(np.floor(centre + reach + 0.5))
+        begin, total = max(low, 0), 0.0
+        end = min(high, length)
+        if antialias:  # as Pillow: what lies outside does not count
+            for k in range(begin, end):
+                total += _weight((k + 0.5 - centre) / stretch, filter)
+        first[i] = begin
+        for k in range(low, high):  # as OpenCV: the edge goes on
+            inside = min(max(k, begin), end - 1)
+            if inside == k or not antialias:
+                value = _weight((k + 0.5 - centre) / stretch, filter)
+                weights[i, inside - begin] += value / (total if antialias else 1.0)
+        most = max(most, end - begin)
+    lowest, highest = first[0], first[0]
+    used = np.empty((count, most), np.float32)
+    for i in range(count):
+        lowest, highest = min(lowest, first[i]), max(highest, first[i])
+        for k in range(most):
+            used[i, k] = weights[i, k]
+    return first, used, lowest, highest
+
+
+@fastjit
+def _weight(x, filter):  # type: ignore[no-untyped-def]
+    """Return a filter's value: the triangle's, or R. Keys' cubic with a = -1/2."""
+    x = abs(x)
+    if filter == 1:
+        return max(0.0, 1.0 - x)
+    if x < 1:
+        return (1.5 * x - 2.5) * x * x + 1
+    return ((-0.5 * x + 2.5) * x - 4) * x + 2 if x < 2 else 0.0
+
+
+@fastjit
+def _put(result, x, value, scale, shift):  # type: ignore[no-untyped-def]
+    """Write a value; to floats, scaled and shifted."""
+    if result.itemsize == 1:
+        result[x] = value
+    else:
+        result[x] = np.float32(value) * scale + shift

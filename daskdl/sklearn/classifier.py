@@ -1,0 +1,90 @@
+"""Classifier: a network as scikit-learn's classifiers are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.nn import CrossEntropyLoss
+from daskdl.sklearn.base import (
+    ClassifierMixin,
+    accuracy_score,
+    check_classification_targets,
+    column_or_1d,
+)
+from daskdl.sklearn.estimator import Estimator
+from daskdl.sklearn.lazily import computed, each, is_lazy
+
+Array = NDArray[Any]
+
+
+class Classifier(ClassifierMixin, Estimator):
+    """A network that classifies rows of numbers.
+
+    Its outputs are a score for each class, of which the softmax are probabilities; the loss is by
+    default ``CrossEntropyLoss()``. For the rest see :class:`daskdl.sklearn.estimator.Estimator`.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        The labels, sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.sklearn import Classifier
+    >>> X = np.linspace(-1, 1, 64)[:, np.newaxis]
+    >>> y = np.where(X[:, 0] > 0, "right", "left")
+    >>> Classifier((8,), random_state=0).fit(X, y).predict([[-0.5], [0.5]])
+    array(['left', 'right'], dtype='<U5')
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a new network.
+
+        Parameters
+        ----------
+        X : array_like, dask Array or DataFrame (n, features)
+        y : array_like, dask Array or Series (n,)
+            Labels of any kind.
+        sample_weight : array_like or dask Array (n,), optional
+        """
+        x, y, weight = self._inputs(X, y, sample_weight)
+        if is_lazy(y):
+            import dask.array as da
+
+            self.classes_ = da.unique(y).compute()
+        else:
+            check_classification_targets(y)
+            y = column_or_1d(y, warn=True)
+            self.classes_ = np.unique(y)
+        labels = each(partial(np.searchsorted, self.classes_), y)
+        return self._fit(x, labels, weight, len(self.classes_), CrossEntropyLoss())
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class, float32 (n, n_classes)."""
+        return each(softmax, self._outputs(X))
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable label of each row, (n,)."""
+        scores = self._outputs(X)
+        return each(partial(labels_of, self.classes_), scores, drop_axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy."""
+        y, found, weight = computed(y, self.predict(X), sample_weight)
+        return float(accuracy_score(y, found, sample_weight=weight))
+
+
+def softmax(scores: Array) -> Array:
+    """Return probabilities (n, classes) of scores."""
+    raised = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
+    return raised / raised.sum(1, keepdims=True)
+
+
+def labels_of(classes: Array, scores: Array) -> Array:
+    """Return the labels (n,) of the largest scores (n, classes)."""
+    return classes[scores.argmax(1)]

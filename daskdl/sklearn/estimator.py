@@ -1,0 +1,136 @@
+"""Estimator: what Classifier and Regressor have in common."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data import SampleSet
+from daskdl.errors import SettingsError
+from daskdl.nn import Linear, Module, ReLU, Sequential
+from daskdl.optim import Adam, Method
+from daskdl.sklearn.base import (
+    BaseEstimator,
+    _check_sample_weight,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
+from daskdl.sklearn.lazily import array_of, is_lazy, no_rows
+from daskdl.train import Trainer
+
+Array = NDArray[Any]
+
+
+class Estimator(BaseEstimator):
+    """A network that is fitted to rows of numbers, as scikit-learn does it.
+
+    Arrays in memory are fitted and predicted in this process. Dask's Arrays and DataFrames stay
+    where they are: the network is trained there, on the cluster of the current client, and its
+    predictions are Dask Arrays with the same partitions.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Outputs of the hidden layers of a network of affine layers with ReLU between them.
+    model : callable, optional
+        Another network instead: ``model(n_features, n_outputs, seed) -> Module``, from (N,
+        n_features) to (N, n_outputs).
+    loss : callable, optional
+        As for :class:`daskdl.train.Trainer`.
+    optimizer : Method, optional
+        By default ``Adam(1e-3)``.
+    epochs : int
+    batch_size : int
+    random_state : int, RandomState or None
+        Of the initial weights and the order of samples.
+
+    Attributes
+    ----------
+    model_ : Module
+        The fitted network.
+    history_ : History
+        Of the fit.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where it was fitted to a DataFrame.
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        model: Callable[[int, int, int], Module] | None = None,
+        loss: Callable[..., Any] | None = None,
+        optimizer: Method | None = None,
+        epochs: int = 100,
+        batch_size: int = 32,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def _inputs(self, x: Any, y: Any, sample_weight: Any, **targets: bool) -> tuple[Any, Any, Any]:
+        """Return inputs, targets and weights as arrays, in memory or lazy, once checked."""
+        if not is_lazy(x):
+            x, y = validate_data(self, x, y, dtype=np.float32, **targets)
+            if sample_weight is not None:
+                sample_weight = _check_sample_weight(sample_weight, x, dtype=np.float32)
+            return x, y, sample_weight
+        validate_data(self, no_rows(x), skip_check_array=True)
+        weight = None if sample_weight is None else array_of(sample_weight.astype(np.float32))
+        return array_of(x.astype(np.float32)), array_of(y), weight
+
+    def _fit(
+        self, x: Any, y: Any, sample_weight: Any, outputs: int, loss: Callable[..., Any]
+    ) -> Self:
+        """Fit a new network to inputs (n, features) and targets."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        make = self._network if self.model is None else self.model
+        self.model_ = make(self.n_features_in_, outputs, seed)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        optimizer = Adam(1e-3) if self.optimizer is None else self.optimizer
+        trainer = Trainer(self.model_, loss if self.loss is None else self.loss, optimizer, seed)
+        self.history_ = trainer.fit(
+            SampleSet.from_arrays(x=x, y=y, **weight),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            client=None if is_lazy(x) else False,
+            progress=False,
+        )
+        return self
+
+    def _network(self, features: int, outputs: int, seed: int) -> Module:
+        try:
+            sizes = [operator.index(n) for n in self.hidden_layer_sizes]
+        except TypeError:
+            sizes = [0]
+        if any(n < 1 for n in sizes):
+            raise SettingsError(
+                f"{type(self).__name__}, hidden_layer_sizes: expected whole numbers of at least 1, "
+                f"found {self.hidden_layer_sizes!r}"
+            )
+        ends = [features, *sizes, outputs]
+        seeds = np.random.SeedSequence(seed).generate_state(len(ends))
+        layers: list[Module] = []
+        for i, (a, b) in enumerate(pairwise(ends)):
+            layers += [Linear(a, b, seed=int(seeds[i])), ReLU()]
+        return Sequential(*layers[:-1])
+
+    def _outputs(self, x: Any) -> Any:
+        """Return what the network makes of inputs: an array or a dask Array (n, outputs)."""
+        check_is_fitted(self)
+        if is_lazy(x):
+            validate_data(self, no_rows(x), reset=False, skip_check_array=True)
+            return self.model_.predict(array_of(x))
+        return self.model_.predict(validate_data(self, x, reset=False, dtype=np.float32))

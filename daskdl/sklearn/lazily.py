@@ -1,0 +1,65 @@
+"""Lazily: Dask's Arrays and DataFrames as inputs and targets of an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import DataError
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether this is one of Dask's collections."""
+    return hasattr(value, "__dask_graph__")
+
+
+def array_of(value: Any) -> da.Array:
+    """Return an Array of an Array, a DataFrame or a Series, with the same partitions."""
+    if not hasattr(value, "to_dask_array"):
+        return value
+    if value.ndim == 1 and not isinstance(value.dtype, np.dtype):  # pandas' own, such as strings
+        value = value.astype(object)
+    return value.to_dask_array()
+
+
+def no_rows(x: Any) -> Any:
+    """Return what scikit-learn looks at for the number of inputs, and their names if they have any.
+
+    Raises
+    ------
+    DataError
+        When they are no rows of numbers.
+    """
+    if hasattr(x, "_meta") and hasattr(x, "columns"):
+        return x._meta
+    if x.ndim != 2:
+        raise DataError(f"expected X as an Array (n, features), found {x.ndim} axes")
+    return np.empty((0, x.shape[1]), x.dtype)
+
+
+def each(
+    function: Callable[[Any], Any],
+    values: Any,
+    drop_axis: int | None = None,
+    new_axis: int | None = None,
+) -> Any:
+    """Return a function of an array, chunk by chunk where it is lazy."""
+    if not is_lazy(values):
+        return function(values)
+    meta = function(np.zeros((0, *values.shape[1:]), values.dtype))
+    return values.map_blocks(function, drop_axis=drop_axis, new_axis=new_axis, meta=meta)
+
+
+def computed(*values: Any) -> tuple[Any, ...]:
+    """Return what is lazy as arrays in memory, computed together."""
+    if not any(map(is_lazy, values)):
+        return values
+    import dask
+
+    found: tuple[Any, ...] = dask.compute(*(array_of(v) for v in values))
+    return found

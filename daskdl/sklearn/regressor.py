@@ -1,0 +1,66 @@
+"""Regressor: a network as scikit-learn's regressors are."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.nn import MSELoss
+from daskdl.sklearn.base import RegressorMixin, r2_score
+from daskdl.sklearn.estimator import Estimator
+from daskdl.sklearn.lazily import computed, each
+
+Array = NDArray[Any]
+
+
+class Regressor(RegressorMixin, Estimator):
+    """A network that predicts one number or several from rows of numbers.
+
+    The loss is by default ``MSELoss()``. For the rest see
+    :class:`daskdl.sklearn.estimator.Estimator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.sklearn import Regressor
+    >>> X = np.linspace(-1, 1, 64)[:, np.newaxis]
+    >>> regressor = Regressor((8,), random_state=0).fit(X, 2 * X[:, 0])
+    >>> bool(regressor.score(X, 2 * X[:, 0]) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a new network.
+
+        Parameters
+        ----------
+        X : array_like, dask Array or DataFrame (n, features)
+        y : array_like, dask Array, Series or DataFrame (n,) or (n, targets)
+        sample_weight : array_like or dask Array (n,), optional
+        """
+        x, y, weight = self._inputs(X, y, sample_weight, y_numeric=True, multi_output=True)
+        self._single = y.ndim == 1
+        targets = each(columns, y, new_axis=1 if self._single else None)
+        return self._fit(x, targets, weight, 1 if self._single else y.shape[1], MSELoss())
+
+    def predict(self, X: Any) -> Any:
+        """Return predictions, float32 (n,) or (n, targets) as the targets were."""
+        outputs = self._outputs(X)
+        return outputs[:, 0] if self._single else outputs
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R², the share of the targets' variance that is predicted."""
+        y, found, weight = computed(y, self.predict(X), sample_weight)
+        return float(r2_score(y, found, sample_weight=weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def columns(y: Array) -> Array:
+    """Return targets as the network has them, float32 (n, targets)."""
+    return np.asarray(y, np.float32).reshape(len(y), *(y.shape[1:] or (1,)))

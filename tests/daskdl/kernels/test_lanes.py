@@ -1,0 +1,39 @@
+"""Vectors of four numbers: loaded wherever they begin, weighted and added."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import carray
+
+from daskdl.kernels.jit import jit
+from daskdl.kernels.lanes import LANES, pointer, weigh
+
+
+@jit
+def _weigh(source, place, step, weights, first, count, result, at):
+    weigh(source, place, step, weights, first, count, result, at)
+
+
+@jit
+def _read(address, n, like):
+    return carray(pointer(address, like), (n,)).copy()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_weighted_vectors_are_added(count):
+    rng = np.random.default_rng(0)
+    source, weights = rng.random(30, np.float32), rng.random(8, np.float32)
+    result = np.full(10, -1, np.float32)
+    _weigh(source, 5, 3, weights, 2, count, result, 4)
+    exact = sum(
+        (weights[2 + k] * source[5 + 3 * k : 5 + 3 * k + LANES] for k in range(count)),
+        np.zeros(LANES),
+    )
+    np.testing.assert_allclose(result[4:8], exact, rtol=1e-6)
+    assert (result[[0, 1, 2, 3, 8, 9]] == -1).all()
+
+
+def test_memory_is_read_at_its_address():
+    numbers = np.arange(12, dtype=np.uint8)
+    np.testing.assert_array_equal(_read(numbers.ctypes.data + 3, 4, np.uint8(0)), [3, 4, 5, 6])
