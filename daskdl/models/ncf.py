@@ -19,6 +19,9 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+#: Pairs that pass through the layers at a time: what lies between two of them stays near the cores.
+AT_ONCE = 16384
+
 
 class NeuMF(Module):
     """Logits of pairs of user and item: a generalised matrix factorisation beside a perceptron.
@@ -79,10 +82,16 @@ class NeuMF(Module):
                 f"NeuMF: expected pairs of user and item, of shape (..., 2), found {pairs.shape}"
             )
         users, items = pairs[..., 0].ravel(), pairs[..., 1].ravel()
+        starts = range(0, max(1, users.size), AT_ONCE)
+        logits = [self._logits(users[a : a + AT_ONCE], items[a : a + AT_ONCE]) for a in starts]
+        y = ops.concatenate(*logits, axis=0) if len(logits) > 1 else logits[0]
+        result: Tensor = ops.reshape(y, shape=pairs.shape[:-1])
+        return result
+
+    def _logits(self, users: Any, items: Any) -> Tensor:
+        """Map numbers (n,) of users and items to logits (n, 1)."""
         product = self.user_factors(users) * self.item_factors(items)
         y: Any = ops.concatenate(self.user_features(users), self.item_features(items))
         for layer in self.linear:
             y = ops.relu(layer(y))
-        logits = self.head(ops.concatenate(product, y))
-        result: Tensor = ops.reshape(logits, shape=pairs.shape[:-1])
-        return result
+        return self.head(ops.concatenate(product, y))

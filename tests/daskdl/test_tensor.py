@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -206,3 +207,37 @@ def test_dtype_of_the_tape_is_that_of_the_data():
     loss.backward()
     assert loss.dtype == np.float32
     assert x.grad.dtype == np.float32
+
+
+@op
+def double(x):
+    return 2 * x, lambda dy: (2 * dy,)
+
+
+def test_arrays_that_no_backward_needs_are_let_go():
+    x = leaf(1.0, 2.0)
+    between = double(x)  # the next one's backward does not need it, unlike a square's
+    held = weakref.ref(between.data)
+    loss = double(between)
+    del between
+    assert held() is None
+    loss.backward([1.0, 1.0])
+    assert x.grad.tolist() == [4.0, 4.0]
+
+
+def test_what_a_layer_kept_goes_with_its_gradient():
+    x, seen = leaf(1.0, 2.0), []
+
+    @op
+    def look(x):
+        return x + 0, lambda dy: (seen.append(later()), dy)[1:]
+
+    below = look(x)
+    between = square(below)
+    later = weakref.ref(between.data)
+    loss = ops.sum(square(between))
+    del between
+    assert later() is not None
+    loss.backward()
+    assert seen == [None]
+    assert x.grad.tolist() == [4.0, 32.0]

@@ -5,6 +5,7 @@ import pytest
 
 from daskdl import nn
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.models import ncf
 from daskdl.models.ncf import NeuMF
 
 
@@ -42,6 +43,19 @@ def test_takes_pairs_in_any_shape():
         model(np.zeros((5, 3), int))
     with pytest.raises(ShapeError, match=r"expected ids from 0 to 6, .* found 7"):
         model(np.array([[0, 7]]))
+
+
+def test_many_pairs_go_through_piece_by_piece(monkeypatch):
+    model, pairs = small(seed=4), np.stack([np.arange(14) % 5, np.arange(14) % 7], 1)
+    y, weight = model(pairs), np.arange(14, dtype=np.float32)
+    (y * weight).sum().backward()
+    whole = model.flat_grad.copy()
+    model.zero_grad()
+    monkeypatch.setattr(ncf, "AT_ONCE", 5)
+    pieces = model(pairs)
+    np.testing.assert_allclose(pieces.data, y.data, rtol=1e-5)
+    (pieces * weight).sum().backward()
+    np.testing.assert_allclose(model.flat_grad, whole, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("layers", [(7, 3), (8,)])

