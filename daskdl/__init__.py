@@ -13,7 +13,7 @@ _HOMES = {
     "Tensor": "daskdl.tensor",
     "Trainer": "daskdl.train",
     "connect": "daskdl.cluster",
-    "load": "daskdl.nn",
+    "load": "daskdl.models",
     "no_grad": "daskdl.tensor",
     "save": "daskdl.nn",
 }

@@ -6,6 +6,7 @@ from daskdl.models.ncf import NeuMF
 from daskdl.models.resnet import ResNet
 from daskdl.models.seq2seq import ConvLSTMForecaster
 from daskdl.models.text import TextClassifier
+from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
 
 __all__ = [
     "AuxiliaryLoss",
@@ -15,4 +16,5 @@ __all__ = [
     "NeuMF",
     "ResNet",
     "TextClassifier",
+    "load",
 ]
