@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from daskdl.data.current import current_client
-from daskdl.data.partition import Recipe
 from daskdl.predict.predictor import Predictor
 from daskdl.train.channel import Cluster
 
@@ -27,22 +24,3 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
 
         return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
     return Cluster(client).broadcast(f"model-{predictor.token}", predictor, "prediction")
-
-
-def spread(recipes: Sequence[Recipe]) -> list[Any]:
-    """Return recipes as a graph may have them: those that carry data are put on the workers."""
-    client = current_client()
-    carrying = [i for i, recipe in enumerate(recipes) if recipe.in_memory]
-    result: list[Any] = list(recipes)
-    if client is None or not carrying:
-        return result
-    cluster = Cluster(client)
-    workers = sorted(cluster.workers("prediction"))
-    futures = cluster.send_each(
-        f"samples-{uuid.uuid4().hex}",
-        [recipes[i] for i in carrying],
-        [workers[k % len(workers)] for k in range(len(carrying))],
-    )
-    for i, future in zip(carrying, futures, strict=True):
-        result[i] = future
-    return result

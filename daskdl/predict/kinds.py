@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskdl.data import SampleSet
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.predict import partitions
-from daskdl.predict.broadcast import held_by_workers, spread
+from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.predictor import Predictor, prepared
+from daskdl.predict.sampleset import of_samples
 from daskdl.train.arguments import whole
 from daskdl.train.settings import setting
 
@@ -88,17 +87,6 @@ def _lazily(predictor: Predictor) -> Predictor:
     return replace(predictor, threads=predictor.threads or 1).snapshot()
 
 
-def tried(predictor: Predictor, x: NDArray[Any]) -> tuple[Predictor, NDArray[Any]]:
-    """Return the predictor with its batch size, and the result of one sample (1, ...).
-
-    So a mistake shows before any task is started.
-    """
-    x = prepared(x)
-    result = partitions.only(predictor(x))
-    size = predictor.batch_size or predictor.fitting(x)
-    return replace(predictor, batch_size=size), result
-
-
 def of_array(predictor: Predictor, x: da.Array) -> da.Array:
     """Return the results of a dask Array (N, ...), in the same chunks along its first axis."""
     import dask.array as da
@@ -106,7 +94,8 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
     if not x.ndim or any(np.isnan(n) for n in x.shape[1:]):
         raise DataError(f"predict: expected a dask Array (N, ...), found shape {x.shape}")
     whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
-    predictor, one = tried(predictor, np.zeros((1, *x.shape[1:]), x.dtype))
+    predictor, result = predictor.tried(np.zeros((1, *x.shape[1:]), x.dtype))
+    one = partitions.only(result)
     return da.map_blocks(
         partitions.of_chunk,
         whole,
@@ -135,7 +124,7 @@ def of_frame(predictor: Predictor, frame: dd.DataFrame) -> dd.DataFrame | dd.Ser
         raise DataError(
             f"predict: expected columns of numbers, found {words}; choose columns by df[[...]]"
         )
-    predictor, _ = tried(predictor, np.zeros((1, len(frame.columns)), np.float32))
+    predictor, _ = predictor.tried(np.zeros((1, len(frame.columns)), np.float32))
     meta = partitions.rows_of(frame._meta, predictor)
     return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
 
@@ -176,32 +165,3 @@ def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | Non
             f"predict: expected a Dataset with a variable x, or with one variable, found {names}"
         )
     return of_dataarray(predictor, data["x" if "x" in names else names[0]], dims).to_dataset()
-
-
-def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
-    """Return the results of a SampleSet's x as a dask Array, a chunk for each partition."""
-    import dask.array as da
-    from dask._task_spec import Task, TaskRef
-    from dask.highlevelgraph import HighLevelGraph
-
-    one = samples.head(1)
-    if "x" not in one:
-        raise DataError(f"predict: expected samples with x, found {sorted(one)}")
-    predictor, result = tried(predictor, one["x"])
-    held = held_by_workers(predictor)
-    known = isinstance(held, TaskRef)  # a Future
-    name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
-    graph = {
-        (name, i, *zeros): Task(
-            (name, i, *zeros),
-            partitions.of_recipe,
-            recipe,
-            held if known else TaskRef(held.key),
-            samples.functions,
-            i,
-        )
-        for i, recipe in enumerate(spread(samples.recipes))
-    }
-    layers = HighLevelGraph.from_collections(name, graph, dependencies=[] if known else [held])
-    chunks = (samples.lengths, *((n,) for n in result.shape[1:]))
-    return da.Array(layers, name, chunks, meta=result[:0])

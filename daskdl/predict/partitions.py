@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.partition import Partition, Recipe
-from daskdl.data.samples import take
+from daskdl.data.functions import take
+from daskdl.data.partition import Partition
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.predict.predictor import Predictor
 from daskdl.train.step import at_worker
@@ -58,12 +58,14 @@ def of_frame(
         return rows_of(frame, predictor)
 
 
-def of_recipe(
-    recipe: Recipe, predictor: Predictor, functions: Sequence[Callable[..., Any]], number: int
+def of_samples(
+    partition: Partition,
+    predictor: Predictor,
+    functions: Sequence[Callable[..., Any]],
+    number: int,
 ) -> Array:
-    """Return the results of a partition of a SampleSet, which is loaded for it."""
+    """Return the results of a partition of a SampleSet."""
     with naming(number):
-        partition = recipe.load()
         return only(predictor.over(inputs_of(partition, functions, number), len(partition)))
 
 

@@ -47,7 +47,7 @@ class Predictor:
     classes : bool
         Give the index of the largest score.
     batch_size : int, optional
-        Samples that pass through the model at a time, by default :meth:`fitting`.
+        Samples that pass through the model at a time, by default as many as :meth:`tried` finds.
     threads : int, optional
         Arithmetic threads, by default those of the caller.
     token : str
@@ -107,7 +107,7 @@ class Predictor:
         """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
         results: tuple[Array, ...] = ()
         with self._at_work() as model:
-            size = self.batch_size or (self._fitting(model, batch(0, 1)) if n > 1 else 1)
+            size = self.batch_size or (self._try(model, batch(0, 1))[1] if n > 1 else 1)
             for start in range(0, max(n, 1), size):
                 stop = min(start + size, n)
                 parts = self._pass(model, batch(start, stop))
@@ -115,26 +115,29 @@ class Predictor:
                     results = tuple(np.empty((n, *p.shape[1:]), p.dtype) for p in parts)
                 for whole, part in zip(results, parts, strict=True):
                     whole[start:stop] = part
-        return results[0] if len(results) == 1 else results
+        return _one(results)
 
-    def fitting(self, one: Array) -> int:
-        """Return how many samples make a good batch, seen from one sample (1, ...).
+    def tried(self, one: Array) -> tuple[Predictor, Any]:
+        """Return this with a batch size, and the result of one sample (1, ...).
 
-        So many that the largest array between two layers takes about 8 MB: small models want large
-        batches, which cost fewer calls, and large ones small batches, which stay near the cores.
+        By default batches are of so many samples that the largest array between two layers takes
+        about 8 MB: small models want large batches, which cost fewer calls, and large models small
+        ones, which stay near the cores.
         """
         with self._at_work() as model:
-            return self._fitting(model, one)
+            parts, fitting = self._try(model, one)
+        size = self.batch_size or fitting
+        return replace(self, batch_size=size, token=f"{self.token}-{size}"), _one(parts)
 
-    def _fitting(self, model: Module, one: Array) -> int:
+    def _try(self, model: Module, one: Array) -> tuple[tuple[Array, ...], int]:
         largest = [one.nbytes]
 
         def weigh(name: str, module: Module, inputs: Any, result: Any) -> None:
             largest.extend(part.nbytes for part in arrays(result))
 
         with watched(model, weigh):
-            self._pass(model, one)
-        return max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
+            parts = self._pass(model, one)
+        return parts, max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
 
     @contextmanager
     def _at_work(self) -> Iterator[Module]:
@@ -185,6 +188,10 @@ class Predictor:
             f"embed: expected a layer through which samples pass, found {layer!r}, which "
             f"{type(model).__name__} does not call"
         )
+
+
+def _one(results: tuple[Array, ...]) -> Any:
+    return results[0] if len(results) == 1 else results
 
 
 def prepared(x: Any) -> Array:

@@ -10,13 +10,11 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.delayed import Delayed
-from distributed import Client, Future, wait
+from distributed import Client, wait
 
-from daskdl.data.partition import Arrays
 from daskdl.nn import Linear
 from daskdl.predict import Predictor
-from daskdl.predict.broadcast import held_by_workers, spread
-from tests.daskdl.predict.networks import inputs
+from daskdl.predict.broadcast import held_by_workers
 
 LARGE = Linear(1000, 500, seed=1)  # 2 MB
 
@@ -62,18 +60,3 @@ def test_without_a_client_the_graph_has_them_once() -> None:
     result = LARGE.predict(da.ones((64, 1000), chunks=(4, 1000)))
     once = LARGE.vector.nbytes
     assert once < len(cloudpickle.dumps(dict(result.dask))) < 1.5 * once
-
-
-def test_recipes_that_carry_data_are_spread_over_the_workers(current: Client) -> None:
-    recipes = [Arrays({"x": inputs(n)}) for n in (5, 6, 7, 8)]
-    held = spread(recipes)
-    wait(held)
-    assert all(isinstance(future, Future) for future in held)
-    where = [current.who_has([f])[f.key] for f in held]
-    assert where[0] == where[2] != where[1] == where[3]
-    assert [len(f.result()) for f in held] == [5, 6, 7, 8]
-
-
-def test_recipes_stay_where_there_is_no_client() -> None:
-    recipe = Arrays({"x": inputs()})
-    assert spread([recipe])[0] is recipe

@@ -15,7 +15,7 @@ from daskdl.predict.partitions import (
     of_chunk,
     of_elements,
     of_frame,
-    of_recipe,
+    of_samples,
     only,
     rows_of,
     stacked,
@@ -51,7 +51,7 @@ def test_each_kind_of_partition_gives_the_same() -> None:
     frame = pd.DataFrame(x, index=2 * np.arange(N))
     found = of_frame(frame, predictor, {"number": 0})
     pd.testing.assert_frame_equal(found, pd.DataFrame(expected, index=frame.index))
-    np.testing.assert_array_equal(of_recipe(Arrays({"x": x}), predictor, (), 0), expected)
+    np.testing.assert_array_equal(of_samples(Arrays({"x": x}), predictor, (), 0), expected)
 
 
 def test_samples_pass_their_functions_batch_by_batch() -> None:
@@ -63,7 +63,7 @@ def test_samples_pass_their_functions_batch_by_batch() -> None:
 
     predictor = Predictor(MODEL, batch_size=20)
     for _ in range(2):
-        found = of_recipe(Arrays({"x": 2 * inputs()}), predictor, (half,), 7)
+        found = of_samples(Arrays({"x": 2 * inputs()}), predictor, (half,), 7)
     np.testing.assert_array_equal(found, predictor(inputs()))
     assert [n for n, _ in seen] == [20, 20, 13] * 2
     assert seen[:3] == seen[3:]  # the same numbers are drawn again
@@ -72,7 +72,7 @@ def test_samples_pass_their_functions_batch_by_batch() -> None:
 
 def test_samples_have_x() -> None:
     with pytest.raises(DataError, match=r"partition 2: predict: expected samples with x, found"):
-        of_recipe(Arrays({"image": inputs()}), Predictor(MODEL), (), 2)
+        of_samples(Arrays({"image": inputs()}), Predictor(MODEL), (), 2)
 
 
 def test_a_partition_without_elements_has_no_results() -> None:

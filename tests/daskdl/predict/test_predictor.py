@@ -170,12 +170,23 @@ def test_a_result_has_to_be_one_of_each_sample() -> None:
 
 
 def test_a_batch_fits_what_passes_between_layers() -> None:
+    def size(model: Module, one: np.ndarray, **options: object) -> int | None:
+        found, result = Predictor(model, **options).tried(one)
+        np.testing.assert_array_equal(result, Predictor(model, **options)(one))
+        return found.batch_size
+
     small, large = Sequential(Linear(3, 8)), Sequential(Linear(3, 100_000), Linear(100_000, 2))
     one = inputs(1)
-    assert Predictor(small).fitting(one) == LARGEST_BATCH
-    assert Predictor(large).fitting(one) == BATCH_BYTES // 400_000
-    assert Predictor(large, layer="layers.1").fitting(one) == BATCH_BYTES // 400_000
-    assert Predictor(small).fitting(np.zeros((1, 300_000, 3), np.float32)) == 1
+    assert size(small, one) == LARGEST_BATCH
+    assert size(large, one) == size(large, one, layer="layers.0") == BATCH_BYTES // 400_000
+    assert size(small, np.zeros((1, 300_000, 3), np.float32)) == 1
+    assert size(small, one, batch_size=5) == 5
+    # What lies on the workers is another one.
+    held = Predictor(small).snapshot()
+    assert (
+        held.tried(one)[0].token
+        != held.tried(inputs(1)[:, np.zeros(3000, int)].reshape(1, 1000, 3))[0].token
+    )
 
 
 def test_numbers_are_float32_and_ids_stay_ids() -> None:

@@ -1,0 +1,84 @@
+"""SampleSets: the graph of a prediction of one, a chunk for each partition."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.data import SampleSet
+from daskdl.data.current import current_client
+from daskdl.data.derived import FromTasks
+from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.tasks import futures_of, graph_of, itself
+from daskdl.errors import DataError
+from daskdl.predict import partitions
+from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.predictor import Predictor
+from daskdl.train.channel import Cluster
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+
+def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
+    """Return the results of a SampleSet's x as a dask Array, a chunk for each partition.
+
+    Where only loading tells how many samples there are, chunks have no length before either.
+    """
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    one = samples.head(1)
+    if "x" not in one:
+        raise DataError(f"predict: expected samples with x, found {sorted(one)}")
+    predictor, result = predictor.tried(one["x"])
+    result = partitions.only(result)
+    held = held_by_workers(predictor)
+    name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
+    recipes = dict(enumerate(spread(samples.known)))
+    loads, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
+    # A collection keeps what it stands on.
+    behind |= {f.key: f for recipe in recipes.values() for f in futures_of(recipe)}
+    tasks: dict[Key, Any] = {}
+    for i in recipes:
+        key = (name, i, *zeros)
+        inputs = TaskRef((f"load-{name}", i)), _reference(held), samples.functions, i
+        tasks[key] = Task(key, partitions.of_samples, *inputs)
+    layers = HighLevelGraph.from_collections(
+        name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
+    )
+    lengths = samples.lengths if samples.is_counted else (float("nan"),) * samples.partitions
+    chunks = (lengths, *((n,) for n in result.shape[1:]))
+    return da.Array(layers, name, chunks, meta=result[:0])
+
+
+def spread(recipes: tuple[Recipe, ...]) -> list[Recipe]:
+    """Return recipes of which those that are data lie on the workers, if there are any."""
+    client = current_client()
+    arrays = [i for i, recipe in enumerate(recipes) if isinstance(recipe, Arrays)]
+    result = list(recipes)
+    if client is None or not arrays:
+        return result
+    cluster = Cluster(client)
+    workers = sorted(cluster.workers("prediction"))
+    futures = cluster.send_each(
+        f"samples-{uuid.uuid4().hex}",
+        [recipes[i] for i in arrays],
+        [workers[k % len(workers)] for k in range(len(arrays))],
+    )
+    for i, future in zip(arrays, futures, strict=True):
+        length, nbytes = len(recipes[i]), recipes[i].nbytes
+        result[i] = FromTasks({future.key: future}, (future.key,), itself, length, nbytes)
+    return result
+
+
+def _is_future(held: Any) -> bool:
+    return isinstance(held, TaskRef)
+
+
+def _reference(held: Any) -> TaskRef:
+    """Return what stands for a Future or a Delayed in a task."""
+    return held if _is_future(held) else TaskRef(held.key)

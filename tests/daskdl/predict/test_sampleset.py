@@ -1,0 +1,82 @@
+"""SampleSets: partitions, where their data lie, functions, and lengths that are not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cloudpickle
+import dask.bag as db
+import numpy as np
+import pytest
+from distributed import Client, Future, wait
+
+from daskdl.data import SampleSet
+from daskdl.data.derived import FromTasks
+from daskdl.data.partition import Arrays
+from daskdl.errors import DataError
+from daskdl.predict.sampleset import spread
+from tests.daskdl.predict.networks import by_hand, inputs, network
+
+MODEL = network()
+X = inputs()
+EXPECTED = by_hand(MODEL, X)
+
+
+def same(found: Any, expected: Any = EXPECTED) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def halved(batch: dict[str, Any]) -> dict[str, Any]:
+    return {"x": batch["x"] / 2}
+
+
+def positive(batch: dict[str, Any]) -> Any:
+    return batch["x"][:, 0] > 0
+
+
+def test_functions_are_passed_and_what_is_filtered_is_left_out() -> None:
+    samples = SampleSet.from_arrays(x=2 * X, y=X, partitions=4)
+    same(MODEL.predict(samples.map(halved)).compute())
+    same(MODEL.predict(samples.filter(positive).map(halved)).compute(), EXPECTED[X[:, 0] > 0])
+
+
+def test_samples_have_x() -> None:
+    with pytest.raises(DataError, match=r"expected samples with x, found \['image'\]"):
+        MODEL.predict(SampleSet.from_arrays(image=X))
+
+
+def test_lengths_may_be_unknown_and_stay_so() -> None:
+    bag = db.from_sequence([{"x": x} for x in X], npartitions=3)
+    samples = SampleSet.from_bag(bag)
+    found = MODEL.predict(samples)
+    assert not samples.is_counted
+    assert found.numblocks == (3, 1)
+    assert np.isnan(found.chunks[0]).all()
+    same(found.compute(scheduler="sync"))
+
+
+def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
+    samples = SampleSet.from_arrays(x=X, partitions=4).persist()
+    found = MODEL.predict(samples)
+    assert found.chunks == (samples.lengths, (2,))
+    same(found.compute())
+    x = np.zeros((50_000, 3), np.float32)
+    large = MODEL.predict(SampleSet.from_arrays(x=x, partitions=4))
+    assert len(cloudpickle.dumps(large.dask)) < 20_000
+    assert large.sum().compute() == pytest.approx(MODEL.predict(x).sum(dtype=float), rel=1e-3)
+
+
+def test_data_are_spread_over_the_workers(current: Client) -> None:
+    held = spread(tuple(Arrays({"x": inputs(n)}) for n in (5, 6, 7, 8)))
+    assert all(isinstance(recipe, FromTasks) for recipe in held)
+    futures = [future for recipe in held for future in recipe.futures]
+    wait(futures)
+    assert all(isinstance(future, Future) for future in futures)
+    where = [current.who_has([f])[f.key] for f in futures]
+    assert where[0] == where[2] != where[1] == where[3]
+    assert [len(recipe) for recipe in held] == [5, 6, 7, 8]
+
+
+def test_data_stay_where_there_is_no_client() -> None:
+    recipe = Arrays({"x": X})
+    assert spread((recipe,)) == [recipe]
