@@ -28,7 +28,7 @@ FAILING = {
         "check_regressor_multioutput": "predictions are float32, in which networks compute",
     },
 }
-QUICK = {"optimizer": Adam(2e-2), "epochs": 8, "random_state": 0}
+QUICK = {"optimizer": Adam(5e-2), "epochs": 4, "random_state": 0}
 
 
 @parametrize_with_checks(
