@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import uuid
 from collections import OrderedDict
@@ -10,11 +11,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.metrics import Metric
 from daskdl.metrics.metric import Statistics
-from daskdl.nn import Module
+from daskdl.nn import Module, Parameter
 from daskdl.optim import Method
 from daskdl.tensor import Tensor
 
@@ -51,7 +53,8 @@ class Job:
     id : str
         Unique.
     payload : bytes
-        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value.
+        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. Tables that
+        are trained by rows are zeros in it, since every task is given those of its iteration.
     seed : int
     threads : int
         Arithmetic threads of a task.
@@ -88,8 +91,9 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
     SettingsError
         When something of it cannot be sent to workers.
     """
+    file = io.BytesIO()
     try:
-        payload = cloudpickle.dumps(tools)
+        _WithoutTables(file).dump(tools)
     except Exception as error:
         for name in (entry.name for entry in fields(tools)):
             try:
@@ -103,7 +107,22 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
             f"Trainer: expected a run that can be pickled and sent to workers, found one that "
             f"cannot ({error})"
         ) from error
-    return Job(uuid.uuid4().hex[:12], payload, seed, threads)
+    return Job(uuid.uuid4().hex[:12], file.getvalue(), seed, threads)
+
+
+class _WithoutTables(cloudpickle.Pickler):
+    """Pickles only the shapes of tables that are trained by rows."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Parameter) and value.sparse:
+            return _table, (value.shape, value.requires_grad)
+        return super().reducer_override(value)
+
+
+def _table(shape: tuple[int, int], requires_grad: bool) -> Parameter:
+    table = Parameter(np.zeros((0, shape[1])), requires_grad, sparse=True)
+    table.data = np.zeros(shape, np.float32)  # not copied, so that it takes no memory yet
+    return table
 
 
 def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:

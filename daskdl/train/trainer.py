@@ -290,7 +290,10 @@ class Trainer:
             () if validation is None else validation.functions,
             tuple(self.metrics.values()),
         )
-        return pack(tools, self.seed, _threads(client) if threads is None else threads)
+        job = pack(tools, self.seed, _threads(client) if threads is None else threads)
+        if self.model.tables:  # which do not come with a job
+            job.tools().model.restore(self.model.snapshot(), copy=False)
+        return job
 
     def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
         tables = self.model.tables  # which lie elsewhere than they would if not trained by rows

@@ -6,10 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.nn import MSELoss
+from daskdl.nn import Embedding, Linear, MSELoss, Sequential
 from daskdl.optim import SGD
 from daskdl.train.job import Job, Tools, pack
 from tests.daskdl.train.runs import network
@@ -63,3 +64,16 @@ def test_what_does_not_pickle_is_named(name: str) -> None:
 def test_its_size_is_its_payloads() -> None:
     job = new_job()
     assert sys.getsizeof(job) >= len(job.payload)
+
+
+def test_tables_do_not_travel_with_a_job() -> None:
+    model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
+    job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
+    assert len(job.payload) < 10_000  # of 320,000
+    found = job.tools().model
+    assert [(n, t.shape, t.requires_grad) for n, t in found.tables.items()] == [
+        ("layers.0.weight", (10_000, 8), False)
+    ]
+    np.testing.assert_array_equal(found.flat, model.flat)
+    found.restore(model.snapshot())
+    np.testing.assert_array_equal(found.snapshot(), model.snapshot())
