@@ -69,7 +69,9 @@ class Uncounted:
 
 def known(recipe: Recipe) -> Recipe:
     """Return the recipe that knows its length, if there is one by now."""
-    return (recipe.counted or recipe) if isinstance(recipe, Uncounted) else recipe
+    if isinstance(recipe, Uncounted) and recipe.counted is not None:
+        return recipe.counted
+    return recipe
 
 
 def is_counted(recipe: Recipe) -> bool:

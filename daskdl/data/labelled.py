@@ -42,14 +42,16 @@ def from_labelled(
             "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
             f"{type(data).__name__}"
         )
-    arrays = {
-        name: variable.data for name, variable in variables(data, dim, fields, "data").items()
-    }
+    variables(data.isel({dim: slice(0, 0)}) if dim in data.dims else data, dim, fields, "data")
+    keys = [k for f in fields.values() for k in ([f] if isinstance(f, str) else f)]
+    # xarray has no public word for "read when it is needed".
+    if any(not v._in_memory and v.chunks is None for v in map(data.variables.__getitem__, keys)):
+        return stretches(Lazy(data, dim, dict(fields)), partitions, "data")
+    found = variables(data, dim, fields, "data").items()
+    arrays = {name: variable.data for name, variable in found}
     if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
         return collected.from_arrays(arrays)
-    if all(isinstance(a, np.ndarray) for a in arrays.values()):
-        return [Arrays(arrays)]
-    return stretches(Lazy(data, dim, dict(fields)), partitions, "data")
+    return [Arrays(arrays)]
 
 
 def variables(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daskdl.data.counting import Uncounted
+from daskdl.data.derived import Loaded
 from daskdl.data.partition import Arrays, Recipe
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError
@@ -119,7 +121,8 @@ class Sources:
             from daskdl.data.collected import from_frame
 
             return cls(from_frame(frame, columns))
-        return cls([columns(frame)])
+        held = columns(frame)
+        return cls([Uncounted(Loaded(held)) if on_error == "skip" else held])
 
     @classmethod
     def from_parquet(

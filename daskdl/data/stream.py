@@ -101,7 +101,7 @@ def streams(recipes: Sequence[Recipe], held: int | str) -> list[Recipe]:
         )
     try:
         bound = parse_bytes(held)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise SettingsError(f"held: expected bytes as in '1 GB', found {held!r}") from error
     if bound < 1:
         raise SettingsError(f"held: expected at least 1 byte, found {held!r}")

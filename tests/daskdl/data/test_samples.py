@@ -8,13 +8,13 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskdl.data import Batches, SampleSet
-from daskdl.data.batches import positions
+from daskdl.data import SampleSet
 from daskdl.data.partition import Arrays
 from daskdl.errors import DataError, SettingsError
+from tests.daskdl.data.epochs import epoch, everything
 from tests.daskdl.data.series import series
 
 
@@ -23,29 +23,6 @@ def numbered(n=10, **options):
     return SampleSet.from_arrays(
         x=np.arange(n), y=np.arange(n, dtype=np.float32)[:, None] / 2, **options
     )
-
-
-def everything(samples):
-    """Return all samples, partition by partition."""
-    loaded = [recipe.load() for recipe in samples.recipes]
-    batches = [samples.take(p, np.arange(len(p)), (0, "test", k)) for k, p in enumerate(loaded)]
-    return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
-
-
-def epoch(samples, batch_size, seed=0, number=0):
-    """Return every batch of an epoch, as a fit draws them."""
-    loaded = [recipe.load() for recipe in samples.recipes]
-    batches = Batches(samples.lengths, batch_size)
-    for share in batches.shares(number, 0, len(batches)):
-        parts = [
-            samples.take(
-                partition,
-                positions(seed, number, s, len(partition), share.starts[s], share.counts[s]),
-                (seed, "map", number, share.iteration, s),
-            )
-            for s, partition in enumerate(loaded)
-        ]
-        yield {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
 # --- epochs
@@ -216,3 +193,114 @@ def test_what_a_function_may_not_return_is_refused(result, said):
 def test_what_is_no_function_is_refused():
     with pytest.raises(SettingsError, match=r"SampleSet\.map: expected a function, found 3"):
         numbered().map(3)
+
+
+# --- sets made of others
+
+
+@settings(max_examples=20)
+@given(
+    st.integers(2, 60),
+    st.integers(1, 7),
+    st.integers(0, 3),
+    st.lists(st.integers(1, 9), min_size=1, max_size=4),
+)
+def test_a_split_is_of_all_and_each_once(n, partitions, seed, weights):
+    fractions = np.array(weights) / sum(weights)
+    try:
+        parts = numbered(n, partitions=partitions).split(fractions, seed)
+    except DataError:
+        assert min(fractions) * n < 1
+        return
+    held = [everything(part)["x"].tolist() for part in parts]
+    assert sorted(chain(*held)) == list(range(n))
+    assert all(abs(len(h) - f * n) <= 1 for h, f in zip(held, fractions, strict=True))
+    assert all(len(part) == len(h) for part, h in zip(parts, held, strict=True))
+
+
+def test_a_split_is_random_by_its_seed_and_may_leave_some_out():
+    samples = numbered(100, partitions=3)
+    (some,) = samples.split([0.3], seed=1)
+    (same,), (other,) = samples.split([0.3], seed=1), samples.split([0.3], seed=2)
+    assert everything(some)["x"].tolist() == everything(same)["x"].tolist()
+    assert everything(some)["x"].tolist() != everything(other)["x"].tolist()
+    assert some.lengths == (10, 10, 10)  # of each partition its share
+    for fractions in ([0.5, 0.6], [], [-0.5, 1.0]):
+        with pytest.raises(SettingsError, match=r"split: expected positive fractions .* found \["):
+            samples.split(fractions)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 60), st.integers(1, 7), st.integers(0, 3))
+def test_a_shuffle_keeps_every_sample(n, partitions, seed):
+    mixed = numbered(n, partitions=partitions).shuffle(seed)
+    held = everything(mixed)
+    assert sorted(held["x"].tolist()) == list(range(n))
+    np.testing.assert_array_equal(held["y"][:, 0], held["x"] / 2)
+    assert sum(mixed.lengths) == n
+
+
+def test_a_shuffle_mixes_all_partitions():
+    mixed = numbered(60, partitions=3).shuffle(1)
+    assert max(mixed.lengths) - min(mixed.lengths) <= 3
+    for recipe in mixed.recipes:
+        came_from = recipe.load().take(np.arange(len(recipe)))["x"] // 20
+        assert np.bincount(came_from).tolist() in ([6, 7, 7], [7, 6, 7], [7, 7, 6])
+        assert (np.diff(came_from) < 0).any()  # in no order
+    assert (
+        everything(mixed)["x"].tolist()
+        == everything(numbered(60, partitions=3).shuffle(1))["x"].tolist()
+    )
+    assert (
+        everything(mixed)["x"].tolist()
+        != everything(numbered(60, partitions=3).shuffle(2))["x"].tolist()
+    )
+
+
+def test_windows_are_filtered_split_and_shuffled_over_their_frames():
+    data = series(range(0, 150, 5), 4, 4)
+    samples = SampleSet.from_xarray(data, "rain_rate", n_in=2, n_out=1, partitions=3)
+    even = samples.filter(lambda batch: batch["x"][:, 0, 0, 0, 0] % 200 == 0)
+    held = everything(even.shuffle(1))
+    assert sorted(held["x"][:, 0, 0, 0, 0].astype(int).tolist()) == [*range(0, 2800, 200)]
+    np.testing.assert_array_equal(held["y"][:, 0], held["x"][:, 0] + 200)
+    # Windows that overlap still hold their frames once.
+    loaded = even.recipes[0].load()
+    assert loaded.nbytes == samples.recipes[0].load().nbytes
+
+
+def test_functions_of_partitions_are_called_once_in_stretches():
+    called = []
+
+    def look(batch):
+        called.append(len(batch["x"]))
+        return {"x": 2 * batch["x"]}
+
+    samples = numbered(10, partitions=2).map_batches(look, batch_size=3).map(scaled)
+    assert called == []
+    loaded = [recipe.load() for recipe in samples.recipes]
+    assert called == [3, 2, 3, 2]
+    for _ in range(2):
+        assert samples.take(loaded[0], np.arange(2), (0, "test"))["x"].tolist() == [0, 6]
+    assert called == [3, 2, 3, 2]
+    later = numbered(10).map(doubled).map_batches(doubled)
+    assert later.head(3)["x"].tolist() == [0, 4, 8]
+    with pytest.raises(SettingsError, match="batch_size: expected at least 1, found 0"):
+        samples.map_batches(look, batch_size=0)
+
+
+def test_a_filter_sees_what_the_functions_before_it_leave():
+    samples = numbered(10).map(doubled).filter(lambda batch: batch["x"] >= 12)
+    assert samples.head()["x"].tolist() == [12, 14, 16, 18]
+    with pytest.raises(SettingsError, match=r"filter: .* found that noisy draws random numbers"):
+        numbered().map(noisy).filter(lambda batch: batch["x"] > 0)
+    with pytest.raises(DataError, match=r"to return 10 booleans, found int64 \(10,\)"):
+        len(numbered().filter(lambda batch: batch["x"]))
+
+
+def test_without_a_cluster_partitions_persist_in_this_process():
+    called = []
+    samples = numbered(10, partitions=2).map_batches(lambda b: called.append(1) or b).persist()
+    for _ in range(2):
+        assert everything(samples)["x"].tolist() == list(range(10))
+    assert called == [1, 1]

@@ -1,0 +1,47 @@
+"""Derived recipes: parts of them, what is sent of them, and what computes them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+from dask._task_spec import Task
+
+from daskdl.data.derived import Derived, FromTasks, Loaded, chosen, packed
+from daskdl.data.makes import Mapped, Range
+from daskdl.data.partition import Arrays
+
+
+def doubled(batch):
+    return {"x": 2 * batch["x"]}
+
+
+def test_a_part_of_what_is_made_is_made_of_the_whole():
+    whole = Derived((Arrays({"x": np.arange(10)}),), Mapped(doubled, 4), 10, 80)
+    part = whole.part(2, 5).part(1, 3)
+    assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
+    assert part.load().take(np.arange(2))["x"].tolist() == [6, 8]
+
+
+def test_what_was_not_chosen_is_not_sent():
+    held = Arrays({"x": np.arange(100_000)})
+    some = chosen(held, Range(5, 8), 3)
+    made = Derived((some,), Mapped(doubled, 4), 3, 24)
+    assert len(pickle.dumps(made)) > held.nbytes
+    sent = packed(made)
+    assert len(pickle.dumps(sent)) < 2000
+    assert sent.load().arrays["x"].tolist() == [10, 12, 14]
+    assert packed(held) is held
+
+
+def test_tasks_are_computed_where_the_recipe_is_loaded():
+    tasks = {"a": Task("a", np.arange, 4)}
+    recipe = FromTasks(tasks, ("a",), lambda x: Arrays({"x": x}), 4, 32)
+    assert (len(recipe), recipe.futures, recipe.in_memory) == (4, (), False)
+    assert recipe.part(1, 3).load().arrays["x"].tolist() == [1, 2]
+
+
+def test_a_partition_in_memory_is_its_own_recipe():
+    recipe = Loaded(Arrays({"x": np.arange(4)}))
+    assert (len(recipe), recipe.nbytes, recipe.in_memory) == (4, 32, True)
+    assert recipe.part(1, 3).load().arrays["x"].tolist() == [1, 2]

@@ -1,0 +1,48 @@
+"""Display: schema, samples, partitions, bytes and where they lie, at no cost."""
+
+from __future__ import annotations
+
+import dask.bag as db
+import numpy as np
+import pytest
+
+from daskdl.data import Ragged, SampleSet
+from daskdl.data.display import size
+
+
+def test_a_line():
+    words = Ragged.of([[1], [2, 3], [4]])
+    samples = SampleSet.from_arrays(
+        x=np.zeros((3, 2), np.uint8), name=np.array(["a", "b", "c"]), words=words, partitions=2
+    )
+    assert repr(samples.map(lambda batch: {"x": batch["x"]})) == (
+        "SampleSet(x: u8[2]; 3 samples in 2 partitions, 90 B, in this process)"
+    )
+    assert repr(samples).startswith("SampleSet(x: u8[2], name: U32[], words: i64[*]; 3 samples")
+
+
+def test_what_is_not_counted_is_not_counted_for_it():
+    read = []
+    bag = db.from_sequence(range(4), npartitions=2).map(lambda i: read.append(i) or i)
+    samples = SampleSet.from_bag(bag)
+    assert repr(samples) == "SampleSet(...; samples not counted yet, in 2 partitions)"
+    assert "not counted yet" in samples._repr_html_()
+    assert read == []
+    samples.counted()
+    read.clear()
+    assert repr(samples).startswith("SampleSet(...; 4 samples in 2 partitions, ")
+    assert read == []
+
+
+def test_a_table():
+    html = SampleSet.from_arrays(x=np.arange(5.0), partitions=2)._repr_html_()
+    for told in ("2 of 2 to 3 samples", "40 B", "in this process", "f64[]"):
+        assert f"<td>{told}</td>" in html
+    named = SampleSet.from_arrays(**{"<b>": np.arange(2)})._repr_html_()
+    assert "&lt;b&gt;" in named
+    assert "<b>" not in named
+
+
+@pytest.mark.parametrize(("nbytes", "said"), [(12, "12 B"), (7.8e6, "7.8 MB"), (2e15, "2e+03 TB")])
+def test_sizes(nbytes, said):
+    assert size(nbytes) == said

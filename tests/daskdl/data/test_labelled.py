@@ -1,0 +1,58 @@
+"""Labelled: samples along a named dimension, whatever the order of the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.data import SampleSet
+from daskdl.errors import DataError
+from tests.daskdl.data.epochs import everything
+
+
+@pytest.fixture
+def data():
+    return xr.Dataset(
+        {
+            "u": (("lat", "time"), np.arange(20.0).reshape(2, 10)),
+            "v": (("time", "lat"), -np.arange(20.0).reshape(10, 2)),
+            "rain": ("time", np.arange(10, dtype="i4")),
+            "height": ("lat", [1.0, 2.0]),
+        },
+        coords={"time": np.arange(10) * 5},
+    )
+
+
+@pytest.mark.parametrize("kind", ["memory", "dask", "store", "lazy"])
+def test_the_dimension_comes_first_and_variables_side_by_side(kind, data, tmp_path):
+    given = data
+    if kind == "dask":
+        given = data.chunk(time=4, lat=1)
+    elif kind != "memory":
+        data["rain"].encoding = {"scale_factor": 0.5, "dtype": "f4"}
+        data.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+        path = tmp_path / "a.zarr"
+        given = path if kind == "store" else xr.open_zarr(path, chunks=None, consolidated=False)
+    samples = SampleSet.from_xarray(given, dim="time", x=["u", "v"], y="rain", t="time")
+    held = everything(samples.repartition(3))
+    np.testing.assert_array_equal(held["x"][..., 0], data["u"].values.T)
+    np.testing.assert_array_equal(held["x"][..., 1], data["v"].values)
+    np.testing.assert_array_equal(held["y"], np.arange(10))  # as xarray decodes it
+    np.testing.assert_array_equal(held["t"], np.arange(10) * 5)
+    assert samples.recipes[0].in_memory == (kind == "memory")
+
+
+def test_a_data_array_is_x(data):
+    assert SampleSet.from_xarray(data["u"], dim="time").schema == {"x": ((2,), np.float64)}
+
+
+def test_what_does_not_fit_is_said(data):
+    with pytest.raises(DataError, match=r"expected height along 'time', found it over \('lat',"):
+        SampleSet.from_xarray(data, dim="time", x="height")
+    with pytest.raises(DataError, match="expected a variable 'w', found"):
+        SampleSet.from_xarray(data, dim="time", x="w")
+    with pytest.raises(DataError, match="expected the variables to use, such as x='t2m'"):
+        SampleSet.from_xarray(data, dim="time")
+    with pytest.raises(DataError, match="expected a path, a Dataset or a DataArray, found list"):
+        SampleSet.from_xarray([1], dim="time", x="u")
