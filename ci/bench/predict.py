@@ -1,0 +1,97 @@
+"""Throughput of predictions beside a plain loop of model(x): python -m ci.bench.predict.
+
+In process, and on a Dask Array with two workers of one thread each; samples of a small network of
+affine layers (100-256-256-10) and of a convolutional one (32 x 32 x 3). Every contestant computes
+the same samples in turns; the medians count.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from ci.bench.timing import Case, race
+from daskdl.kernels.threads import thread_budget
+from daskdl.nn import Conv2d, Flatten, Linear, MaxPool2d, Module, ReLU, Sequential
+from daskdl.tensor import no_grad
+
+PARTITIONS = 16
+
+
+def affine() -> Module:
+    """Return a network of affine layers."""
+    return Sequential(Linear(100, 256), ReLU(), Linear(256, 256), ReLU(), Linear(256, 10))
+
+
+def convolutional() -> Module:
+    """Return a network for small images."""
+    return Sequential(
+        Conv2d(3, 32, 3, padding="same"),
+        ReLU(),
+        MaxPool2d(2),
+        Conv2d(32, 64, 3, padding="same"),
+        ReLU(),
+        MaxPool2d(2),
+        Flatten(),
+        Linear(64 * 64, 10),
+    )
+
+
+def loop(model: Module, x: Any, batch: int, threads: int) -> Callable[[], object]:
+    """Return what one writes by hand."""
+
+    def run() -> object:
+        with thread_budget(threads), no_grad():
+            return np.concatenate(
+                [model.eval()(x[a : a + batch]).data for a in range(0, len(x), batch)]
+            )
+
+    return run
+
+
+def report(name: str, samples: int, found: dict[str, Any]) -> None:
+    """Print samples a second, and how many times as many as the loop of batches of 32."""
+    slow = found["loop of 32"].median
+    for kind, times in found.items():
+        rate = samples / times.median * 1000
+        print(f"{name:<24} {kind:<16} {rate:>10,.0f} samples/s  {slow / times.median:>6.2f}")
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each contestant")
+    seconds = parser.parse_args().seconds
+    shapes = {"affine": (131_072, 100), "convolutional": (4096, 32, 32, 3)}
+    models = {"affine": affine(), "convolutional": convolutional()}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        for name, model in models.items():
+            # Made on the workers, where they stay.
+            chunks = (shapes[name][0] // PARTITIONS, *shapes[name][1:])
+            draw = da.random.default_rng(0).standard_normal
+            lazy = client.persist(draw(shapes[name], chunks=chunks, dtype=np.float32))
+            x = client.compute(lazy).result()
+            for threads in (1, 2):
+                loops = {f"loop of {n}": loop(model, x, n, threads) for n in (32, 1024)}
+                here = Case(name, lambda m=model, x=x, t=threads: m.predict(x, threads=t), loops)
+                report(f"{name}, {threads} threads", len(x), race(here, seconds, 3))
+            with client.as_current():
+                # The results stay on the workers, too: a sum of them comes back.
+                there = Case(
+                    name,
+                    lambda m=model, d=lazy: m.predict(d).sum().compute(),
+                    {f"loop of {n}": loop(model, x, n, 1) for n in (32, 1024)},
+                )
+                report(f"{name}, two workers", len(x), race(there, seconds, 3))
+
+
+if __name__ == "__main__":
+    main()
