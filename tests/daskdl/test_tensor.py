@@ -241,3 +241,14 @@ def test_what_a_layer_kept_goes_with_its_gradient():
     loss.backward()
     assert seen == [None]
     assert x.grad.tolist() == [4.0, 32.0]
+
+
+def test_rows_become_an_array_where_nobody_asks_for_rows():
+    table = Tensor(np.ones((5, 2)), requires_grad=True)
+    ids = np.array([3, 1, 3])
+    for factor in (1, 2):  # a leaf without a gradient, then one with; a table that was computed
+        taken = ops.embedding(table if factor == 1 else table * 2.0, ids)
+        taken.backward(np.ones((3, 2)))
+        taken = ops.embedding(table, ids)
+        taken.backward(np.ones((3, 2)))
+    np.testing.assert_array_equal(table.grad[:, 0], [0, 5, 0, 10, 0])

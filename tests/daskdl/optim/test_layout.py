@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl.nn import Linear, Sequential
+from daskdl.nn import Embedding, Linear, Sequential
 from daskdl.optim import (
     EMA,
     LAMB,
@@ -89,3 +89,12 @@ def test_what_is_frozen_stays_and_the_rest_steps_as_without(method):
     for name, shadow in state.items():
         if name.startswith("ema"):
             np.testing.assert_array_equal(shadow[:16], before[:16])
+
+
+def test_tables_come_last_and_lie_outside_of_the_vector():
+    model = Sequential(Embedding(5, 2, seed=0, sparse=True), Linear(2, 3, seed=0))
+    layout = Layout.of(model.freeze("layers.0"))
+    assert layout.names == ("layers.1.weight", "layers.1.bias", "layers.0.weight")
+    assert (layout.tables, layout.frozen) == (1, ("layers.0.weight",))
+    assert layout.size == layout.ranges.size == model.flat.size == 9
+    assert layout.find("layers.0.*") == [2]

@@ -11,7 +11,17 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import TrainingError
-from daskdl.nn import BatchNorm, Dropout, Linear, Module, MSELoss, ReLU, Sequential, drawing
+from daskdl.nn import (
+    BatchNorm,
+    Dropout,
+    Embedding,
+    Linear,
+    Module,
+    MSELoss,
+    ReLU,
+    Sequential,
+    drawing,
+)
 from daskdl.optim import SGD
 from daskdl.tensor import op
 from daskdl.train import Trainer
@@ -175,3 +185,11 @@ def test_engines_name_layer_shard_iteration_and_worker(
     assert together.startswith(where)
     assert together.endswith(what)
     assert "worker tcp://" in together
+
+
+def test_rows_that_are_not_finite_are_named() -> None:
+    model = Embedding(9, 2, seed=0, sparse=True)
+    y = model(np.array([3, 4]))
+    y.backward(np.array([[1, np.nan], [1, 1]], np.float32))
+    text = explain(model, {"x": np.array([3, 4])}, 0, 1.0)
+    assert "the first gradient that is not finite is that of weight: 1 of 4 numbers" in text

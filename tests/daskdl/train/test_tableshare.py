@@ -12,11 +12,14 @@ import pytest
 from distributed import Client
 
 from daskdl.data import SampleSet
+from daskdl.errors import CheckpointError
 from daskdl.nn import Embedding, MSELoss
 from daskdl.optim import SGD, Adagrad, Adam, ClipNorm
 from daskdl.train import Trainer
+from daskdl.train.checkpoint import CheckpointFolder
 from daskdl.train.exchange import Exchange
-from tests.daskdl.train.ratings import digest_of_all, fit_ratings, ratings
+from daskdl.train.tables import Tables
+from tests.daskdl.train.ratings import Recommender, digest_of_all, fit_ratings, ratings
 from tests.daskdl.train.runs import Once, die
 
 ClientOf = Callable[[int], Client]
@@ -115,3 +118,23 @@ def test_what_is_sent_is_what_the_batch_touched(client: Client) -> None:
     assert 0 < sum(found) < 10_000  # of 20 rows of 64 bytes there and back
     changed = (model.weight.data != before).any(1)
     np.testing.assert_array_equal(np.flatnonzero(changed), np.arange(30) * 500)
+
+
+def test_a_run_by_rows_does_not_go_on_from_one_of_whole_tables(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"checkpoint": tmp_path, "checkpoint_every": 1}
+    fit_ratings(iterations=1, sparse=False, **options)
+    with pytest.raises(CheckpointError, match=r'expected model.* \["users.weight", .* "rows"\]'):
+        fit_ratings(iterations=2, **options)
+
+
+def test_an_optimizers_state_is_as_long_as_the_weights(tmp_path: Path) -> None:
+    trainer = fit_ratings(iterations=2, checkpoint=tmp_path, checkpoint_every=2)
+    saved = CheckpointFolder(tmp_path).read()
+    assert saved is not None
+    whole = trainer.model.snapshot()
+    np.testing.assert_array_equal(saved.arrays["weights"], whole)
+    assert saved.arrays["optimizer.mean"].shape == whole.shape
+    users = Tables.of(trainer.model).views(saved.arrays["optimizer.mean"])[0]
+    before = Recommender().users.weight.data
+    touched = (trainer.model.tables["users.weight"].data != before).any(1)
+    np.testing.assert_array_equal(users.any(1), touched)
