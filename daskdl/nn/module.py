@@ -154,10 +154,13 @@ class Module(Predicting):
         return self._named(Buffer)
 
     def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
+        return ((name, value) for name, value in self._held() if isinstance(value, kind))
+
+    def _held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
         seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
-                if isinstance(value, kind) and id(value) not in seen:
+                if isinstance(value, (Parameter, Buffer)) and id(value) not in seen:
                     seen.add(id(value))
                     yield f"{prefix}.{name}" if prefix else name, value
 
@@ -216,9 +219,10 @@ class Module(Predicting):
     # --- one vector
 
     def _vectors(self) -> tuple[Vector, Vector, dict[str, Parameter]]:
-        named, buffers = list(self.named_parameters()), [b for _, b in self.named_buffers()]
-        parameters = [p for _, p in named if not p.sparse]
-        tables = {name: p for name, p in named if p.sparse}
+        named = list(self._held())  # one walk: each step comes here several times
+        buffers = [b for _, b in named if isinstance(b, Buffer)]
+        parameters = [p for _, p in named if isinstance(p, Parameter) and not p.sparse]
+        tables = {name: p for name, p in named if isinstance(p, Parameter) and p.sparse}
         held = self._flat
         if held is not None and all(t.data.base is held[0] for t in (*parameters, *buffers)):
             return held[0], held[1], tables
