@@ -23,6 +23,30 @@ if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
 
 
+class Exports:
+    """What a SampleSet can be turned into, by methods ``to_...``."""
+
+    def to_dask_array(self, name: str = "x") -> Any:
+        """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
+        return to_dask_array(_set(self), name)
+
+    def to_bag(self) -> Any:
+        """Return the samples as a lazy dask.bag.Bag of dicts, with the same partitions."""
+        return to_bag(_set(self))
+
+    def to_dataframe(self) -> Any:
+        """Return the samples as a lazy dask.dataframe.DataFrame, with the same partitions.
+
+        A vector ``x`` becomes columns ``x_0``, ``x_1``, ...; arrays of more axes, and ragged ones,
+        are values of one column.
+        """
+        return to_dataframe(_set(self))
+
+    def to_xarray(self, dim: str = "sample") -> xr.Dataset:
+        """Return the samples along a dimension of a Dataset of lazy arrays."""
+        return to_xarray(_set(self), dim)
+
+
 @dataclass(frozen=True)
 class Drawing:
     """Draws all samples of a partition as the functions of a set leave them."""
@@ -34,6 +58,10 @@ class Drawing:
         """Draw them."""
         everything = np.arange(len(partition))
         return self.finish(take(partition, everything, self.functions, (0, "export", number)))
+
+
+def _set(samples: Any) -> SampleSet:
+    return samples
 
 
 def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[Graph, list[Key]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.data.batches import interleaved
+from daskdl.data.checks import Checked
 from daskdl.data.counting import derived, is_counted, known, left_out
 from daskdl.data.derived import chosen
+from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, wants_rng
 from daskdl.data.functions import take as take
 from daskdl.data.makes import Drawn, Filtered, Mapped
@@ -26,17 +28,17 @@ from daskdl.data.partition import (
     join,
 )
 from daskdl.data.ragged import Ragged, concatenated
+from daskdl.data.records import check_on_error
 from daskdl.data.sources import Sources
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    import xarray as xr
     from distributed import Client
 
     Schema = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
-class SampleSet(Sources):
+class SampleSet(Sources, Exports):
     """Samples in partitions, each loaded where it is used.
 
     A sample is a set of named arrays (``x`` and ``y`` for training). Nothing is loaded before it is
@@ -225,6 +227,36 @@ class SampleSet(Sources):
             [derived(r, make, same_length=False) for r in self._recipes], self.functions
         )
 
+    def check(
+        self,
+        *,
+        shapes: Mapping[str, tuple[int | None, ...]] | None = None,
+        classes: Mapping[str, int] | None = None,
+        finite: bool = True,
+        on_error: str = "raise",
+    ) -> SampleSet:
+        """Look at the samples, lazily and as they are loaded, before the functions of :meth:`map`.
+
+        Parameters
+        ----------
+        shapes : mapping of name to shape, optional
+            That a sample has to have; None stands for any length.
+        classes : mapping of name to int, optional
+            Labels are whole numbers from 0 up to this one, which is not among them.
+        finite : bool
+            Whether NaN and infinity are bad.
+        on_error : "raise" or "skip"
+            Raise a DataError that names the first one, or leave bad samples out and name them in
+            :attr:`bad`.
+        """
+        check_on_error(on_error)
+        rules = (shapes or {}, classes or {}, finite, on_error)
+        recipes = [
+            derived(recipe, Checked(*rules, f"partition {i}"), same_length=on_error == "raise")
+            for i, recipe in enumerate(self._recipes)
+        ]
+        return SampleSet(recipes, self.functions)
+
     def split(self, fractions: Sequence[float], seed: int = 0) -> tuple[SampleSet, ...]:
         """Cut the samples at random into several sets, of which no two share one.
 
@@ -318,36 +350,6 @@ class SampleSet(Sources):
         from daskdl.data.tasks import persisted
 
         return SampleSet(persisted(self.known, client), self.functions)
-
-    # --- other collections
-
-    def to_dask_array(self, name: str = "x") -> Any:
-        """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
-        from daskdl.data.exports import to_dask_array
-
-        return to_dask_array(self, name)
-
-    def to_bag(self) -> Any:
-        """Return the samples as a lazy dask.bag.Bag of dicts, with the same partitions."""
-        from daskdl.data.exports import to_bag
-
-        return to_bag(self)
-
-    def to_dataframe(self) -> Any:
-        """Return the samples as a lazy dask.dataframe.DataFrame, with the same partitions.
-
-        A vector ``x`` becomes columns ``x_0``, ``x_1``, ...; arrays of more axes, and ragged ones,
-        are values of one column.
-        """
-        from daskdl.data.exports import to_dataframe
-
-        return to_dataframe(self)
-
-    def to_xarray(self, dim: str = "sample") -> xr.Dataset:
-        """Return the samples along a dimension of a Dataset of lazy arrays."""
-        from daskdl.data.exports import to_xarray
-
-        return to_xarray(self, dim)
 
     def take(self, partition: Partition, indices: Indices, draw: tuple[Any, ...]) -> Batch:
         """Return samples of a loaded partition as :meth:`map`'s functions leave them.

@@ -1,0 +1,96 @@
+"""Checks: samples that are not what they have to be, named and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.makes import picked, stretches
+from daskdl.data.partition import Arrays, Partition
+from daskdl.data.ragged import Ragged
+from daskdl.errors import DataError
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Makes a partition of the samples that are as they have to be.
+
+    Parameters
+    ----------
+    shapes, classes, finite, on_error :
+        As for :meth:`SampleSet.check`.
+    name : str
+        Of the partition, for errors.
+    """
+
+    shapes: Mapping[str, Shape]
+    classes: Mapping[str, int]
+    finite: bool
+    on_error: str
+    name: str
+
+    def __call__(self, partition: Partition) -> Partition:
+        """Make it."""
+        bad, good = list[str](), [np.arange(0)]
+        for where in stretches(len(partition), 256):
+            wrong: dict[int, str] = {}
+            batch = partition.take(where)
+            missing = sorted({*self.shapes, *self.classes} - batch.keys())
+            if missing:
+                raise DataError(
+                    f"SampleSet.check: expected {missing} in every sample, found {sorted(batch)}"
+                )
+            for rows, reason in self._found(batch):
+                for row in np.flatnonzero(rows):
+                    wrong.setdefault(int(row), reason(int(row)))
+            bad += [f"{self.name}, sample {where[row]} ({wrong[row]})" for row in sorted(wrong)]
+            good.append(np.delete(where, list(wrong)))
+        if bad and self.on_error == "raise":
+            raise DataError(
+                f"SampleSet.check: expected no bad sample, found {bad[0]}"
+                + (f" and {len(bad) - 1} more in this partition" if len(bad) > 1 else "")
+                + "; on_error='skip' leaves them out"
+            )
+        if not bad:
+            return partition
+        kept = picked(partition, np.concatenate(good))
+        if not isinstance(kept, Arrays):
+            kept = Arrays(kept.take(np.arange(len(kept))))
+        return Arrays(kept.arrays, (*kept.bad, *bad))
+
+    def _found(self, batch: Mapping[str, Any]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Yield which samples something is wrong with, and what that is by their number."""
+        for name, shape in self.shapes.items():
+            shapes = [np.shape(value) for value in batch[name]]
+            unlike = np.array([not _fits(found, shape) for found in shapes], bool)
+            yield unlike, lambda row, n=name, s=shape, f=shapes: f"{n} of shape {f[row]}, not {s}"
+        for name, classes in self.classes.items():
+            labels = np.asarray(batch[name])
+            apart = np.asarray((labels < 0) | (labels >= classes))
+            outside = apart.reshape(len(labels), -1).any(axis=1)
+            yield (
+                outside,
+                lambda row, n=name, c=classes, a=labels: f"{n} = {a[row]}, not from 0 to {c - 1}",
+            )
+        for name, column in batch.items() if self.finite else ():
+            values = column.values if isinstance(column, Ragged) else column
+            if values.dtype.kind not in "fc":
+                continue
+            numbers = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            if isinstance(column, Ragged):
+                sums = np.concatenate([[0], np.cumsum(numbers)])[column.offsets]
+                numbers = np.diff(sums) > 0
+            yield numbers, lambda row, n=name: f"{n} is not finite"
+
+
+def _fits(found: tuple[int, ...], shape: Shape) -> bool:
+    """Return whether a shape is one in which None stands for any length."""
+    return len(found) == len(shape) and all(
+        wanted is None or n == wanted for n, wanted in zip(found, shape, strict=True)
+    )
