@@ -50,8 +50,11 @@ def generate(seed: int = 0) -> Interactions:
     drawn = []
     for count, power in ((users, 0.6), (items, 0.9)):
         share = np.arange(1, count + 1) ** -power
-        drawn.append(np.searchsorted(np.cumsum(share) / share.sum(), rng.random(ratings)))
+        # More than are wanted: some pairs come twice.
+        uniform = rng.random(int(1.4 * ratings))
+        drawn.append(np.searchsorted(np.cumsum(share) / share.sum(), uniform))
     pairs = np.unique(drawn[0] * items + drawn[1])
+    pairs = rng.permutation(pairs)[:ratings]
     return Interactions(pairs // items, pairs % items, user_count=users, item_count=items)
 
 

@@ -78,7 +78,7 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--words", type=int, default=20_000, help="of the vocabulary")
     parser.add_argument("--minimum", type=int, default=2, help="times that a word has to occur")
     parser.add_argument("--length", type=int, default=200, help="words of a text that are read")
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)

@@ -3,10 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl import nn
+from daskdl import Trainer, nn
+from daskdl.data import SampleSet
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models import ncf
 from daskdl.models.ncf import NeuMF
+from daskdl.nn import BCEWithLogitsLoss
+from daskdl.optim import Adam
 
 
 def small(**options):
@@ -56,6 +59,19 @@ def test_many_pairs_go_through_piece_by_piece(monkeypatch):
     np.testing.assert_allclose(pieces.data, y.data, rtol=1e-5)
     (pieces * weight).sum().backward()
     np.testing.assert_allclose(model.flat_grad, whole, rtol=1e-4, atol=1e-7)
+
+
+def test_tables_train_by_the_rows_of_a_batch():
+    model = small(seed=5, sparse=True)
+    assert len(model.tables) == 4
+    before = model.item_factors.weight.data.copy()
+    pairs = np.array([[0, 1], [1, 1], [0, 2], [1, 2]])
+    samples = SampleSet.from_arrays(x=pairs, y=np.array([1, 1, 0, 0], np.float32))
+    trainer = Trainer(model, BCEWithLogitsLoss(), Adam(0.05))
+    trainer.fit(samples, epochs=40, batch_size=4, progress=False)
+    assert ((model.eval()(pairs).data > 0) == [True, True, False, False]).all()
+    changed = (model.item_factors.weight.data != before).any(1)
+    np.testing.assert_array_equal(np.flatnonzero(changed), [1, 2])
 
 
 @pytest.mark.parametrize("layers", [(7, 3), (8,)])
