@@ -179,8 +179,9 @@ def gradient(
             loss = tools.compare(model(batch["x"]), batch)
         clock.append(time.perf_counter())
         loss.backward()
-        rows = [p.grad for p in model.tables.values()]
-        some = [model.flat_grad, *(r.values.reshape(-1) for r in rows if r is not None)]
+        tables = model.tables.values()
+        rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
+        some = [model.flat_grad, *(r.values.reshape(-1) for r in rows)]
         if not (np.isfinite(loss.data).all() and all(map(finite, some))):
             buffers[:] = before
             raise TrainingError(explain(model, batch, draws, float(loss)))
@@ -191,10 +192,7 @@ def gradient(
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
         data, forward, backward = np.diff(clock).tolist()
-        summed = tuple(
-            Rows.none_of(p.shape) if r is None else r.times(count)
-            for p, r in zip(model.tables.values(), rows, strict=True)
-        )
+        summed = tuple(r.times(count) for r in rows)
         return Gradient(vector, float(loss) * count, count, (data, forward, backward), summed)
 
 
