@@ -17,7 +17,7 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.lanes import LANES, pointer, weigh
+from daskdl.kernels.lanes import LANES, pointer, weigh, weigh_pairs
 from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
@@ -120,12 +120,20 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
         y = g[Y] + (g[H] - 1 - i if g[UPSIDE_DOWN] else i)
         here, there = np.uint64(begin + y * stride + g[X] * channels), np.uint64(i * wide)
         if g[MIRRORED]:
-            for j in range(g[W]):
-                pixel = here + np.uint64((g[W] - 1 - j) * channels)
-                for c in range(channels):
-                    x = np.uint64(j * channels + c)
-                    value = source[pixel + np.uint64(c)]
-                    _put(result, there + x, value, scales[x], shifts[x])
+            if channels == 3:  # LLVM makes vectors of three numbers in a row, not of a loop
+                one, two = np.uint64(1), np.uint64(2)
+                for j in range(g[W]):
+                    x, k = np.uint64(3 * j), here + np.uint64(3 * (g[W] - 1 - j))
+                    _put(result, there + x, source[k], scales[0], shifts[0])
+                    _put(result, there + x + one, source[k + one], scales[1], shifts[1])
+                    _put(result, there + x + two, source[k + two], scales[2], shifts[2])
+            else:
+                for j in range(g[W]):
+                    pixel = here + np.uint64((g[W] - 1 - j) * channels)
+                    for c in range(channels):
+                        x = np.uint64(j * channels + c)
+                        value = source[pixel + np.uint64(c)]
+                        _put(result, there + x, value, scales[x], shifts[x])
         else:
             for k in range(wide):
                 x = np.uint64(k)
@@ -144,7 +152,8 @@ def _resize(  # type: ignore[no-untyped-def]
     count = columns.shape[1]
     length = (min(last + count, g[WIDTH]) - first) * channels
     # Weights beyond the edge are 0, but a vector is loaded there all the same.
-    line = np.zeros(length + count * channels + LANES, np.float32)
+    line = np.zeros(length + (count + 1) * channels + 2 * LANES, np.float32)
+    paired = _paired(columns)
     wide = g[W] * channels
     row = np.empty(wide + LANES, np.float32)
     for i in range(g[H]):
@@ -154,23 +163,29 @@ def _resize(  # type: ignore[no-untyped-def]
             _add_rows(floats, here, stride, rows[i], taps, line, length)
         else:
             _add_rows(levels, here, stride, rows[i], taps, line, length)
-        for j in range(g[W]):
-            pixel, target = (left[j] - first) * channels, j * channels
-            for c in range(0, channels, LANES):
-                weigh(line, pixel + c, channels, columns, j * count, count, row, target + c)
-        if not floats_in:
+        if channels == 3:
+            _add_columns(line, left, first, paired, row)
+        else:
+            for j in range(g[W]):
+                pixel, target = (left[j] - first) * channels, j * channels
+                for c in range(0, channels, LANES):
+                    weigh(line, pixel + c, channels, columns, j * count, count, row, target + c)
+        if filter == 2 and not floats_in:  # the other filters' weights are not negative
             for k in range(wide):
-                level = np.floor(row[k] + np.float32(0.5))
-                row[k] = min(max(level, np.float32(0)), np.float32(255))
-        there = np.uint64(i * wide)
-        if floats_out:
+                row[k] = min(max(row[k], np.float32(0)), np.float32(255))
+        there, half = np.uint64(i * wide), np.float32(0.5)
+        if not floats_out:
+            for k in range(wide):
+                x = np.uint64(k)
+                to_levels[there + x] = np.uint8(np.int32(row[x] + half))
+        elif floats_in:
             for k in range(wide):
                 x = np.uint64(k)
                 to_floats[there + x] = row[x] * scales[x] + shifts[x]
         else:
             for k in range(wide):
                 x = np.uint64(k)
-                to_levels[there + x] = np.uint8(row[x])
+                to_floats[there + x] = np.floor(row[x] + half) * scales[x] + shifts[x]
 
 
 @fastjit
@@ -189,6 +204,35 @@ def _add_rows(source, here, stride, weights, count, line, length):  # type: igno
                 x = np.uint64(n)
                 line[x] += weight * np.float32(source[a + x]) + other * np.float32(source[b + x])
         k += 2
+
+
+@fastjit
+def _paired(weights):  # type: ignore[no-untyped-def]
+    """Return weights (n, taps) as :func:`weigh_pairs` takes them, (n, pairs, 8)."""
+    n, taps = weights.shape
+    paired = np.zeros((n, (taps + 1) // 2, 8), np.float32)
+    for j in range(n):
+        for k in range(taps):
+            for c in range(3):
+                paired[j, k // 2, 3 * (k % 2) + c] = weights[j, k]
+    return paired
+
+
+@fastjit
+def _add_columns(line, left, first, paired, row):  # type: ignore[no-untyped-def]
+    """Write the weighted sums of a line's pixels of three channels."""
+    pairs = paired.shape[1]
+    # One and two pairs are all that images take that are not made much smaller: as plain numbers
+    # they let LLVM do without a loop.
+    if pairs == 1:
+        for j in range(len(left)):
+            weigh_pairs(line, 3 * (left[j] - first), paired, 8 * j, 1, row, 3 * j)
+    elif pairs == 2:
+        for j in range(len(left)):
+            weigh_pairs(line, 3 * (left[j] - first), paired, 16 * j, 2, row, 3 * j)
+    else:
+        for j in range(len(left)):
+            weigh_pairs(line, 3 * (left[j] - first), paired, 8 * pairs * j, pairs, row, 3 * j)
 
 
 @fastjit

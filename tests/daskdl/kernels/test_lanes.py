@@ -7,7 +7,7 @@ import pytest
 from numba import carray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.lanes import LANES, pointer, weigh
+from daskdl.kernels.lanes import LANES, pointer, weigh, weigh_pairs
 
 
 @jit
@@ -37,3 +37,19 @@ def test_weighted_vectors_are_added(count):
 def test_memory_is_read_at_its_address():
     numbers = np.arange(12, dtype=np.uint8)
     np.testing.assert_array_equal(_read(numbers.ctypes.data + 3, 4, np.uint8(0)), [3, 4, 5, 6])
+
+
+@jit
+def _weigh_pairs(source, place, weights, first, pairs, result, at):
+    weigh_pairs(source, place, weights, first, pairs, result, at)
+
+
+def test_pairs_of_pixels_are_added():
+    rng = np.random.default_rng(0)
+    source, taps = rng.random(30, np.float32), rng.random(4, np.float32)
+    weights = np.concatenate([[*[a] * 3, *[b] * 3, 0, 0] for a, b in taps.reshape(2, 2)])
+    result = np.full(10, -1, np.float32)
+    _weigh_pairs(source, 5, weights.astype(np.float32), 0, 2, result, 4)
+    exact = taps @ source[5:17].reshape(4, 3)
+    np.testing.assert_allclose(result[4:7], exact, rtol=1e-6)
+    assert (result[[0, 1, 2, 3, 8, 9]] == -1).all()
