@@ -30,7 +30,8 @@ from daskdl.errors import ClusterError
 from daskdl.train.draws import draws_of
 from daskdl.train.job import Job
 from daskdl.train.meeting import Meeting
-from daskdl.train.member import Gang, run_groups
+from daskdl.train.member import run_groups
+from daskdl.train.members import Gang
 from daskdl.train.on_cluster import OnCluster
 from daskdl.train.placement import Place
 from daskdl.train.session import Session

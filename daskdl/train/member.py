@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from distributed import get_worker
@@ -19,8 +19,9 @@ from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job
 from daskdl.train.meeting import BrokenGangError, Kept, Meeting
-from daskdl.train.plan import Plan, Span, plans
-from daskdl.train.relay import Relay, passed_down, passed_up, relays
+from daskdl.train.members import Gang, owned
+from daskdl.train.plan import Span
+from daskdl.train.relay import passed_down, passed_up
 from daskdl.train.slices import Slice, packed, put_together, slice_of, unpack
 from daskdl.train.step import Record, State
 from daskdl.train.sums import Sums, views
@@ -33,73 +34,6 @@ Slots = dict[str, Vector]
 
 #: Seconds that members wait for another group, before they let others' tasks have the workers.
 IDLE = 1.0
-
-
-@dataclass(frozen=True)
-class Gang:
-    """Who takes part, for as long as they are the same.
-
-    Parameters
-    ----------
-    id : str
-        Unique.
-    addresses : tuple of str
-        Of the members' workers, by rank.
-    owners : tuple of int
-        The rank of the member that holds each shard.
-    patience : float
-        Seconds that a member waits for another.
-    stays : bool
-        Whether it is asked for more groups after the first.
-    """
-
-    id: str
-    addresses: tuple[str, ...]
-    owners: tuple[int, ...]
-    patience: float
-    stays: bool = True
-
-    def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
-        """Return whether these are the members and their shards."""
-        return (self.addresses, self.owners) == (addresses, owners)
-
-    def name(self, rank: int) -> str:
-        """Return how errors call a member."""
-        shards = self.shards(rank)
-        some = ", ".join(map(str, shards[:8])) + (", ..." if len(shards) > 8 else "")
-        return f"worker {self.addresses[rank]} (shard{'s' * (len(shards) > 1)} {some})"
-
-    def plan(self, rank: int) -> Plan:
-        """Return what a member does."""
-        return _plans(self.owners)[rank]
-
-    @property
-    def relays(self) -> list[Relay]:
-        """Return where each member stands between the first one and the others."""
-        return _relays(self.owners)
-
-    def slices(self, tables: Tables) -> list[list[slice]]:
-        """Return which numbers of the whole vector each member has."""
-        return [owned(plan, tables) for plan in _plans(self.owners)]
-
-    def shards(self, rank: int) -> list[int]:
-        """Return a member's shards."""
-        return [s for s, owner in enumerate(self.owners) if owner == rank]
-
-
-@lru_cache(maxsize=4)
-def _plans(owners: tuple[int, ...]) -> list[Plan]:
-    return plans(owners)
-
-
-@lru_cache(maxsize=4)
-def _relays(owners: tuple[int, ...]) -> list[Relay]:
-    return relays(_plans(owners))
-
-
-def owned(plan: Plan, tables: Tables) -> list[slice]:
-    """Return which numbers of the whole vector a member has, those of tables last."""
-    return [slice_of(span, tables.start) for span in plan.owned] + tables.slices(plan.owned)
 
 
 @dataclass(frozen=True)

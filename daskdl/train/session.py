@@ -12,7 +12,8 @@ from daskdl.errors import ClusterError
 from daskdl.train.channel import LOST, Cluster
 from daskdl.train.draws import note_of
 from daskdl.train.meeting import BrokenGangError
-from daskdl.train.member import Gang, Result
+from daskdl.train.member import Result
+from daskdl.train.members import Gang
 from daskdl.train.settings import seconds
 
 if TYPE_CHECKING:

@@ -265,6 +265,7 @@ class Trainer:
             As in :meth:`fit`.
         """
         check_samples("Trainer.evaluate", samples)
+        samples.counted(client)
         batch_size = whole("Trainer.evaluate, batch_size", batch_size)
         job = self._job(samples, samples, client, threads)
         check_sample(job, samples.head(1))

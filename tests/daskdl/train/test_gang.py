@@ -24,7 +24,7 @@ from daskdl.train import Callback, Trainer
 from daskdl.train.channel import Cluster
 from daskdl.train.gang import GangEngine, gang_graph
 from daskdl.train.job import Tools, pack
-from daskdl.train.member import Gang
+from daskdl.train.members import Gang
 from tests.daskdl.train.runs import (
     Do,
     Kill,

@@ -1,21 +1,36 @@
 from __future__ import annotations
 
-import math
+from typing import Any
 
-from daskdl.train.member import Gang
-from daskdl.train.tables import Tables
+import dask
+import numpy as np
+import pytest
+from distributed import Client
 
-
-def test_members_share_the_vector_out() -> None:
-    gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
-    tables = Tables(("users", "items"), ((90, 6), (1, 7)), 1000)
-    covered = [i for own in gang.slices(tables) for s in own for i in range(s.start, s.stop)]
-    assert sorted(covered) == list(range(1000 + 90 * 6 + 7))
-    assert [gang.shards(rank) for rank in range(3)] == [[0, 1], [2, 4], [3]]
-    assert math.prod(gang.plan(rank).root[0] for rank in range(3)) == 27
+from daskdl.train.meeting import BrokenGangError
+from daskdl.train.member import run_groups
+from daskdl.train.members import Gang
+from tests.daskdl.train.runs import digest, fit, problem
 
 
-def test_a_member_has_a_name_for_errors() -> None:
-    gang = Gang("g", ("tcp://a:1", "tcp://b:1"), (0, *[1] * 20), 1.0)
-    assert gang.name(0) == "worker tcp://a:1 (shard 0)"
-    assert gang.name(1) == "worker tcp://b:1 (shards 1, 2, 3, 4, 5, 6, 7, 8, ...)"
+def test_members_that_are_asked_for_one_group_return_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As behind a gateway, where the driver cannot speak to the first member.
+    def of_one(*arguments: Any, stays: bool) -> Gang:
+        assert stays
+        return Gang(*arguments, stays=False)
+
+    monkeypatch.setattr("daskdl.train.gang.Gang", of_one)
+    with dask.config.set({"daskdl.group-time": "1 us"}):
+        together = fit(problem(), iterations=6, client=client, engine="gang")
+    alone = fit(problem(), iterations=6)
+    assert digest(together) == digest(alone)
+    np.testing.assert_array_equal(together.history["loss"], alone.history["loss"])
+
+
+def test_a_task_that_was_moved_does_not_take_its_place(client: Client) -> None:
+    gang = Gang("g", ("tcp://127.0.0.1:1",), (0,), 1.0)
+    task = client.submit(run_groups, None, gang, 0, 0, 0, None, None, pure=False)
+    with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:1 \(shard 0\) is lost"):
+        task.result(60)
