@@ -72,8 +72,8 @@ class Checked:
             yield unlike, lambda row, n=name, s=shape, f=shapes: f"{n} of shape {f[row]}, not {s}"
         for name, classes in self.classes.items():
             labels = np.asarray(batch[name])
-            apart = np.asarray((labels < 0) | (labels >= classes))
-            outside = apart.reshape(len(labels), -1).any(axis=1)
+            apart: Any = ((labels < 0) | (labels >= classes)).reshape(len(labels), -1)
+            outside: NDArray[np.bool_] = apart.any(axis=1)
             yield (
                 outside,
                 lambda row, n=name, c=classes, a=labels: f"{n} = {a[row]}, not from 0 to {c - 1}",

@@ -1,0 +1,148 @@
+"""An epoch over a zarr store larger than the memory of the workers: ``python -m ci.bench.data``.
+
+Two worker processes have a memory limit, at which Dask's nanny ends them, and the store is so many
+times as large as both limits together. What each has held at most is what the operating system
+says. The same samples are then read from the store without any training, block by block in one
+process: what an epoch takes beyond its share of that is what streaming costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.data import SampleSet
+from daskdl.nn import Linear
+from daskdl.nn.losses import MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Trainer
+
+#: Numbers of a sample, float32.
+WIDTH = 4096
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an epoch has taken; sizes in MB, times in seconds."""
+
+    store: float
+    limit: float  #: of each worker
+    held: float  #: what a stream may hold
+    samples: int
+    partitions: int
+    before: list[float]  #: resident in each worker before the epoch
+    peak: list[float]  #: most that has been resident
+    spilled: float  #: bytes of both that Dask has written to disk
+    epoch: float
+    read: float  #: reading alone, in one process
+
+    def __str__(self) -> str:
+        before, peak = (
+            " and ".join(f"{mb:.0f}" for mb in some) for some in (self.before, self.peak)
+        )
+        times = self.store / (len(self.peak) * self.limit)
+        return (
+            f"store {self.store:.0f} MB, {times:.1f} x the limits of {len(self.peak)} workers "
+            f"of {self.limit:.0f} MB each\n"
+            f"epoch of {self.samples:,} samples {self.epoch:.1f} s ({self.store / self.epoch:.0f} "
+            f"MB/s), reading alone in one process {self.read:.1f} s\n"
+            f"resident at most {peak} MB, before the epoch {before} MB, streams may hold "
+            f"{self.held:.0f} MB each; spilled {self.spilled:.0f} MB"
+        )
+
+
+def write(path: Path, samples: int) -> None:
+    """Write samples, chunk by chunk."""
+    import zarr
+
+    group = zarr.open_group(path, mode="w")
+    options = {"chunks": (256, WIDTH), "compressors": None}
+    x = group.create_array("x", shape=(samples, WIDTH), dtype="f4", **options)
+    group["y"] = np.zeros((samples, 1), np.float32)
+    block = np.random.default_rng(0).random((4096, WIDTH), np.float32)
+    for start in range(0, samples, 4096):
+        stop = min(start + 4096, samples)
+        x[start:stop] = block[: stop - start]
+
+
+def run(limit: int, times: float, held: int, folder: Path) -> Result:
+    """Write a store, train an epoch over it, and read it."""
+    from distributed import Client, LocalCluster
+
+    workers = 2
+    samples = int(times * workers * limit / (4 * WIDTH))
+    write(folder / "x.zarr", samples)
+    data = SampleSet.from_zarr(folder / "x.zarr", x="x", y="y")
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=limit,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(_train)  # what a worker imports and compiles is there before
+        before = list(client.run(_peak).values())
+        began = time.perf_counter()
+        Trainer(Linear(WIDTH, 1), MSELoss(), SGD(1e-4)).fit(
+            data.stream(workers, held), epochs=1, batch_size=512, client=client, progress=False
+        )
+        epoch = time.perf_counter() - began
+        peak = list(client.run(_peak).values())
+        spilled = sum(client.run(_spilled).values())
+    began = time.perf_counter()
+    for recipe in data.recipes:
+        recipe.load()
+    read = time.perf_counter() - began
+    size = samples * 4 * WIDTH / 1e6
+    return Result(
+        size, limit / 1e6, held / 1e6, samples, data.partitions, before, peak, spilled, epoch, read
+    )
+
+
+def _train() -> None:
+    from daskdl.data import SampleSet
+
+    few = SampleSet.from_arrays(x=np.zeros((64, WIDTH), np.float32), y=np.zeros((64, 1)))
+    Trainer(Linear(WIDTH, 1), MSELoss(), SGD(1e-4)).fit(few, epochs=1, progress=False, client=False)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def _spilled(dask_worker: Any) -> float:
+    total = getattr(dask_worker.data, "spilled_total", None)
+    return 0.0 if total is None else float(total.disk) / 1e6
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and write a file where asked to."""
+    parser = argparse.ArgumentParser(prog="python -m ci.bench.data", description=__doc__)
+    parser.add_argument("--limit", type=int, default=600, help="MB of a worker")
+    parser.add_argument("--times", type=float, default=4, help="size of the store in all limits")
+    parser.add_argument("--held", type=int, default=64, help="MB that a stream may hold")
+    parser.add_argument("--folder", type=Path, help="where the store is written for the while")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        result = run(options.limit * 10**6, options.times, options.held * 10**6, Path(folder))
+    print(result)
+    if options.json:
+        options.json.write_text(json.dumps(asdict(result), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
