@@ -16,7 +16,9 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
     """Return what stands for a predictor in graphs.
 
     With a client that is a Future: the weights lie on every worker, and the graph has their key.
-    Without one it is a Delayed: the graph of a prediction holds the weights once.
+    Copies for which no task waits Dask takes back after a while; workers that need them again, or
+    come later, fetch them from each other. Without a client it is a Delayed: the graph of a
+    prediction holds the weights once.
     """
     client = current_client() if client is None else client
     if client is None:

@@ -35,8 +35,9 @@ def run(client: Client, partitions: int) -> tuple[int, int, int]:
         made, chunks=((1000,) * partitions, (100,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
     )
     model = Linear(100, 100, bias=False, seed=1)
+    before = set(client.futures)
     result = model.predict(inputs)
-    futures = len(client.futures)
+    futures = len(set(client.futures) - before)
     total = result.sum().compute()
     expected = model.weight.data.sum(dtype=float) * 1000 * np.arange(partitions).sum()
     np.testing.assert_allclose(total, expected, rtol=1e-3)
@@ -49,7 +50,7 @@ def test_memory_does_not_grow_with_partitions(current: Client) -> None:
     assert many < 8 * CHUNK
     assert many < few + 4 * CHUNK
     assert graph_of_many < graph_of_few + 10_000
-    assert futures_of_many == futures_of_few
+    assert max(futures_of_few, futures_of_many) <= 1  # the model
 
 
 class Dies:
