@@ -88,9 +88,9 @@ def _mix_one(source, result, n, m, white, half):  # type: ignore[no-untyped-def]
             x = np.float32(source[k])
             y = np.float32(source[k + one])
             z = np.float32(source[k + two])
-            result[k] = min(max(aa * x + ab * y + ac * z + a, zero), most)
-            result[k + one] = min(max(ba * x + bb * y + bc * z + b, zero), most)
-            result[k + two] = min(max(ca * x + cb * y + cc * z + c, zero), most)
+            _put(result, k, min(max(aa * x + ab * y + ac * z + a, zero), most))
+            _put(result, k + one, min(max(ba * x + bb * y + bc * z + b, zero), most))
+            _put(result, k + two, min(max(ca * x + cb * y + cc * z + c, zero), most))
         return
     pixel = np.empty(m.shape[0], np.float32)
     for p in range(n):
@@ -102,6 +102,14 @@ def _mix_one(source, result, n, m, white, half):  # type: ignore[no-untyped-def]
             pixel[to] = min(max(value, np.float32(0)), white + half)
         for to in range(m.shape[0]):
             result[k + np.uint64(to)] = pixel[to]
+
+
+@fastjit
+def _put(result, k, value):  # type: ignore[no-untyped-def]
+    if result.itemsize == 1:
+        result[k] = np.uint8(np.int32(value))  # processors make whole numbers of 32 bits of floats
+    else:
+        result[k] = value
 
 
 @fastjit

@@ -123,10 +123,10 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
             if channels == 3:  # LLVM makes vectors of three numbers in a row, not of a loop
                 one, two = np.uint64(1), np.uint64(2)
                 for j in range(g[W]):
-                    x, k = np.uint64(3 * j), here + np.uint64(3 * (g[W] - 1 - j))
-                    _put(result, there + x, source[k], scales[0], shifts[0])
-                    _put(result, there + x + one, source[k + one], scales[1], shifts[1])
-                    _put(result, there + x + two, source[k + two], scales[2], shifts[2])
+                    to, k = there + np.uint64(3 * j), here + np.uint64(3 * (g[W] - 1 - j))
+                    _put(result, to, source[k], scales[0], shifts[0])
+                    _put(result, to + one, source[k + one], scales[1], shifts[1])
+                    _put(result, to + two, source[k + two], scales[2], shifts[2])
             else:
                 for j in range(g[W]):
                     pixel = here + np.uint64((g[W] - 1 - j) * channels)
@@ -135,8 +135,8 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
                         value = source[pixel + np.uint64(c)]
                         _put(result, there + x, value, scales[x], shifts[x])
         else:
-            for k in range(wide):
-                x = np.uint64(k)
+            for n in range(wide):
+                x = np.uint64(n)
                 _put(result, there + x, source[here + x], scales[x], shifts[x])
 
 
