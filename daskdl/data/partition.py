@@ -133,13 +133,16 @@ class JoinedPartition:
     def __init__(self, partitions: Sequence[Partition]) -> None:
         self._partitions = list(partitions)
         self._ends = np.cumsum([len(p) for p in partitions])
-        # Where sequences happen to be of one length they came as an array.
-        self._ragged = {
-            name
-            for partition in partitions
-            for name, values in partition.take(np.arange(0)).items()
-            if isinstance(values, Ragged)
-        }
+        # Where sequences happen to be of one length they came as an array, and where no number is
+        # missing they may have come as integers.
+        self._ragged, self._dtypes = set[str](), dict[str, np.dtype[Any]]()
+        for partition in partitions:
+            for name, values in partition.take(np.arange(0)).items() if len(partition) else ():
+                if isinstance(values, Ragged):
+                    self._ragged.add(name)
+                else:
+                    known = self._dtypes.get(name, values.dtype)
+                    self._dtypes[name] = np.result_type(known, values.dtype)
 
     @property
     def nbytes(self) -> int:
@@ -167,7 +170,8 @@ class JoinedPartition:
                     result.setdefault(name, []).append(Ragged.from_array(values))
                     continue
                 if name not in result:
-                    result[name] = np.empty((len(indices), *values.shape[1:]), values.dtype)
+                    shape = len(indices), *values.shape[1:]
+                    result[name] = np.empty(shape, self._dtypes[name])
                 result[name][where] = values
         if self._ragged:
             back = np.argsort(np.argsort(owner, kind="stable"))

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data.partition import Arrays, cut, even_bounds, join
+from daskdl.data.ragged import Ragged
 
+RAGGED = Ragged.of([[3, 4], []])
 LENGTHS = st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any)
 
 
@@ -75,3 +77,18 @@ def test_a_part_pickles_without_the_rest():
 def test_dask_is_told_how_large_it_is(lengths):
     """By ``sys.getsizeof``, which a worker asks when it decides what to spill."""
     assert 48 <= sys.getsizeof(join(recipes_of(lengths)).load()) < 48 + 50
+
+
+def test_parts_of_other_types_become_one_that_holds_all():
+    parts = [
+        Arrays({}),
+        Arrays({"n": np.array([1, 2]), "s": np.array(["a", "b"]), "r": np.array([[1], [2]])}),
+        Arrays({"n": np.array([0.5, np.nan]), "s": np.array(["long", "c"]), "r": RAGGED}),
+    ]
+    batch = join(parts).load().take(np.array([2, 0, 3, 1]))
+    np.testing.assert_array_equal(batch["n"], [0.5, 1, np.nan, 2])
+    assert batch["s"].tolist() == ["long", "a", "c", "b"]
+    assert [row.tolist() for row in batch["r"]] == [[3, 4], [1], [], [2]]
+    alone = join(parts).load().take(np.array([1, 0]))
+    assert (alone["n"].dtype, [r.tolist() for r in alone["r"]]) == (np.float64, [[2], [1]])
+    assert isinstance(join(parts).load().take(np.arange(0))["r"], Ragged)
