@@ -32,6 +32,7 @@ def test_error_survives_pickle_with_its_sentence_and_code(kind):
         (errors.DataError, ValueError, 3),
         (errors.ModelFileError, errors.DataError, 3),
         (errors.TrainingError, RuntimeError, 3),
+        (errors.PredictionError, RuntimeError, 3),
         (errors.ClusterError, RuntimeError, 4),
         (errors.CheckpointError, RuntimeError, 5),
         (errors.MissingExtraError, ImportError, 2),
@@ -44,4 +45,4 @@ def test_error_is_the_builtin_that_fits_and_ends_with_its_code(kind, builtin, co
 
 def test_every_error_is_listed_above():
     assert {kind.exit_code for kind in ALL} == {1, 2, 3, 4, 5}
-    assert len(ALL) == 9
+    assert len(ALL) == 10
