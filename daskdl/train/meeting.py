@@ -146,7 +146,7 @@ class Meeting(WorkerPlugin):
 
         Returns
         -------
-        What the member answers; None if the gang has come to its end.
+        {"result": what the member answers}; None if the gang has come to its end.
         """
         if self._over(run, attempt):
             return None
@@ -155,7 +155,7 @@ class Meeting(WorkerPlugin):
             return None
         answer = await asyncio.wrap_future(desk.answer(first))
         desk.given(first)
-        return None if answer is None else to_serialize(answer)
+        return None if answer is None else {"result": to_serialize(answer)}
 
     def desk(self, run: str, attempt: int) -> Desk:
         """Return where the driver and the first member of an attempt speak."""

@@ -139,8 +139,8 @@ class Session:
             elif concurrent.wait([asked], timeout=1.0).done:
                 answer = None if asked.exception() else asked.result()
                 if answer is not None:
-                    assert isinstance(answer, Result)
-                    return answer
+                    result: Result = answer["result"]
+                    return result
                 if asked.exception() and not ended:
                     self._end(f"{self._gang.name(0)} is lost ({asked.exception()})")
                     ended = time.monotonic()

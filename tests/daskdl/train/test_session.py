@@ -6,7 +6,7 @@ from typing import Any
 
 import dask
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from daskdl.train import Callback, Trainer
 from tests.daskdl.train.runs import digest, fit, problem
@@ -99,3 +99,15 @@ def test_others_have_a_turn(client: Client) -> None:
         fit(problem(2), epochs=10_000, **options)
     thread.join(60)
     assert done.is_set()
+
+
+@pytest.mark.usefixtures("groups_of_one")
+def test_workers_that_are_threads_of_this_process_are_a_gang() -> None:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        together = fit(problem(), iterations=6, client=client, engine="gang")
+    assert digest(together) == digest(fit(problem(), iterations=6))
