@@ -50,6 +50,14 @@ def test_steps_in_one_pass_give_what_they_give_one_by_one(steps):
     np.testing.assert_array_equal(together.pixels, one.pixels)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_window_is_cut_out_of_what_was_mirrored(axis):
+    images = Images(photo()[None])
+    images.flip(np.array([True]), axis)
+    images.crop(np.array([[2, 3, 10, 20]]))
+    np.testing.assert_array_equal(images.pixels[0], np.flip(photo(), axis)[2:12, 3:23])
+
+
 @settings(max_examples=20)
 @given(steps(60, 3))
 def test_boxes_and_masks_stay_around_what_they_were_around(steps):
