@@ -16,19 +16,19 @@ def ncf(example):
 def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
     text = wheel("recbole==1.2.1").joinpath("recbole/dataset_example/ml-100k/ml-100k.inter")
     names, *lines = text.read_text("utf-8").splitlines()
-    some = [line for line in lines if int(line.split("\t")[0]) <= 150]
+    some = [line for line in lines if int(line.split("\t")[0]) <= 100]
     (tmp_path / "some.inter").write_text("\n".join([names, *some]))
     options = ["--epochs", "2", "--batch-size", "256", "--rate", "0.003", "--target", "0.9"]
     (result,) = ncf.main([str(tmp_path / "some.inter"), *options])
     shown = capsys.readouterr().out
-    assert "150 users" in shown
+    assert "100 users" in shown
     assert "0 of 1 reached 0.9" in shown
     among_100 = [
         float(line.split("HR@10 of 100 ")[1].split()[0])
         for line in shown.splitlines()
         if line.startswith("epoch")
     ]
-    assert among_100[-1] > 0.25  # by chance it would be 0.1
+    assert among_100[-1] > 0.2  # by chance it would be 0.1
     assert result.best > 0.03
 
 

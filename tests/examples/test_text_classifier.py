@@ -31,7 +31,7 @@ def test_tells_good_from_bad(main, reviews, tmp_path, capsys):
     reviews.to_parquet(tmp_path / "reviews.parquet", row_group_size=800)
     predictions = tmp_path / "out"
     accuracy = main(
-        [str(tmp_path / "reviews.parquet"), *SMALL, "--epochs", "5", "--predictions",
+        [str(tmp_path / "reviews.parquet"), *SMALL, "--epochs", "4", "--predictions",
          str(predictions)]
     )  # fmt: skip
     assert accuracy > 0.62
