@@ -36,6 +36,8 @@ def test_windows_of_random_size_have_the_areas_and_aspects_asked_for():
     assert (top >= 0).all()
     assert (left >= 0).all()
     assert ((windows[:, :2] + windows[:, 2:]) <= sizes).all()
+    free = left / np.maximum(400 - columns, 1)  # evenly from one side to the other
+    np.testing.assert_allclose(np.percentile(free, [5, 50, 95]), [0.05, 0.5, 0.95], atol=0.06)
     shares, aspects = rows * columns / 120_000, columns / rows
     assert 0.199 < shares.min() < 0.21
     assert 0.58 < shares.max() < 0.601

@@ -30,6 +30,7 @@ def test_some_images_lie_somewhere_on_a_larger_canvas():
     assert 10 < (sizes == (60, 80)).all(1).sum() < 30
     assert sizes.max() > 180
     assert (sizes <= (180, 240)).all()
+    assert len({where(mask, 1) for mask in result["masks"]}) > 10
     mean = np.rint(255 * np.array(IMAGENET_MEAN))
     for image, mask, boxes in zip(result["x"], result["masks"], result["boxes"], strict=True):
         left, top, _, _ = where(mask, 1)
