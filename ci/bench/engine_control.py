@@ -245,7 +245,8 @@ def draw(rows: Sequence[Row], seconds: float, path: Path) -> None:
         ylabel="CPU ms of scheduler and driver",
         title="What control costs an iteration",
     )
-    ax.legend(frameon=False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

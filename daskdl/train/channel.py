@@ -61,6 +61,11 @@ class Cluster:
         #: Whether workers can be reached from here; behind a gateway they cannot.
         self.direct = not self._address.startswith("gateway:")
 
+    @property
+    def connected(self) -> bool:
+        """Whether the client has its connection to the scheduler."""
+        return str(self._client.status) == "running"
+
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
 

@@ -104,12 +104,12 @@ class Session:
 
     def leave(self, first: int) -> None:
         """Let the members come to their end."""
-        if self._gang.stays and not self.over:
+        if self._gang.stays and not self.over and self._cluster.connected:
             asked = self._ask(first, [])
             concurrent.wait([asked], timeout=LEAVING)
             asked.cancel()
         limit = time.monotonic() + LEAVING
-        while not self._all_done(0.2) and time.monotonic() < limit:
+        while self._cluster.connected and time.monotonic() < limit and not self._all_done(0.2):
             pass
 
     def close(self) -> dict[str, Future]:

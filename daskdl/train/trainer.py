@@ -164,6 +164,7 @@ class Trainer:
         check_engine(engine)
         check_samples("Trainer.fit", samples)
         check_callbacks(callbacks)
+        names = validation_names(validation, self.metrics)
         for one in (samples, validation):
             if one is not None:
                 one.counted(client)
@@ -177,7 +178,6 @@ class Trainer:
             checkpoint_every = whole("Trainer.fit, checkpoint_every", checkpoint_every)
         batches = Batches(samples.lengths, batch_size)
         total = total_of(epochs, iterations, len(batches))
-        names = validation_names(validation, self.metrics)
         check_wire(wire)
         job = self._job(samples, validation, client, threads)
         if wire == "bfloat16":

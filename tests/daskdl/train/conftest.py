@@ -1,73 +1,11 @@
-"""A cluster of real worker processes that the tests of training share."""
+"""What the tests of training share."""
 
 from __future__ import annotations
 
-import logging
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
-
-
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with (
-        # As connect("local") has it: else a worker killed twice in 15 s does not come back.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path_factory.mktemp("workers")),
-        ) as cluster,
-    ):
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def any_client(cluster: LocalCluster) -> Iterator[Client]:
-    # Not the default, so that a fit without a client runs in this process.
-    client = Client(cluster, set_as_default=False)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def client_of(cluster: LocalCluster, any_client: Client) -> Callable[[int], Client]:
-    """Return a function that gives the client, with so many workers behind it."""
-
-    def settled(workers: int, seconds: float) -> bool:
-        limit = time.monotonic() + seconds
-        # One that an earlier test killed, or that is on its way out, may still be listed.
-        while not (
-            cluster.plan == cluster.requested == cluster.observed
-            and len(any_client.nthreads()) == workers
-            and len(any_client.run(os.getpid, on_error="ignore")) == workers
-        ):
-            if time.monotonic() > limit:
-                return False
-            time.sleep(0.02)
-        return True
-
-    def client_of(workers: int) -> Client:
-        # One that is just starting again would come for a moment, and go, after the cluster shrank.
-        settled(len(cluster.plan), 15)
-        cluster.scale(workers)
-        assert settled(workers, 180), "the workers did not come or go"
-        return any_client
-
-    return client_of
-
-
-@pytest.fixture
-def client(client_of: Callable[[int], Client]) -> Client:
-    """Two workers."""
-    return client_of(2)
 
 
 @pytest.fixture

@@ -141,10 +141,10 @@ class BeforeTheModelFollows(Callback):
         model = trainer.model
 
         def interrupted(weights: object) -> None:
-            del model.load_vector
+            del model.restore
             raise KeyboardInterrupt
 
-        model.load_vector = interrupted  # type: ignore[method-assign,assignment]
+        model.restore = interrupted  # type: ignore[method-assign,assignment]
 
 
 def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_path: Path) -> None:
