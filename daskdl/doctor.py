@@ -41,6 +41,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
             f"{library['internal_api']} {library['version']}, {library['num_threads']} threads"
         )
         for library in threadpoolctl.threadpool_info()
+        if _computes_here(Path(library["filepath"]))
     }
     return {
         "host": platform.node(),
@@ -100,6 +101,12 @@ def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
         for package, (theirs, ours) in pairs.items()
         if theirs != ours
     ]
+
+
+def _computes_here(library: Path) -> bool:
+    """Whether it is not one that the wheel of another package, such as OpenCV's, brings along."""
+    wheel, ending, _ = library.parent.name.partition(".libs")
+    return not ending or wheel in ("numpy", "scipy")
 
 
 def _libraries(it: dict[str, Any]) -> str:

@@ -65,3 +65,10 @@ def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
         "folder": str(tmp_path / "not" / "made"),
         "writable": True,
     }
+
+
+def test_libraries_of_other_packages_do_not_compute_here() -> None:
+    site = Path("site-packages")
+    assert doctor._computes_here(site / "numpy.libs/libscipy_openblas64_-8fb3d286.so")
+    assert doctor._computes_here(Path("env/lib/libmkl_rt.so.2"))
+    assert not doctor._computes_here(site / "opencv_python_headless.libs/libopenblas-r0.so")
