@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.gateway import gateway_client
+from daskdl.kernels.idle import let_sleep
 from daskdl.kernels.threads import available_cores
 from daskdl.numa import keeping, nodes
 
@@ -97,6 +98,7 @@ def connect(
     ...     Trainer(model, loss, optimizer).fit(samples, epochs=3, client=client)
     """
     spec = "local" if cluster is None else os.fspath(cluster)
+    let_sleep()  # workers on this machine inherit it
     with ExitStack() as stack:
         stack.enter_context(_environment_as_it_was())
         # Checked first: Dask's own complaint would come from a coroutine.
