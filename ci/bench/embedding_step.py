@@ -8,18 +8,16 @@ and Adam for the rest; beside it there is what whole tables cost.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ci.bench.report import HEADER, Row, line, means, write_json
+from ci.bench.budgets import budgets, options_of
+from ci.bench.report import Row, line, means, write_json
 from ci.bench.timing import Case, race
 from daskdl import ops
-from daskdl.kernels.threads import available_cores, thread_budget
 from daskdl.nn import BCEWithLogitsLoss, Embedding, Linear, Module, ReLU, Sequential
 from daskdl.optim import Adam
 from daskdl.tensor import Tensor
@@ -121,24 +119,15 @@ def cases(widths: list[int]) -> Iterator[Case]:
 
 def main() -> None:
     """Race the cases and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options_of(__doc__, seconds=3.0)
     parser.add_argument("--width", type=int, action="append", help="64 and 128 without")
-    parser.add_argument("--threads", default=f"1,{min(2, available_cores())}", help="such as 1,2")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each contestant of a case")
-    parser.add_argument("--json", type=Path, help="file for the rows")
     options = parser.parse_args()
 
-    import torch
-
-    print(f"PyTorch {torch.__version__}; ratio: PyTorch's time over ours, least and median of runs")
-    print(HEADER)
     rows: list[Row] = []
-    for threads in sorted({int(n) for n in options.threads.split(",")}):
-        torch.set_num_threads(threads)
-        with thread_budget(threads):
-            for case in cases(options.width or [64, 128]):
-                rows.append(Row.of(case.name, threads, race(case, options.seconds)))
-                print(line(rows[-1]), flush=True)
+    for threads in budgets(options.threads):
+        for case in cases(options.width or [64, 128]):
+            rows.append(Row.of(case.name, threads, race(case, options.seconds)))
+            print(line(rows[-1]), flush=True)
     print(*means(rows), sep="\n")
     if options.json:
         write_json(rows, options.json)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci.bench.report import HEADER, Row, line, write_json
+from ci.bench.budgets import budgets, options_of
+from ci.bench.report import Row, line, write_json
 from ci.bench.timing import Case, race
 from ci.bench.training_cases import NETWORKS, Network
-from daskdl.kernels.threads import available_cores, thread_budget
 
 STEPS = 3  # of a process that is watched: the first makes gradients and the optimizer's state
 
@@ -95,32 +95,22 @@ def text(row: StepRow) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Race the networks and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options_of(__doc__.splitlines()[0], seconds=5.0)
     parser.add_argument("--only", default="", help="networks whose name contains this")
-    parser.add_argument("--threads", default=f"1,{min(2, available_cores())}", help="such as 1,2")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each contestant")
     parser.add_argument("--no-memory", action="store_true", help="time only")
-    parser.add_argument("--json", type=Path, help="file for the rows")
     parser.add_argument("--alone", help=argparse.SUPPRESS)  # a process that is watched
     options = parser.parse_args(arguments)
 
-    import torch
-
     networks = [network for network in NETWORKS if options.only in network.name]
-    if not options.alone:
-        print(f"PyTorch {torch.__version__}; ratio: PyTorch's time over ours, least and median")
-        print(HEADER)
     rows: list[StepRow] = []
-    for threads in sorted({int(n) for n in options.threads.split(",")}):
-        torch.set_num_threads(threads)
-        with thread_budget(threads):
-            for network in networks:
-                if options.alone:
-                    print(alone(network, options.alone))
-                    continue
-                memory = not options.no_memory
-                rows.append(measured(network, threads, options.seconds, memory))
-                print(text(rows[-1]), flush=True)
+    for threads in budgets(options.threads, quiet=bool(options.alone)):
+        for network in networks:
+            if options.alone:
+                print(alone(network, options.alone))
+                continue
+            memory = not options.no_memory
+            rows.append(measured(network, threads, options.seconds, memory))
+            print(text(rows[-1]), flush=True)
     if options.json:
         write_json(rows, options.json)
 

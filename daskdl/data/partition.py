@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,22 @@ class Recipe(Protocol):
 
     def load(self) -> Partition:
         """Load the samples."""
+
+
+class Excerpt:
+    """Base of recipes, frozen dataclasses, that load samples ``start`` up to ``stop`` of more."""
+
+    start: int
+    stop: int
+
+    in_memory = False
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return the recipe of the samples from ``start`` up to ``stop`` of these."""
+        return replace(self, start=self.start + start, stop=self.start + stop)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

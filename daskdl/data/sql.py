@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from daskdl.data.counting import Uncounted
-from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.partition import Arrays, Excerpt, Recipe
 from daskdl.data.records import check_on_error
 from daskdl.data.samples import SampleSet
 from daskdl.data.tables import Columns, Field
@@ -239,7 +239,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class KeyRange:
+class KeyRange(Excerpt):
     """Recipe of rows ``start`` to ``stop`` of those from one key to another, ``rows`` in all."""
 
     table: Table
@@ -251,19 +251,10 @@ class KeyRange:
     rows: int
     row_bytes: float = field(repr=False)
 
-    in_memory = False
-
     @property
     def nbytes(self) -> int:
         """Bytes, as the server stores them before it compresses them."""
         return int(self.row_bytes * len(self))
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def part(self, start: int, stop: int) -> KeyRange:
-        """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return replace(self, start=self.start + start, stop=self.start + stop)
 
     def load(self) -> Arrays:
         """Read the columns that are needed.

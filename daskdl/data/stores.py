@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from daskdl.data.partition import Arrays, Recipe, even_bounds
+from daskdl.data.partition import Arrays, Excerpt, Recipe, even_bounds
 from daskdl.errors import DataError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
@@ -19,7 +19,7 @@ PARTITION_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Stretch(Excerpt):
     """Recipe of the samples from ``start`` up to ``stop`` of arrays that lie elsewhere.
 
     Parameters
@@ -35,19 +35,10 @@ class Stretch:
     stop: int
     sample_bytes: int
 
-    in_memory = False
-
     @property
     def nbytes(self) -> int:
         """Bytes of the samples."""
         return self.sample_bytes * len(self)
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def part(self, start: int, stop: int) -> Stretch:
-        """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return replace(self, start=self.start + start, stop=self.start + stop)
 
     def load(self) -> Arrays:
         """Read the samples."""

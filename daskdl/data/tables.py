@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.counting import Uncounted
-from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.partition import Arrays, Excerpt, Recipe
 from daskdl.data.ragged import stacked
 from daskdl.data.records import Records
 from daskdl.data.urls import expanded, opened
@@ -117,7 +117,7 @@ def _side_by_side(frame: Any, columns: Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class RowGroup:
+class RowGroup(Excerpt):
     """Recipe of rows of one row group of a Parquet file."""
 
     url: str
@@ -128,19 +128,10 @@ class RowGroup:
     row_bytes: float
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    in_memory = False
-
     @property
     def nbytes(self) -> int:
         """Bytes, as the file has them before it compresses them."""
         return int(self.row_bytes * len(self))
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def part(self, start: int, stop: int) -> RowGroup:
-        """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return replace(self, start=self.start + start, stop=self.start + stop)
 
     def load(self) -> Arrays:
         """Read the columns that are needed."""

@@ -69,9 +69,10 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     x : array (..., C)
     mean, scale, bias : float64 arrays (C,)
     """
-    source, (new, past), lanes = flat(x), _result(x), _affine(x.dtype, LANES, mean, scale, bias)
+    source, (new, past) = flat(x), result_for(x)
+    lanes = affine_lanes(x.dtype, LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    _in_rows(put_normalised, x, (source, new), lanes, floor, past)
+    in_rows(put_normalised, x, (source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -83,7 +84,7 @@ def gradient_sums(
     With ``relu`` only of what :func:`normalise` let through.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
-    lanes = _affine(x.dtype, SUMMED_LANES, mean, scale, bias)
+    lanes = affine_lanes(x.dtype, SUMMED_LANES, mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     sums = _sums(add_gradients, x, gradients, source, lanes, floor)
     lost = mean - mean.astype(x.dtype)  # the lanes' mean is rounded
@@ -105,11 +106,11 @@ def input_gradient(
 
     ``offset`` and ``slope``: float64 arrays (C,).
     """
-    gradients, source, (new, past) = flat(dy, x.dtype), flat(x), _result(x)
+    gradients, source, (new, past) = flat(dy, x.dtype), flat(x), result_for(x)
     lost = mean - mean.astype(x.dtype)
-    lanes = _affine(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
+    lanes = affine_lanes(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
     floor = x.dtype.type(0 if relu else nan)
-    _in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
+    in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -130,20 +131,22 @@ def _tiled(dtype: Any, lanes: int, *vectors: Array) -> Array:
     return tiled.reshape(len(vectors), -1)
 
 
-def _affine(dtype: Any, lanes: int, mean: Array, scale: Array, bias: Array, *more: Array) -> Array:
+def affine_lanes(
+    dtype: Any, lanes: int, mean: Array, scale: Array, bias: Array, *more: Array
+) -> Array:
     """Tile these; what rounding takes from a mean goes to the bias."""
     lost = mean - mean.astype(dtype)
     return _tiled(dtype, lanes, mean, scale, bias - lost * scale, *more)
 
 
-def _result(x: Array) -> tuple[Array, bool | None]:
+def result_for(x: Array) -> tuple[Array, bool | None]:
     """Return a new vector for x's numbers, and whether to write it past the caches."""
     new = empty(x.size, x.dtype)
     aligned = x.shape[-1] * _repeats(x.shape[-1], LANES) % 16 == 0
     return new, True if aligned and streams(new) else None
 
 
-def _in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *more: Any) -> None:
+def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *more: Any) -> None:
     """Call a kernel on parts of flat vectors that start with a row of lanes."""
     width = lanes.shape[1]
     if x.size:

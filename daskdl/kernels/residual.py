@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.batchnorm import LANES, _affine, _in_rows, _result
+from daskdl.kernels.batchnorm import LANES, affine_lanes, in_rows, result_for
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import flat
 from daskdl.kernels.stores import drain, put
@@ -32,9 +32,9 @@ def normalise_plus(
     floor : float
         0 for a ReLU; NaN for none.
     """
-    source, beside, (new, past) = flat(x), flat(residual, x.dtype), _result(x)
-    lanes = _affine(x.dtype, LANES, mean, scale, bias)
-    _in_rows(put_sum, x, (source, beside, new), lanes, x.dtype.type(floor), past)
+    source, beside, (new, past) = flat(x), flat(residual, x.dtype), result_for(x)
+    lanes = affine_lanes(x.dtype, LANES, mean, scale, bias)
+    in_rows(put_sum, x, (source, beside, new), lanes, x.dtype.type(floor), past)
     return new.reshape(x.shape)
 
 

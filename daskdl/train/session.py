@@ -25,8 +25,6 @@ ASKED_IN_A_SECOND = 32
 #: Of a future that has not failed.
 UNDER_WAY = ("pending", "finished")
 
-ANOTHER_FAILED = "another member has failed"
-
 #: Seconds that members are given to leave when they are told to.
 LEAVING = 10.0
 
