@@ -13,6 +13,7 @@ from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.train.callbacks import Callback
+from daskdl.train.history import COLUMNS, EPOCH
 
 
 def check_trainer(model: Any, loss: Any, optimizer: Any, seed: Any) -> None:
@@ -87,21 +88,24 @@ def metrics_by_name(metrics: Any) -> dict[str, Metric]:
                 metric,
             )
     result = dict(named)
-    if len(result) < len(named) or "loss" in result:
+    if len(result) < len(named) or not result.keys().isdisjoint((*COLUMNS, *EPOCH)):
         raise SettingsError(
-            "Trainer, metrics: expected names that differ from each other and from 'loss', found "
-            f"{[name for name, _ in named]}; give a dict of metrics by name"
+            "Trainer, metrics: expected names that differ from each other and from 'loss' and the "
+            f"other columns of a History, found {[name for name, _ in named]}; give a dict of "
+            "metrics by name"
         )
     return result
 
 
-def validation_names(validation: Any, metrics: Mapping[str, Metric]) -> list[str]:
+def validation_names(
+    validation: Any, metrics: Mapping[str, Metric], training_metrics: bool
+) -> list[str]:
     """Return the names of what a validation comes to; none without validation."""
     if validation is None:
-        if metrics:
+        if metrics and not training_metrics:
             raise SettingsError(
-                f"Trainer.fit: expected validation samples to compute {sorted(metrics)} on, "
-                "found none"
+                f"Trainer.fit, training_metrics=False: expected validation samples to compute "
+                f"{sorted(metrics)} on, found none"
             )
         return []
     check_samples("Trainer.fit, validation", validation)

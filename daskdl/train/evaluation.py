@@ -10,9 +10,8 @@ import numpy as np
 from daskdl.data.partition import Partition
 from daskdl.data.samples import take
 from daskdl.kernels.threads import thread_budget
-from daskdl.metrics.metric import Statistics
 from daskdl.tensor import no_grad
-from daskdl.train.job import Job
+from daskdl.train.job import Job, Measured
 from daskdl.train.step import Vector, naming
 
 
@@ -22,7 +21,7 @@ class Evaluation:
 
     samples: int
     loss: float
-    statistics: tuple[Statistics, ...] = field(default=(), repr=False)
+    statistics: Measured = field(default=(), repr=False)
 
     def __sizeof__(self) -> int:
         return sum(array.nbytes for held in self.statistics for array in held.values())
@@ -36,17 +35,15 @@ def evaluate(
         tools = job.tools()
         model = tools.model.eval()
         model.restore(weights, copy=False)
-        loss, found = 0.0, [list[Statistics]() for _ in tools.metrics]
+        loss, found = 0.0, list[Measured]()
         for start in range(0, len(partition), batch_size):
             chosen = np.arange(start, min(start + batch_size, len(partition)))
             draw = (job.seed, "validation", start, shard)
             batch = take(partition, chosen, tools.validation_functions, draw)
             prediction = model(batch["x"])
             loss += float(tools.compare(prediction, batch)) * len(chosen)
-            for held, statistics in zip(found, tools.measure(prediction, batch), strict=True):
-                held.append(statistics)
-        merged = [m.merge(*held) for m, held in zip(tools.metrics, found, strict=True) if held]
-        return Evaluation(len(partition), loss, tuple(merged))
+            found.append(tools.measure(prediction, batch))
+        return Evaluation(len(partition), loss, tools.merged(found))
 
 
 def combined(job: Job, parts: Sequence[Evaluation]) -> list[float]:
@@ -55,7 +52,5 @@ def combined(job: Job, parts: Sequence[Evaluation]) -> list[float]:
     Metrics are those of all samples together, not means of what they are of each shard.
     """
     parts = [part for part in parts if part.samples]
-    values = [sum(part.loss for part in parts) / sum(part.samples for part in parts)]
-    for i, metric in enumerate(job.tools().metrics):
-        values.append(float(metric.value(metric.merge(*(part.statistics[i] for part in parts)))))
-    return values
+    loss = sum(part.loss for part in parts) / sum(part.samples for part in parts)
+    return [loss, *job.tools().values([part.statistics for part in parts])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,23 @@ PHASES = ("data", "forward", "backward", "reduce", "update", "broadcast", "wait"
 #: Columns of an iteration.
 COLUMNS = ("loss", "samples", "seconds", *PHASES)
 
+#: Columns of an epoch that are not means or sums of these.
+EPOCH = ("epoch", "iteration", "samples_per_second", "validation")
+
 
 class History:
     """What a fit did.
 
+    Iterations have the :data:`COLUMNS` and, if they were computed of training batches, the metrics
+    by name.
+
     Attributes
     ----------
     epochs : list of dict
-        For each: ``epoch``, ``iteration`` (at its end), ``loss`` (mean over its samples while the
-        weights changed), ``samples``, ``seconds``, ``samples_per_second`` and the seconds of each
-        of :data:`PHASES`; with validation ``val_loss``, each metric as ``val_<name>``, and the
-        seconds of ``validation``, which are not among the others.
+        For each: ``epoch``, ``iteration`` (at its end), ``loss`` and the metrics (means over its
+        samples while the weights changed), ``samples``, ``seconds``, ``samples_per_second`` and the
+        seconds of each of :data:`PHASES`; with validation ``val_loss``, each metric as
+        ``val_<name>``, and the seconds of ``validation``, which are not among the others.
     """
 
     def __init__(self) -> None:
@@ -44,11 +51,21 @@ class History:
         return len(self._columns["loss"])
 
     def __getitem__(self, column: str) -> NDArray[np.float64]:
-        """Return one of :data:`COLUMNS`, float64 (iterations,)."""
+        """Return one of :data:`COLUMNS`, or a metric, float64 (iterations,)."""
         return np.array(self._columns[column], np.float64)
 
-    def add(self, records: Sequence[Record], seconds: float) -> None:
-        """Append a group of iterations that took so many seconds together."""
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics of training batches."""
+        return list(self._columns)[len(COLUMNS) :]
+
+    def add(self, records: Sequence[Record], seconds: float, metrics: Sequence[str] = ()) -> None:
+        """Append a group of iterations that took so many seconds together.
+
+        What a metric of theirs was in earlier iterations, if that is not known, is NaN.
+        """
+        for name in metrics:
+            self._columns.setdefault(name, [math.nan] * len(self))
         ends = np.array([record.finished for record in records])
         between = np.diff(ends).clip(0)
         # The time from the call to the first update has no clock of its own.
@@ -57,8 +74,9 @@ class History:
             phases = {name: getattr(record, name) for name in PHASES[:-1]}
             phases["wait"] = max(0.0, each - sum(phases.values()))
             row = {"loss": record.loss, "samples": record.samples, "seconds": each, **phases}
-            for name in COLUMNS:
-                self._columns[name].append(row[name])
+            row |= dict(zip(metrics, record.metrics, strict=False))
+            for name, column in self._columns.items():
+                column.append(row.get(name, math.nan))
 
     def cut(self, iterations: int) -> None:
         """Forget all after so many iterations."""
@@ -67,11 +85,11 @@ class History:
         self.epochs[:] = [row for row in self.epochs if row["iteration"] <= iterations]
 
     def since(self, first: int) -> dict[str, float]:
-        """Return mean loss over samples, and sums of all else, from iteration ``first`` on."""
-        loss, samples = self["loss"][first:], self["samples"][first:]
+        """Return loss and metrics, means over samples, and sums of all else, from ``first`` on."""
+        samples = self["samples"][first:]
         total, seconds = int(samples.sum()), float(self["seconds"][first:].sum())
         return {
-            "loss": float((loss * samples).sum() / max(total, 1)),
+            **{name: _mean(self[name][first:], samples) for name in ("loss", *self.metrics)},
             "samples": total,
             "seconds": seconds,
             "samples_per_second": rate(total, seconds),
@@ -97,7 +115,8 @@ class History:
     def to_frame(self, epochs: bool = False) -> pd.DataFrame:
         """Return a pandas DataFrame with one row an iteration, or one an epoch.
 
-        The columns are :data:`COLUMNS` and ``samples_per_second``, or those of :attr:`epochs`.
+        The columns are :data:`COLUMNS`, ``samples_per_second`` and the metrics, or those of
+        :attr:`epochs`.
         """
         try:
             import pandas as pd
@@ -137,7 +156,7 @@ class History:
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Return the columns as arrays, for a checkpoint."""
-        return {name: self[name] for name in COLUMNS}
+        return {name: self[name] for name in self._columns}
 
     @classmethod
     def from_arrays(
@@ -145,7 +164,7 @@ class History:
     ) -> History:
         """Undo :meth:`arrays`."""
         history = cls()
-        for name in COLUMNS:  # a checkpoint may be older than a phase
+        for name in dict.fromkeys((*COLUMNS, *arrays)):  # a checkpoint may be older than a phase
             found = arrays.get(name)
             history._columns[name] = (
                 [0.0] * len(arrays["loss"]) if found is None else found.tolist()
@@ -153,6 +172,13 @@ class History:
         history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]
         return history
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Return the mean of what is not NaN, as a batch's AUC is where all are of one class."""
+    known = ~np.isnan(values)
+    total = weights[known].sum()
+    return float((values[known] * weights[known]).sum() / total) if total else math.nan
 
 
 def rate(samples: float, seconds: float) -> float:

@@ -6,7 +6,7 @@ import io
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -19,6 +19,9 @@ from daskdl.metrics.metric import Statistics
 from daskdl.nn import Module, Parameter
 from daskdl.optim import Method
 from daskdl.tensor import Tensor
+
+#: What a prediction was measured to: the statistics of each metric.
+Measured = tuple[Statistics, ...]
 
 _unpacked = threading.local()
 
@@ -38,10 +41,20 @@ class Tools:
         """Return the loss of a prediction, with the weights of the samples if they have any."""
         return self.loss(prediction, batch["y"], **_weight(batch))
 
-    def measure(self, prediction: Any, batch: Mapping[str, Any]) -> list[Statistics]:
+    def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
         """Return each metric's statistics of a prediction."""
         held = _data(prediction)
-        return [m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics]
+        return tuple(m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics)
+
+    def merged(self, parts: Sequence[Measured]) -> Measured:
+        """Return each metric's statistics of all parts together; nothing of no parts."""
+        columns = zip(*parts, strict=True)
+        return tuple(m.merge(*held) for m, held in zip(self.metrics, columns, strict=bool(parts)))
+
+    def values(self, parts: Sequence[Measured]) -> tuple[float, ...]:
+        """Return each metric of all parts together; nothing of no parts."""
+        merged = self.merged(parts)
+        return tuple(float(m.value(s)) for m, s in zip(self.metrics, merged, strict=bool(parts)))
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,8 @@ class Job:
     rounded : int
         How many numbers of the vector, the first, are rounded to bfloat16 before they are added
         (:mod:`daskdl.train.wire`).
+    measures : bool
+        Whether the metrics are computed of training batches too.
     """
 
     id: str
@@ -68,6 +83,7 @@ class Job:
     seed: int
     threads: int
     rounded: int = 0
+    measures: bool = False
 
     def __sizeof__(self) -> int:
         return len(self.payload)

@@ -70,6 +70,8 @@ class Loop:
         Writes a checkpoint of (state, stopped).
     save_every : int, optional
         Iterations between checkpoints.
+    measures : bool
+        Whether the engine's records have the trainer's metrics.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Loop:
         progress: Progress,
         save: Any = None,
         save_every: int | None = None,
+        measures: bool = False,
     ) -> None:
         self.trainer, self.engine, self.batches = trainer, engine, batches
         self.state, self.total, self.names = state, total, names
@@ -92,6 +95,7 @@ class Loop:
         self._saved_at, self._saved_when = state.iteration, time.monotonic()
         self._interval = seconds("checkpoint-interval")
         self._size, self._stopped = GroupSize(engine.group_limit), False
+        self._measured = tuple(trainer.metrics) if measures else ()
 
     def go(self) -> None:
         """Run to the end, or until a callback stops it."""
@@ -128,7 +132,7 @@ class Loop:
         after = self.engine.run(self.state, shares)
         took = time.monotonic() - began
         history: History = self.trainer.history
-        history.add(after.records, took)
+        history.add(after.records, took, self._measured)
         self.state = State(after.weights, after.slots, after.iteration)
         self.trainer.model.restore(after.weights)
         self._size.learn(last - first, took)

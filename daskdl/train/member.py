@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from daskdl.kernels.memory import empty
 from daskdl.train import step
 from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.exchange import Exchange
-from daskdl.train.job import Job
+from daskdl.train.job import Job, Measured
 from daskdl.train.meeting import BrokenGangError, Kept, Meeting
 from daskdl.train.members import Gang, owned
 from daskdl.train.plan import Span
@@ -119,6 +120,7 @@ class Member:
         self.method = tools.optimizer.part(own)
         self.tables = Tables.of(tools.model)
         self.places = owned(self.plan, self.tables)
+        self.measured: list[Measured] = []  # of the own shards, by iteration of the group
         self.share = (
             TableShare(tools.model, self.plan, self.method, self.exchange) if self.tables else None
         )
@@ -154,6 +156,7 @@ class Member:
     ) -> list[Record]:
         """Run one group and keep what it comes to."""
         records = []
+        self.measured = []
         weights, slots = self._begin(first, given)
         if self.share is not None:
             end = sum(s.stop - s.start for s in self.owned)
@@ -191,10 +194,13 @@ class Member:
         lengths = [sum(s.stop - s.start for s in of_one) for of_one in slices]
         times = np.array([(r.reduce, r.update, r.broadcast) for r in records])
         all_relays = self.gang.relays
-        passed = passed_up(self.exchange, all_relays, self.rank, first, own, lengths, times)
+        note = pickle.dumps(self.measured)
+        passed = passed_up(self.exchange, all_relays, self.rank, first, own, lengths, times, note)
         if passed is None:
             return None
-        arrays, times = passed
+        arrays, times, notes = passed
+        measured = zip(*map(pickle.loads, notes), strict=True)  # by iteration
+        metrics = [self.job.tools().values([m for m in held if m]) for held in measured]
         parts = [
             Slice(
                 of_one[-1] if self.job.rounded else packed(weights, s),
@@ -205,8 +211,10 @@ class Member:
         weights, whole = put_together(parts, slices, weights.size)
         # Members that are ready early wait for the last in their reduction: the shortest is that.
         combined = [
-            replace(record, reduce=reduce, update=update, broadcast=broadcast)
-            for record, (reduce, update, broadcast) in zip(records, times.tolist(), strict=True)
+            replace(record, reduce=reduce, update=update, broadcast=broadcast, metrics=values)
+            for record, (reduce, update, broadcast), values in zip(
+                records, times.tolist(), metrics, strict=True
+            )
         ]
         return Result(weights, {**slots, **whole}, self.kept.iteration, tuple(combined))
 
@@ -254,6 +262,7 @@ class Member:
         """Compute the gradients of the own shards, and with the peers their sum."""
         self.sums.begin()
         at = t, draw.epoch, draw.iteration
+        measured: list[Measured] = []
         for shard, partition, (start, count) in zip(
             self.shards, partitions, draw.shards, strict=True
         ):
@@ -261,8 +270,10 @@ class Member:
             put = (self.job, weights, partition, at, shard, start, count)
             found = step.gradient(*put) if count else None
             self.sums.put(shard, found)
+            measured += found.measured if found else ()
             if self.share is not None:
                 self.share.put(shard, found)
+        self.measured.append(self.job.tools().merged(measured))
         self.meeting.at[self.job.id] = f"iteration {t}"  # with the peers
         self._clock = time.perf_counter()
         for i, phase in enumerate(self.plan.reduce):

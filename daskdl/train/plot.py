@@ -48,7 +48,8 @@ def draw_loss(history: History, ax: Any) -> None:
 
 def _draw_metrics(history: History, ax: Any) -> None:
     for i, name in enumerate(_metrics(history)):
-        _draw_epochs(history, ax, name, name.removeprefix("val_"), f"C{i + 2}")
+        _draw_epochs(history, ax, name, f"{name}, training", f"C{i + 2}", linestyle="--")
+        _draw_epochs(history, ax, f"val_{name}", name, f"C{i + 2}")
     ax.set(xlabel="iteration", ylabel="metric")
     ax.legend()
 
@@ -72,11 +73,14 @@ def _draw_phases(history: History, ax: Any) -> None:
     ax.set(xlabel="iteration", ylabel="seconds of an iteration")
 
 
-def _draw_epochs(history: History, ax: Any, name: str, label: str, color: str) -> None:
+def _draw_epochs(
+    history: History, ax: Any, name: str, label: str, color: str, **style: Any
+) -> None:
     points = [(row["iteration"], row[name]) for row in history.epochs if name in row]
     if points:
         marker = "o" if len(points) <= 30 else None
-        ax.plot(*zip(*points, strict=True), marker=marker, markersize=4, label=label, color=color)
+        look = {"marker": marker, "markersize": 4, "label": label, "color": color, **style}
+        ax.plot(*zip(*points, strict=True), **look)
 
 
 def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
@@ -89,8 +93,8 @@ def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list
 
 
 def _metrics(history: History) -> list[str]:
-    names = dict.fromkeys(name for row in history.epochs for name in row)
-    return [name for name in names if name.startswith("val_") and name != "val_loss"]
+    validated = (n.removeprefix("val_") for row in history.epochs for n in row if n[:4] == "val_")
+    return [name for name in dict.fromkeys((*history.metrics, *validated)) if name != "loss"]
 
 
 def _title(history: History) -> str:

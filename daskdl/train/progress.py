@@ -8,6 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from daskdl.train.history import COLUMNS, EPOCH
+
+#: What is not in the line of an epoch.
+UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
+
 
 class Progress(Protocol):
     """What a fit tells."""
@@ -138,11 +143,7 @@ class Bar(Silent):
 
 def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
     rate = logs["samples"] / max(logs["seconds"], 1e-9)
-    values = [
-        f"{name} {value:.4g}"
-        for name, value in logs.items()
-        if name == "loss" or name[:4] == "val_"
-    ]
+    values = [f"{name} {value:.4g}" for name, value in logs.items() if name not in UNTOLD]
     return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
 
 

@@ -80,8 +80,9 @@ def passed_up(
     own: Sequence[Array],
     lengths: Sequence[int],
     times: Array,
-) -> tuple[list[list[Array]], Array] | None:
-    """Hand all members' arrays on to the first one.
+    note: bytes,
+) -> tuple[list[list[Array]], Array, list[bytes]] | None:
+    """Hand all members' arrays and notes on to the first one.
 
     Parameters
     ----------
@@ -93,11 +94,12 @@ def passed_up(
         Of each array, by member.
     times : (K, 3)
         Shortest, longest and longest count of those of the members below and the own.
+    note : bytes
 
     Returns
     -------
-    pair, or None for all but the first member
-        The arrays of each member, by rank, and the times.
+    triple, or None for all but the first member
+        The arrays of each member, by rank, the times, and all notes in no order.
 
     Raises
     ------
@@ -111,7 +113,8 @@ def passed_up(
         ]
         for child in relay.children
     }
-    exchange.swap(t, "result", {}, room)
+    heard = exchange.swap(t, "result", {}, room)
+    notes = [note, *(n for child in relay.children for n in heard[child]["notes"])]
     for arrays in room.values():
         shortest = np.minimum(times[:, :1], arrays[-1][:, :1])
         times = np.concatenate([shortest, np.maximum(times[:, 1:], arrays[-1][:, 1:])], 1)
@@ -120,9 +123,9 @@ def passed_up(
         for i, a in enumerate(own)
     ]
     if relay.parent is not None:
-        exchange.swap(t, "result", {relay.parent: (None, [*joined, times])}, {})
+        exchange.swap(t, "result", {relay.parent: ({"notes": notes}, [*joined, times])}, {})
         return None
     ends = np.cumsum([lengths[m] for m in relay.below])[:-1]
     parts = [np.split(array, ends) for array in joined]
     place = {m: i for i, m in enumerate(relay.below)}
-    return [[p[place[m]] for p in parts] for m in range(len(all_relays))], times
+    return [[p[place[m]] for p in parts] for m in range(len(all_relays))], times, notes

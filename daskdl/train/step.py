@@ -24,7 +24,7 @@ from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.optim import Method
 from daskdl.rows import Rows
-from daskdl.train.job import Job, Tools
+from daskdl.train.job import Job, Measured, Tools
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
 from daskdl.train.wire import add_rounded, round_in_place
@@ -81,6 +81,7 @@ class Record:
     finished: float  # Unix time, by the clock of the worker that updates
     reduce: float = 0.0
     broadcast: float = 0.0
+    metrics: tuple[float, ...] = ()  # of the training batch, if they are asked for
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Gradient:
         Of data, forward and backward.
     rows : tuple of Rows
         Of the tables that are trained by rows.
+    measured : tuple of Measured
+        What each shard's predictions were measured to.
     """
 
     vector: Vector = field(repr=False)
@@ -103,6 +106,7 @@ class Gradient:
     samples: int
     seconds: tuple[float, float, float]
     rows: tuple[Rows, ...] = field(default=(), repr=False)
+    measured: tuple[Measured, ...] = field(default=(), repr=False)
 
     def __sizeof__(self) -> int:
         return self.vector.nbytes + sum(rows.nbytes for rows in self.rows)
@@ -176,7 +180,10 @@ def gradient(
         before = buffers.copy()
         draws = int(seed.integers(2**63))
         with drawing(draws):
-            loss = tools.compare(model(batch["x"]), batch)
+            prediction = model(batch["x"])
+            loss = tools.compare(prediction, batch)
+        measured = (tools.measure(prediction, batch),) if job.measures else ()
+        del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())
         loss.backward()
         tables = model.tables.values()
@@ -193,7 +200,8 @@ def gradient(
         clock.append(time.perf_counter())
         data, forward, backward = np.diff(clock).tolist()
         summed = tuple(r.times(count) for r in rows)
-        return Gradient(vector, float(loss) * count, count, (data, forward, backward), summed)
+        seconds = data, forward, backward
+        return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
@@ -201,7 +209,14 @@ def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
     slowest = np.maximum(a.seconds, b.seconds).tolist()
     vector = add_rounded(a.vector.copy(), b.vector, rounded) if rounded else a.vector + b.vector
     rows = tuple(one + other for one, other in zip(a.rows, b.rows, strict=True))
-    return Gradient(vector, a.loss + b.loss, a.samples + b.samples, tuple(slowest), rows)
+    return Gradient(
+        vector,
+        a.loss + b.loss,
+        a.samples + b.samples,
+        tuple(slowest),
+        rows,
+        a.measured + b.measured,
+    )
 
 
 def beginning(model: Module, optimizer: Method) -> State:
@@ -280,7 +295,8 @@ def update(
             after = _step(stepper, state, mean, parameters)
         weights, slots = after
     took = time.perf_counter() - began
-    record = Record(loss, total.samples, *total.seconds, took, time.time())
+    metrics = tools.values(total.measured)
+    record = Record(loss, total.samples, *total.seconds, took, time.time(), metrics=metrics)
     return State(weights, slots, state.iteration + 1, (*state.records, record))
 
 

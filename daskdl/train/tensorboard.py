@@ -68,9 +68,9 @@ class TensorBoard(Callback):
         history, first = trainer.history, self._written
         seconds = history["seconds"][first:]
         ends = time.time() - (seconds.sum() - np.cumsum(seconds))
-        columns = {"iteration/loss": history["loss"][first:]} | {
-            f"seconds/{phase}": history[phase][first:] for phase in PHASES
-        }
+        columns = {
+            f"iteration/{name}": history[name][first:] for name in ("loss", *history.metrics)
+        } | {f"seconds/{phase}": history[phase][first:] for phase in PHASES}
         rates = [rate(n, s) for n, s in zip(history["samples"][first:], seconds, strict=True)]
         columns["iteration/samples_per_second"] = np.array(rates)
         for tag, values in columns.items():

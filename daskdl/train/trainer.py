@@ -54,8 +54,8 @@ class Trainer:
     seed : int
         Of the order of samples and of the functions that draw random numbers.
     metrics : sequence of Metric, or mapping of names to them
-        Computed with every validation, of all its samples together. Without a name a metric has
-        that of its class, as in ``mean_absolute_error``.
+        Computed of every training batch, and with every validation, of all its samples together.
+        Without a name a metric has that of its class, as in ``mean_absolute_error``.
 
     Attributes
     ----------
@@ -96,6 +96,7 @@ class Trainer:
         wire: str = "float32",
         progress: bool = True,
         shuffle: str = "global",
+        training_metrics: bool = True,
     ) -> History:
         """Train.
 
@@ -145,6 +146,9 @@ class Trainer:
             In each epoch all samples of a shard are mixed with each other, or only those that a
             worker holds at a time, for shards larger than memory: "local" is
             ``samples.stream(shards)``, see :meth:`daskdl.data.SampleSet.stream`.
+        training_metrics : bool
+            Whether metrics are computed of training batches too, from the predictions that the
+            gradient is made of.
 
         Returns
         -------
@@ -164,7 +168,7 @@ class Trainer:
         check_engine(engine)
         check_samples("Trainer.fit", samples)
         check_callbacks(callbacks)
-        names = validation_names(validation, self.metrics)
+        names = validation_names(validation, self.metrics, training_metrics)
         for one in (samples, validation):
             if one is not None:
                 one.counted(client)
@@ -180,8 +184,9 @@ class Trainer:
         total = total_of(epochs, iterations, len(batches))
         check_wire(wire)
         job = self._job(samples, validation, client, threads)
-        if wire == "bfloat16":
-            job = replace(job, rounded=self.model.flat.size)
+        measures = training_metrics and bool(self.metrics)
+        rounded = self.model.flat.size if wire == "bfloat16" else 0
+        job = replace(job, rounded=rounded, measures=measures)
         optimizer = job.tools().optimizer
         check_sample(job, samples.head(1))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
@@ -216,6 +221,7 @@ class Trainer:
                 make_progress(progress),
                 None if folder is None else save,
                 checkpoint_every,
+                measures,
             )
             if folder is not None and not resume:
                 folder.clear()

@@ -40,7 +40,8 @@ MAKING = [
         lambda: metrics_by_name([TopKAccuracy(2), TopKAccuracy(3)]),
         r"differ .*, found \['top_k_accuracy', 'top_k_accuracy'\]; give a dict",
     ),
-    (lambda: metrics_by_name({"loss": ROCAUC()}), "from 'loss', found"),
+    (lambda: metrics_by_name({"loss": ROCAUC()}), "from 'loss' and the other"),
+    (lambda: metrics_by_name({"seconds": ROCAUC()}), "from 'loss' and the other"),
 ]
 
 FITTING = [
@@ -97,7 +98,7 @@ def test_other_things_than_samples() -> None:
 def test_metrics_need_samples_to_compute_them_on() -> None:
     trainer = Trainer(network(), MSELoss(), SGD(0.1), metrics=[MeanAbsoluteError()])
     with pytest.raises(SettingsError, match=r"to compute \['mean_absolute_error'\] on, found none"):
-        trainer.fit(problem(), epochs=1)
+        trainer.fit(problem(), epochs=1, training_metrics=False)
 
 
 def test_metrics_of_another_kind_of_target_are_known_before_the_first_iteration() -> None:

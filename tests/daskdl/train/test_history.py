@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import matplotlib as mpl
 import numpy as np
@@ -55,6 +56,24 @@ def test_a_checkpoint_from_before_a_phase_was_known_is_read() -> None:
     arrays = two_groups().arrays()
     del arrays["reduce"]
     assert History.from_arrays(arrays, [])["reduce"].tolist() == [0.0] * 4
+
+
+def test_metrics_of_training_batches_are_columns_and_means_of_epochs() -> None:
+    def measured(samples: int, *metrics: float) -> Record:
+        return Record(1.0, samples, 0, 0, 0, 0, 100.0, metrics=metrics)
+
+    history = History()
+    history.add([measured(8)], 1.0)  # before a metric was asked for
+    history.add([measured(6, 0.5, 3.0), measured(2, 1.0, math.nan)], 1.0, ["accuracy", "auc"])
+    assert history.metrics == ["accuracy", "auc"]
+    np.testing.assert_array_equal(history["accuracy"], [math.nan, 0.5, 1.0])
+    assert history.since(1)["accuracy"] == 0.625
+    assert history.since(1)["auc"] == 3.0  # of those batches that have one
+    assert math.isnan(history.since(3)["auc"])
+    again = History.from_arrays(history.arrays(), [])
+    np.testing.assert_array_equal(again.to_frame()["auc"], [math.nan, 3.0, math.nan])
+    history.add([measured(8)], 1.0)  # and after
+    assert math.isnan(history["accuracy"][-1])
 
 
 def test_a_clock_that_goes_back_gives_no_time_below_zero() -> None:

@@ -39,10 +39,10 @@ def labels(ax: Any) -> list[str]:
 
 
 def test_there_are_panels_for_loss_metrics_and_time(tmp_path: Path) -> None:
-    loss, metrics, time = long(12, 3, val_auc=0.9, val_f1=0.5).plot()
+    loss, metrics, time = long(12, 3, auc=0.8, val_auc=0.9, val_f1=0.5).plot()
     assert labels(loss) == ["iteration", "epoch", "validation"]
-    assert labels(metrics) == ["auc", "f1"]
-    assert metrics.get_lines()[0].get_xydata().tolist() == [[4, 0.9], [8, 0.9], [12, 0.9]]
+    assert labels(metrics) == ["auc, training", "auc", "f1"]
+    assert metrics.get_lines()[1].get_xydata().tolist() == [[4, 0.9], [8, 0.9], [12, 0.9]]
     assert labels(time) == ["data", "forward", "backward", "update", "wait"]
     low, high = time.get_ylim()
     assert low == 0

@@ -51,7 +51,7 @@ def test_words_go_down_and_arrays_come_up(workers: Pair) -> None:
 
     def member(rank: int, exchange: Exchange) -> tuple[object, object]:
         word = passed_down(exchange, places[rank], 4, None if rank else {"word": [b"x", 2]})
-        up = passed_up(exchange, places, rank, 4, own[rank], [3, 1], times[rank])
+        up = passed_up(exchange, places, rank, 4, own[rank], [3, 1], times[rank], b"%d" % rank)
         exchange.close()
         return word, up
 
@@ -63,11 +63,12 @@ def test_words_go_down_and_arrays_come_up(workers: Pair) -> None:
     np.testing.assert_array_equal(up[0][0][0], own[0][0])
     np.testing.assert_array_equal(up[0][1][0], own[1][0])
     np.testing.assert_array_equal(up[1], [[1.0, 1.0, 3.0]])
+    assert sorted(up[2]) == [b"0", b"1"]
 
 
 def test_a_gang_of_one_passes_to_itself(workers: Pair) -> None:
     exchange, places = workers.exchange(0, "alone"), relays(plans([0, 0]))
     assert passed_down(exchange, places[0], 0, {"word": 1}) == {"word": 1}
-    up = passed_up(exchange, places, 0, 0, [np.ones(2)], [2], np.ones((1, 3)))
+    up = passed_up(exchange, places, 0, 0, [np.ones(2)], [2], np.ones((1, 3)), b"own")
     assert up is not None
     np.testing.assert_array_equal(up[0][0][0], np.ones(2))

@@ -112,7 +112,14 @@ def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
         names = ("loss", "val_loss", "val_auc", "val_brier", "val_f1")
         return [[row[name] for name in names] for row in trainer.history.epochs]
 
+    def training(trainer: Trainer) -> list[list[float]]:
+        return [trainer.history[name].tolist() for name in ("auc", "brier", "f1")]
+
     alone = run()
+    if not weights:  # a metric divides by the weights, a loss by the samples
+        np.testing.assert_allclose(alone.history["brier"], alone.history["loss"], rtol=1e-6)
+        row = alone.history.epochs[0]
+        assert row["brier"] == pytest.approx(row["loss"], rel=1e-6)
     whole = weighted(1).head(53)
     scores = alone.model.eval()(whole["x"]).data
     weight = np.repeat(whole["sample_weight"] if weights else np.ones(53), 2)
@@ -125,6 +132,7 @@ def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
         other = run(client=client_of(workers), engine=engine)
         assert digest(other) == digest(alone)
         assert values(other) == values(alone)
+        assert training(other) == training(alone)
         evaluated = other.evaluate(samples(3), batch_size=16, client=client_of(workers))
         assert [*evaluated.values()] == values(alone)[-1][1:]
     evaluated = alone.evaluate(samples(5))
