@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.gateway import gateway_client
-from daskdl.kernels.idle import let_sleep
+from daskdl.kernels.idle import TICKS, VARIABLE, let_sleep
 from daskdl.kernels.threads import available_cores
 from daskdl.numa import keeping, nodes
 
@@ -309,6 +309,10 @@ def _queue_options(path: Path) -> dict[str, Any]:
     if "walltime" in options:
         # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
+    if content["system"] != "gateway":
+        # A worker may load numpy, and with it OpenBLAS, before it loads this package.
+        lines = options.get("job_script_prologue", [])
+        options["job_script_prologue"] = [f"export {VARIABLE}=${{{VARIABLE}:-{TICKS}}}", *lines]
     # LSF leaves out the seconds.
     seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
     form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"

@@ -35,7 +35,8 @@ def test_the_job_script_of_each_queue(system, walltime, lines, tmp_path):
     options = options_of(
         tmp_path,
         f"system: {system}\ncores: 4\nprocesses: 1\nmemory: 8GB\ninterface: lo\n"
-        f"queue: main\nlocal_directory: {tmp_path}\nwalltime: {walltime}\n",
+        f"queue: main\nlocal_directory: {tmp_path}\nwalltime: {walltime}\n"
+        "job_script_prologue: [module load radar]\n",
     )
     kind = getattr(dask_jobqueue, QUEUES[options.pop("system")]).job_cls
     text = kind(scheduler="tcp://node1:8786", name="a", **options).job_script()
@@ -47,5 +48,6 @@ def test_the_job_script_of_each_queue(system, walltime, lines, tmp_path):
         f"--local-directory {tmp_path}",
         "--lifetime 6900s",
         "--lifetime-stagger 150s",
+        "\nexport OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}\nmodule load radar\n",
     ):
         assert option in text
