@@ -152,9 +152,11 @@ class JoinedPartition:
         # Where sequences happen to be of one length they came as an array, and where no number is
         # missing they may have come as integers.
         self._ragged, self._dtypes = set[str](), dict[str, np.dtype[Any]]()
+        shapes = dict[str, tuple[int, ...]]()
         for partition in partitions:
             for name, values in partition.take(np.arange(0)).items() if len(partition) else ():
-                if isinstance(values, Ragged):
+                shape = values.shape[1:] if not isinstance(values, Ragged) else None
+                if shape is None or shapes.setdefault(name, shape) != shape:
                     self._ragged.add(name)
                 else:
                     known = self._dtypes.get(name, values.dtype)

@@ -120,8 +120,9 @@ class Ragged:
 
 
 def concatenated(columns: Sequence[Any]) -> Any:
-    """Return one column of several; it is ragged if one of them is."""
-    if not any(isinstance(c, Ragged) for c in columns):
+    """Return one column of several; it is ragged if one of them is, or their widths differ."""
+    ragged = any(isinstance(column, Ragged) for column in columns)
+    if not ragged and len({column.shape[1:2] for column in columns}) == 1:
         return np.concatenate(columns)
     columns = list(map(Ragged.from_array, columns))
     values = [c.values for c in columns]

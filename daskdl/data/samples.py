@@ -54,8 +54,8 @@ class SampleSet(Sources, Exports):
 
     See Also
     --------
-    from_arrays, from_bag, from_dataframe, from_delayed, from_files, from_parquet, from_xarray,
-    from_zarr : the ways to make one.
+    from_arrays, from_bag, from_dataframe, from_delayed, from_files, from_parquet, from_tar,
+    from_xarray, from_zarr : the ways to make one.
     """
 
     def __init__(

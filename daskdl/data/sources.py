@@ -272,6 +272,40 @@ class Sources:
 
         return cls(from_files(urls, read, partitions, on_error, storage_options, columns))
 
+    @classmethod
+    def from_tar(
+        cls,
+        urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        decode: Mapping[str, Callable[[bytes], Any]] | None = None,
+        on_error: str = "raise",
+        storage_options: Mapping[str, Any] | None = None,
+        **endings: str,
+    ) -> Self:
+        """Make one of tar archives as WebDataset has them; each is a partition.
+
+        Files one behind the other that have one name are a sample: ``0001.jpg`` and ``0001.cls``.
+        The workers list the archives at once, and read the files when they are needed.
+
+        Parameters
+        ----------
+        urls : path or URL, or several
+            Of archives, of a folder, or with ``*``, of any store that fsspec knows.
+        decode : mapping of name to callable, optional
+            Makes a value of the bytes of a file. By default "cls", "id" and "index" are whole
+            numbers, "txt" is text, "npy" an array, and all else the bytes themselves, uint8.
+        on_error : "raise" or "skip"
+            About samples that lack a file or cannot be decoded, and about archives that break off,
+            see :meth:`from_bag`.
+        storage_options : mapping, optional
+            For fsspec.
+        **endings : str
+            Of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first that is there.
+        """
+        from daskdl.data.tars import Fields, from_tar
+
+        return cls(from_tar(urls, Fields(endings, decode or {}), on_error, storage_options))
+
 
 def _known(held: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     """Yield the columns so that a ragged one has axes, too."""

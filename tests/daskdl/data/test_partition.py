@@ -92,3 +92,9 @@ def test_parts_of_other_types_become_one_that_holds_all():
     alone = join(parts).load().take(np.array([1, 0]))
     assert (alone["n"].dtype, [r.tolist() for r in alone["r"]]) == (np.float64, [[2], [1]])
     assert isinstance(join(parts).load().take(np.arange(0))["r"], Ragged)
+
+
+def test_sequences_that_have_one_length_in_each_part():
+    parts = [Arrays({"r": np.array([[1, 2]])}), Arrays({"r": np.array([[3], [4]])})]
+    batch = join(parts).load().take(np.array([2, 0]))
+    assert [row.tolist() for row in batch["r"]] == [[4], [1, 2]]

@@ -47,6 +47,8 @@ def test_items_may_have_axes():
 def test_an_array_among_ragged_columns_becomes_ragged():
     mixed = concatenated([np.array([[1, 2], [3, 4]]), Ragged.of([[5]])])
     assert [s.tolist() for s in mixed] == [[1, 2], [3, 4], [5]]
+    widths = concatenated([np.array([[1, 2]]), np.array([[3]])])  # each of one length by chance
+    assert [s.tolist() for s in widths] == [[1, 2], [3]]
 
 
 def test_stacked_by_what_the_values_are():
