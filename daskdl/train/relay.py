@@ -93,7 +93,7 @@ def passed_up(
     lengths : sequence of int
         Of each array, by member.
     times : (K, 3)
-        Shortest, longest and longest count of those of the members below and the own.
+        Shortest, longest and shortest count of those of the members below and the own.
     note : bytes
 
     Returns
@@ -116,8 +116,9 @@ def passed_up(
     heard = exchange.swap(t, "result", {}, room)
     notes = [note, *(n for child in relay.children for n in heard[child]["notes"])]
     for arrays in room.values():
-        shortest = np.minimum(times[:, :1], arrays[-1][:, :1])
-        times = np.concatenate([shortest, np.maximum(times[:, 1:], arrays[-1][:, 1:])], 1)
+        longest = np.maximum(times[:, 1], arrays[-1][:, 1])
+        times = np.minimum(times, arrays[-1])
+        times[:, 1] = longest
     joined = [
         np.concatenate([a, *(room[child][i] for child in relay.children)]) if room else a
         for i, a in enumerate(own)

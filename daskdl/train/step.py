@@ -24,6 +24,7 @@ from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.optim import Method
 from daskdl.rows import Rows
+from daskdl.train.clocks import Clocks
 from daskdl.train.job import Job, Measured, Tools
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
@@ -70,7 +71,7 @@ def at_worker() -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one iteration; seconds are the slowest shard's."""
+    """What is known of one iteration; see :data:`daskdl.train.history.PHASES` of the seconds."""
 
     loss: float
     samples: int
@@ -81,6 +82,7 @@ class Record:
     finished: float  # Unix time, by the clock of the worker that updates
     reduce: float = 0.0
     broadcast: float = 0.0
+    idle: float = 0.0
     metrics: tuple[float, ...] = ()  # of the training batch, if they are asked for
 
 
@@ -93,8 +95,7 @@ class Gradient:
     vector : float32 (n + m,)
         Of parameters, and behind them what buffers became.
     loss, samples : float, int
-    seconds : tuple of float
-        Of data, forward and backward.
+    seconds : Clocks
     rows : tuple of Rows
         Of the tables that are trained by rows.
     measured : tuple of Measured
@@ -104,7 +105,7 @@ class Gradient:
     vector: Vector = field(repr=False)
     loss: float
     samples: int
-    seconds: tuple[float, float, float]
+    seconds: Clocks
     rows: tuple[Rows, ...] = field(default=(), repr=False)
     measured: tuple[Measured, ...] = field(default=(), repr=False)
 
@@ -198,22 +199,20 @@ def gradient(
         np.multiply(buffers, np.float32(count), out=vector[parameters:])
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
-        data, forward, backward = np.diff(clock).tolist()
         summed = tuple(r.times(count) for r in rows)
-        seconds = data, forward, backward
+        seconds = Clocks.of(*np.diff(clock).tolist())
         return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
 
 
 def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
     """Return the sum of two; neither is changed. So many numbers are rounded to bfloat16 before."""
-    slowest = np.maximum(a.seconds, b.seconds).tolist()
     vector = add_rounded(a.vector.copy(), b.vector, rounded) if rounded else a.vector + b.vector
     rows = tuple(one + other for one, other in zip(a.rows, b.rows, strict=True))
     return Gradient(
         vector,
         a.loss + b.loss,
         a.samples + b.samples,
-        tuple(slowest),
+        a.seconds.plus(b.seconds),
         rows,
         a.measured + b.measured,
     )
@@ -296,7 +295,14 @@ def update(
         weights, slots = after
     took = time.perf_counter() - began
     metrics = tools.values(total.measured)
-    record = Record(loss, total.samples, *total.seconds, took, time.time(), metrics=metrics)
+    record = Record(
+        loss,
+        total.samples,
+        update=took,
+        finished=time.time(),
+        metrics=metrics,
+        **total.seconds.means(),
+    )
     return State(weights, slots, state.iteration + 1, (*state.records, record))
 
 

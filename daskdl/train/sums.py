@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.train.clocks import Clocks
 from daskdl.train.plan import Node, Plan, Round, Span
 from daskdl.train.slices import slice_of
 from daskdl.train.step import Gradient
@@ -15,8 +16,8 @@ from daskdl.train.wire import Bits, add_rounded, decode, encode, encoded_size, r
 
 Vector = NDArray[np.float32]
 
-#: Loss times samples, samples, and seconds of data, forward and backward; None for no samples.
-Note = tuple[float, int, float, float, float] | None
+#: Loss times samples, samples, and what :class:`Clocks` have; None for no samples.
+Note = tuple[float, int, float, float, float, float, int] | None
 
 
 @dataclass
@@ -151,7 +152,7 @@ class Sums:
                 stop = start + _length(part)
                 round_in_place(vector[start:stop], self._rounded - part.start)
                 start = stop
-        return Gradient(vector, loss, samples, (seconds[0], seconds[1], seconds[2]))
+        return Gradient(vector, loss, samples, Clocks(*seconds))
 
     def _collect(self, root: Partial, part: slice, start: int) -> int:
         """Copy the pieces of a part to the place of the total, and return its end."""
@@ -185,7 +186,7 @@ class Sums:
 def _sum(a: Note, b: Note) -> Note:
     if a is None or b is None:
         return b if a is None else a
-    return (a[0] + b[0], a[1] + b[1], max(a[2], b[2]), max(a[3], b[3]), max(a[4], b[4]))
+    return (a[0] + b[0], a[1] + b[1], *Clocks(*a[2:]).plus(Clocks(*b[2:])))
 
 
 def _length(part: slice) -> int:

@@ -43,10 +43,10 @@ def test_seconds_of_a_groups_iterations_sum_up_to_the_groups() -> None:
 
 def test_what_is_left_of_an_iteration_is_wait() -> None:
     history = History()
-    one = Record(1.0, 8, 0.1, 0.2, 0.3, 0.4, 100.0, reduce=0.5, broadcast=0.25)
+    one = Record(1.0, 8, 0.1, 0.2, 0.3, 0.4, 100.0, reduce=0.5, broadcast=0.25, idle=0.125)
     history.add([one], 2.0)
     history.add([one], 1.0)  # phases of different members may overlap
-    np.testing.assert_allclose(history["wait"], [0.25, 0])
+    np.testing.assert_allclose(history["wait"], [0.125, 0], atol=1e-12)
     assert history["reduce"].tolist() == [0.5, 0.5]
     assert history["broadcast"].tolist() == [0.25, 0.25]
     np.testing.assert_allclose(sum(history[name] for name in PHASES)[0], history["seconds"][0])

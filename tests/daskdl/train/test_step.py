@@ -16,6 +16,7 @@ from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.tensor import recording
 from daskdl.train import step
+from daskdl.train.clocks import Clocks
 from daskdl.train.evaluation import evaluate
 from daskdl.train.step import Gradient, State, TaskError
 from daskdl.train.trial import check_sample
@@ -23,7 +24,7 @@ from tests.daskdl.train.jobs import N, by_hand, new_job, raising, samples
 
 
 def of(value: float, n: int = 1) -> Gradient:
-    return Gradient(np.full(8, value, np.float32), value, n, (value, -value, 0.0))
+    return Gradient(np.full(8, value, np.float32), value, n, Clocks.of(value, 2.0, 0.0))
 
 
 # --- gradient
@@ -101,7 +102,7 @@ def test_a_sum_changes_neither_part() -> None:
     a, b = of(2.0, 3), of(5.0, 4)
     total = step.add(a, b)
     np.testing.assert_array_equal(total.vector, 7)
-    assert (total.loss, total.samples, total.seconds) == (7.0, 7, (5.0, -2.0, 0.0))
+    assert (total.loss, total.samples, total.seconds) == (7.0, 7, (7.0, 4.0, 0.0, 7.0, 2))
     np.testing.assert_array_equal(a.vector, 2)
     np.testing.assert_array_equal(b.vector, 5)
 

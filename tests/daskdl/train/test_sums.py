@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskdl.train.clocks import Clocks
 from daskdl.train.plan import Plan, plans
 from daskdl.train.step import Gradient, add
 from daskdl.train.sums import Sums, views
@@ -20,7 +21,7 @@ def gradients(shards: int, size: int, empty: set[int]) -> list[Gradient | None]:
             (rng.normal(size=size) * 10.0 ** rng.integers(-3, 4)).astype(np.float32),
             float(rng.normal() * 10.0 ** rng.integers(-9, 9)),
             int(rng.integers(1, 9)),
-            tuple(rng.random(3).tolist()),
+            Clocks.of(*rng.random(3).tolist()),
         )
         for s in range(shards)
     ]
@@ -74,7 +75,7 @@ def test_members_have_the_bits_of_the_sum_in_one_place(data: st.DataObject) -> N
             assert (total.loss, total.samples, total.seconds) == (
                 want.loss,
                 want.samples,
-                tuple(want.seconds),
+                want.seconds,
             )
             found = np.concatenate([want.vector[s] for s in member.owned])
             np.testing.assert_array_equal(total.vector, found)

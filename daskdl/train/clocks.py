@@ -1,0 +1,45 @@
+"""Clocks: how long shards computed their gradients, added up as these are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Clocks(NamedTuple):
+    """Seconds of a shard's gradient, or of several.
+
+    Attributes
+    ----------
+    data, forward, backward : float
+        Of all shards together.
+    longest : float
+        That one of them took in all three.
+    shards : int
+    """
+
+    data: float
+    forward: float
+    backward: float
+    longest: float
+    shards: int
+
+    @classmethod
+    def of(cls, data: float, forward: float, backward: float) -> Clocks:
+        """Return those of one shard."""
+        return cls(data, forward, backward, data + forward + backward, 1)
+
+    def plus(self, other: Clocks) -> Clocks:
+        """Return those of the shards of both."""
+        return Clocks(
+            self.data + other.data,
+            self.forward + other.forward,
+            self.backward + other.backward,
+            max(self.longest, other.longest),
+            self.shards + other.shards,
+        )
+
+    def means(self) -> dict[str, float]:
+        """Return data, forward and backward of the mean shard; idle is what it waits for others."""
+        data, forward, backward = (t / self.shards for t in self[:3])
+        idle = max(0.0, self.longest - data - forward - backward)
+        return {"data": data, "forward": forward, "backward": backward, "idle": idle}
