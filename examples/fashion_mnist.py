@@ -16,14 +16,18 @@ from pathlib import Path
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
+from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.metrics import Accuracy
 from daskdl.models import LeNet5, ResNet
 from daskdl.nn import CrossEntropyLoss
-from daskdl.optim import SGD
+from daskdl.optim import SGD, Groups
 from daskdl.optim.schedules import OneCycle
 
 FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MEAN, DEVIATION = 0.286, 0.353  # of all training pixels, from 0 to 1
+NORMALISED = Normalize(MEAN, DEVIATION)
+#: Mirrored or not, and shifted by up to 2 pixels.
+AUGMENTED = HorizontalFlip() | Pad(32) | RandomCrop(28) | NORMALISED
 #: Epochs, highest learning rate, weight decay, label smoothing.
 RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (8, 0.2, 5e-4, 0.1)}
 
@@ -41,23 +45,6 @@ def read(folder: Path, part: str, count: int | None) -> dict[str, np.ndarray]:
     pictures = read_idx(folder / f"{part}-images-idx3-ubyte.gz")[:count]
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")[:count]
     return {"x": pictures[..., None], "y": labels.astype(np.int64)}
-
-
-def normalise(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Make pictures float32 with mean 0 and deviation 1."""
-    x = (batch["x"].astype(np.float32) / 255 - MEAN) / DEVIATION
-    return {**batch, "x": x}
-
-
-def augment(batch: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Flip half of the pictures left to right, and shift each by up to 2 pixels."""
-    x, n = batch["x"], len(batch["x"])
-    x = np.where(rng.random((n, 1, 1, 1)) < 0.5, x[:, :, ::-1], x)
-    windows = np.lib.stride_tricks.sliding_window_view(
-        np.pad(x[..., 0], ((0, 0), (2, 2), (2, 2))), x.shape[1:3], axis=(1, 2)
-    )
-    down, across = rng.integers(0, 5, (2, n))
-    return {**batch, "x": windows[np.arange(n), down, across][..., None]}
 
 
 def main(arguments: list[str] | None = None) -> float:
@@ -80,16 +67,14 @@ def main(arguments: list[str] | None = None) -> float:
     train = SampleSet.from_arrays(
         partitions=max(1, workers), **read(options.folder, "train", options.count)
     )
-    test = SampleSet.from_arrays(**read(options.folder, "t10k", options.count)).map(normalise)
+    test = SampleSet.from_arrays(**read(options.folder, "t10k", options.count)).map(NORMALISED)
     if options.network == "lenet":
-        model, train = LeNet5(seed=options.seed), train.map(normalise)
+        model, train = LeNet5(seed=options.seed), train.map(NORMALISED)
     else:
         model = ResNet(18, 10, "small", options.width, channels=1, seed=options.seed)
-        train = train.map(augment).map(normalise)
-    method = SGD(
-        OneCycle(rate, over=epochs * -(-len(train) // options.batch)),
-        momentum=0.9, nesterov=True, weight_decay=decay,
-    )  # fmt: skip
+        train = train.map(AUGMENTED)
+    schedule = OneCycle(rate, over=epochs * -(-len(train) // options.batch))
+    method = Groups(SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay))
     trainer = Trainer(
         model, CrossEntropyLoss(smoothing=smoothing), method, options.seed, [Accuracy()]
     )

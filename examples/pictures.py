@@ -1,8 +1,10 @@
 """Pictures of classes, for the examples that train on them: what is read, drawn and reported.
 
-Data: a folder with `train/<class>/<file>` and `val/<class>/<file>` of any format that Pillow reads,
-or `train.parquet` and `val.parquet` (files, or folders of them) with columns `image`, the bytes of
-such a file, and `label`, a number from 0.
+Data: a folder with, for the part `train` and likewise for `val`,
+  train/<class>/<file>  of any format that Pillow reads, or
+  train*.tar            as WebDataset has them: <name>.jpg, .jpeg, .png or .webp and <name>.cls, or
+  train.parquet         file or folder, columns `image`, the bytes of such a file, and `label`.
+Labels are numbers from 0; of folders they are numbered by name.
 """
 
 from __future__ import annotations
@@ -24,24 +26,42 @@ from daskdl.data.image import (
     Pipeline,
     RandomResizedCrop,
     ShortestSide,
+    decode,
 )
 from daskdl.metrics import Accuracy, TopKAccuracy
 from daskdl.nn import Loss, Module
-from daskdl.optim import SGD
+from daskdl.optim import SGD, Groups
 from daskdl.optim.schedules import Cosine, Warmup
 
 
-def read(root: Path, part: str, partitions: int) -> SampleSet:
+def as_bytes(file: bytes) -> np.ndarray:
+    """Return a picture's file as it is."""
+    return np.frombuffer(file, np.uint8)
+
+
+def as_whole(file: bytes) -> np.ndarray:
+    """Return a picture's file, if it can be decoded."""
+    decode(file)
+    return as_bytes(file)
+
+
+def read(root: Path, part: str, partitions: int, on_error: str) -> SampleSet:
     """Return the bytes of picture files x and labels y of "train" or "val"."""
+    look = as_whole if on_error == "skip" else as_bytes  # otherwise training stops at a bad one
+    if shards := sorted(root.glob(f"{part}*.tar")):
+        return SampleSet.from_tar(
+            shards, x="jpg;jpeg;png;webp", y="cls", decode={"x": look}, on_error=on_error
+        )
     table = root / f"{part}.parquet"
     if table.exists():
-        raw = {"x": lambda value: np.frombuffer(value, np.uint8)}
-        return SampleSet.from_parquet(table, x="image", y="label", decode=raw)
+        return SampleSet.from_parquet(
+            table, x="image", y="label", decode={"x": look}, on_error=on_error
+        )
     classes = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
     files = sorted((root / part).glob("*/*"))
     labels = [classes.index(file.parent.name) for file in files]
     return SampleSet.from_files(
-        files, lambda file: np.frombuffer(file.read(), np.uint8), partitions=partitions, y=labels
+        files, lambda file: look(file.read()), partitions=partitions, on_error=on_error, y=labels
     )
 
 
@@ -79,6 +99,7 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     parser.add_argument("--batch-size", type=int, default=256, help="over all workers")
     parser.add_argument("--rate", type=float, default=0.1, help="for 256 pictures a batch")
     parser.add_argument("--smoothing", type=float, default=0.1, help="of the labels")
+    parser.add_argument("--on-error", choices=["raise", "skip"], default="raise", help="bad files")
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
     parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
@@ -95,20 +116,31 @@ def train(model: Module, loss: Loss, options: argparse.Namespace, decay: float) 
     """
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
-        samples = read(options.data, "train", max(1, workers)).map(training(options.size))
-        held_out = read(options.data, "val", max(1, workers)).map(testing(options.size))
+        if client:
+            client.upload_file(__file__)  # workers elsewhere cannot import what stands in here
+        samples, held_out = (
+            read(options.data, part, max(1, workers), options.on_error) for part in ("train", "val")
+        )
         print(f"{len(samples):,} pictures to train on, {len(held_out):,} to judge by")
+        for bad in (*samples.bad, *held_out.bad):
+            print("left out:", bad)
         rate = options.rate * options.batch_size / 256
         steps = -(-len(samples) // options.batch_size)
         rise = options.warmup * steps
         schedule = Warmup(Cosine(rate, max(1, options.epochs * steps - rise)), rise)
-        method = SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay)
+        # Groups spares biases and the gains of normalisations the decay, as in the paper.
+        method = Groups(SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay))
         metrics = {"top1": Accuracy(), "top5": TopKAccuracy(5)}
         trainer = Trainer(model, loss, method, options.seed, metrics)
         trainer.fit(
-            samples, epochs=options.epochs, batch_size=options.batch_size, validation=held_out,
-            checkpoint=options.checkpoint, client=client,
-        )  # fmt: skip
+            samples.map(training(options.size)),
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            shards=max(1, workers),
+            validation=held_out.map(testing(options.size)),
+            checkpoint=options.checkpoint,
+            client=client,
+        )
     last = trainer.history.epochs[-1]
     print(f"top-1 {last['val_top1']:.4f}, top-5 {last['val_top5']:.4f}")
     if options.save:

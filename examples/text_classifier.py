@@ -27,12 +27,11 @@ from daskdl.optim import Adagrad
 
 def read(path: Path) -> tuple[db.Bag, int]:
     """Return (text, label) of all texts as a Bag, and the number of classes."""
-    if any(path.glob("*/*.txt")):
-        classes = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
-        files = db.from_sequence(sorted(path.glob("*/*.txt")), npartitions=8)
-        return files.map(lambda f: (f.read_text("utf-8"), classes.index(f.parent.name))), len(
-            classes
-        )
+    if files := sorted(path.glob("*/*.txt")):
+        classes = sorted({file.parent.name for file in files})
+        bag = db.from_sequence(files, npartitions=8)
+        bag = bag.map(lambda file: (file.read_text("utf-8"), classes.index(file.parent.name)))
+        return bag, len(classes)
     table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)
     return table.to_bag(), int(table["label"].max().compute()) + 1
 

@@ -39,12 +39,11 @@ def test_reads_idx_files(program, tmp_path):
     assert read["y"].tolist() == [7, 0]
 
 
-def test_augmented_pictures_are_flipped_and_shifted(program):
-    x = np.arange(28 * 28, dtype=np.float32).reshape(1, 28, 28, 1).repeat(64, 0)
-    batch = program.augment({"x": x, "y": np.arange(64)}, np.random.default_rng(0))
-    assert batch["x"].shape == x.shape
-    assert batch["y"].tolist() == list(range(64))
-    middle = batch["x"][:, 10:18, 10:18, 0]
-    steps = np.unique(np.diff(middle, axis=2))  # rows run either way, by one pixel a step
-    assert steps.tolist() == [-1, 1]
-    assert len(np.unique(middle[:, 0, 0])) > 10
+def test_augmented_pictures_are_mirrored_and_shifted(program):
+    x = np.arange(1, 785).astype(np.uint8).reshape(1, 28, 28, 1).repeat(64, 0)
+    batch = program.AUGMENTED({"x": x, "y": np.arange(64)}, np.random.default_rng(0))
+    assert (batch["x"].shape, batch["x"].dtype) == (x.shape, np.float32)
+    levels = np.rint((batch["x"] * program.DEVIATION + program.MEAN) * 255)
+    steps = np.diff(levels[:, 10:18, 10:18, 0].astype(int), axis=2) % 256
+    assert np.unique(steps).tolist() == [1, 255]  # rows run either way, by one level a pixel
+    assert len(np.unique(levels[:, 10, 10])) > 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -57,16 +58,45 @@ def tables(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def shards(tmp_path):
+    """Tar archives, in which one picture for training is cut short."""
+    for part, count in (("train", 25), ("val", 9)):
+        samples = list(files(count, seed=count))
+        for shard in range(2):
+            with tarfile.open(tmp_path / f"{part}-{shard}.tar", "w") as archive:
+                for i, (name, data) in list(enumerate(samples))[shard::2]:
+                    whole = data if i < 24 else data[:-50]
+                    held = {"png": whole, "cls": str(list(COLOURS).index(name)).encode()}
+                    for ending, content in held.items():
+                        member = tarfile.TarInfo(f"{i:04}.{ending}")
+                        member.size = len(content)
+                        archive.addfile(member, io.BytesIO(content))
+    return tmp_path
+
+
 TINY = ["--classes", "3", "--size", "32", "--workers", "0", "--batch-size", "8", "--warmup", "1"]
 
 
-def test_resnet_learns_colours_out_of_a_folder(example, folder, capsys):
-    more = ["--depth", "18", "--stem", "small", "--width", "8", "--rate", "3.2", "--epochs", "4"]
-    accuracy = example("resnet").main([str(folder), *TINY, *more])
+SMALL = ["--depth", "18", "--stem", "small", "--width", "8", "--rate", "3.2"]
+
+
+def test_resnet_learns_colours_out_of_tar_shards(example, shards, capsys):
+    more = [*SMALL, "--epochs", "4", "--on-error", "skip"]
+    accuracy = example("resnet").main([str(shards), *TINY, *more])
     assert accuracy > 0.8
     out = capsys.readouterr().out
     assert "24 pictures to train on, 9 to judge by" in out
+    assert "train-0.tar, 0024 (image: expected a whole image file" in out
     assert "top-5 1.0000" in out
+
+
+def test_pictures_of_a_folder_are_labelled_by_the_order_of_its_names(example, folder):
+    (folder / "train" / "red" / "notes.txt").write_text("no picture")
+    samples = example("pictures").read(folder, "train", 3, "skip")
+    assert samples.partitions == 3
+    assert np.bincount(samples.to_dask_array("y").compute()).tolist() == [8, 8, 8]
+    assert [bad.split("/")[-1].split()[0] for bad in samples.bad] == ["notes.txt"]
 
 
 def test_inception_runs_out_of_parquet(example, tables, tmp_path):
