@@ -27,12 +27,11 @@ from typing import Any
 import dask
 import numpy as np
 
-from ci.bench.engine_model import scaled
-from ci.bench.engine_processes import Process, Processes, all_cpu_seconds, cluster
 from daskdl.data import SampleSet
-from daskdl.nn import Module, MSELoss
-from daskdl.nn.module import Parameter
+from daskdl.nn import MSELoss
 from daskdl.optim import SGD
+from daskdl.scaling.processes import Process, Processes, all_cpu_seconds, cluster
+from daskdl.scaling.waiting import Waiting
 from daskdl.train import Callback, Trainer
 from daskdl.train.settings import seconds as duration
 from daskdl.train.slices import UNIT
@@ -81,18 +80,6 @@ HEADER = (
     f"{'engine':<6} {'workers':>7} {'K':>5} {'scheduler':>9} {'driver':>8} {'idle':>8} "
     f"{'control%':>8} {'worker':>8} {'rest':>8} {'kB/group':>9} {'others%':>7}"
 )
-
-
-class Waiting(Module):
-    """Waits in place of computing."""
-
-    def __init__(self, size: int, seconds: float) -> None:
-        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
-
-    def forward(self, x: Any) -> Any:
-        """Return x (N, F) times the first F weights, later."""
-        time.sleep(self._seconds)
-        return scaled(x, self.weight)
 
 
 class Meter(Callback):

@@ -25,7 +25,7 @@ import numpy as np
 
 from ci.bench.engine_model import exchanges, fitted
 from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
-from ci.bench.engine_processes import Processes, all_cpu_seconds, cluster
+from daskdl.scaling.processes import Processes, all_cpu_seconds, cluster
 from daskdl.train import Callback, Trainer
 from daskdl.train.slices import UNIT
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ci.bench.engine_processes import Process, Processes, cluster
 from daskdl.data import SampleSet
 from daskdl.nn import Linear, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam
+from daskdl.scaling.processes import Process, Processes, cluster
 from daskdl.train import Callback, History, Trainer
 
 #: What is looked at.

@@ -1,4 +1,4 @@
-"""A model of any size that computes next to nothing, and how long an engine takes to train it."""
+"""How long an engine takes to train a model of any size that computes next to nothing."""
 
 from __future__ import annotations
 
@@ -10,42 +10,17 @@ import numpy as np
 from distributed import Client
 
 from daskdl.data import SampleSet
-from daskdl.nn import Module, MSELoss
-from daskdl.nn.module import Parameter
+from daskdl.nn import MSELoss
 from daskdl.optim import SGD
-from daskdl.tensor import op
+from daskdl.scaling.waiting import Waiting
 from daskdl.train import History, Trainer
-
-
-@op
-def scaled(x: Any, weight: Any) -> Any:
-    """Multiply x (N, F) by the first F of a long vector of weights."""
-    few = x.shape[1]
-
-    def backward(dy: Any) -> Any:
-        gradient = np.zeros_like(weight)
-        gradient[:few] = (dy * x).sum(0)
-        return None, gradient
-
-    return x * weight[:few], backward
-
-
-class Bulk(Module):
-    """Weights of so many bytes."""
-
-    def __init__(self, n_bytes: int) -> None:
-        self.weight = Parameter(np.zeros(n_bytes // 4, np.float32))
-
-    def forward(self, x: Any) -> Any:
-        """Return x (N, F) times the first F weights."""
-        return scaled(x, self.weight)
 
 
 def fitted(n_bytes: int, shards: int, iterations: int, **options: Any) -> History:
     """Return the history of a fit of so many iterations."""
     x = np.ones((8 * shards, 4), np.float32)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=shards)
-    trainer = Trainer(Bulk(n_bytes), MSELoss(), SGD(0.01))
+    trainer = Trainer(Waiting(n_bytes // 4), MSELoss(), SGD(0.01))
     options = {"batch_size": 2 * shards, "progress": False, **options}
     return trainer.fit(samples, iterations=iterations, **options)
 

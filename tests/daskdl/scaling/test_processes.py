@@ -1,5 +1,3 @@
-"""The benchmark's own cluster: its processes are the ones that work, and end with it."""
-
 from __future__ import annotations
 
 import os
@@ -7,7 +5,7 @@ import time
 
 import psutil
 
-from ci.bench.engine_processes import all_cpu_seconds, cluster, cpu_seconds
+from daskdl.scaling.processes import all_cpu_seconds, cluster, cpu_seconds
 
 
 def test_a_cluster_of_processes_ends_with_the_benchmark():

@@ -1,7 +1,8 @@
-"""A scheduler and workers as plain processes whose ids are known, for what each of them costs.
+"""Processes: a scheduler and many workers in few processes whose ids are known.
 
-``python -m ci.bench.engine_processes scheduler`` or ``... workers ADDRESS COUNT`` is one of them:
-it writes its address, and ends when its standard input does, so that none outlives the benchmark.
+``python -m daskdl.scaling.processes scheduler`` or ``... workers ADDRESS COUNT FOLDER`` is one of
+them: it writes its address, and ends when its standard input does, so that none outlives its
+starter. How much each costs can be read from outside.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from pathlib import Path
 
 import dask
 import distributed
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
 CONFIG = {
@@ -133,13 +132,12 @@ def _start(
     stack: ExitStack, prefix: Sequence[str], arguments: Sequence[str]
 ) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [*prefix, sys.executable, "-m", "ci.bench.engine_processes", *arguments],
-        cwd=ROOT,
+        [*prefix, sys.executable, "-m", "daskdl.scaling.processes", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"},
-        start_new_session=True,  # Ctrl-C is for the benchmark, which then ends this
+        start_new_session=True,  # Ctrl-C is for the starter, which then ends this
     )
     stack.callback(_end, process)
     return process

@@ -1,0 +1,74 @@
+"""Waiting: a model of any size that waits in place of computing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.nn import Module, MSELoss, Parameter
+from daskdl.optim import SGD
+from daskdl.scaling.workloads import Workload
+from daskdl.tensor import op
+
+#: Part of the time that is forward; networks compute about twice as much backward.
+FORWARD = 1 / 3
+
+#: Numbers of a sample.
+FEATURES = 4
+
+
+@op
+def waited(x: Any, weight: Any, *, seconds: float) -> Any:
+    """Multiply x (N, F) by the first F of a long vector of weights, and take so long for it."""
+    few = x.shape[1]
+
+    def backward(dy: Any) -> Any:
+        gradient = np.zeros_like(weight)
+        gradient[:few] = (dy * x).sum(0)
+        _wait((1 - FORWARD) * seconds)
+        return None, gradient
+
+    _wait(FORWARD * seconds)
+    return x * weight[:few], backward
+
+
+class Waiting(Module):
+    """So many weights, and a step of a known time.
+
+    Parameters
+    ----------
+    size : int
+        Numbers of the weights, at least as many as a sample has.
+    seconds : float
+        Of a step, a third of it forward, for each sample.
+    """
+
+    def __init__(self, size: int, seconds: float = 0.0) -> None:
+        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
+
+    def forward(self, x: Any) -> Any:
+        """Return x (N, F) times the first F weights, later."""
+        return waited(x, self.weight, seconds=self._seconds * len(x))
+
+
+def waiting(workload: Workload, seconds: float, size: int) -> Workload:
+    """Return a workload whose batch takes so long to wait for, with so many weights."""
+
+    def build() -> tuple[Module, Any, SGD]:
+        return Waiting(max(size, FEATURES), seconds / workload.batch), MSELoss(), SGD(0.01)
+
+    return Workload(workload.name, workload.batch, build, ones)
+
+
+def ones(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return x and y (n, 4) of ones."""
+    x = np.ones((n, FEATURES), np.float32)
+    return x, x
+
+
+def _wait(seconds: float) -> None:
+    if seconds > 0:
+        time.sleep(seconds)
