@@ -57,6 +57,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--width", type=int, default=16, help="the ResNet's first channels")
     parser.add_argument("--count", type=int, help="only so many pictures of either set")
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
+    parser.add_argument("--threads", type=int, help="of each worker, or of this process; 1")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> float:
     with connect("local", workers=workers) if workers else nullcontext() as client:
         trainer.fit(
             train, epochs=epochs, batch_size=options.batch, validation=test, client=client,
-            checkpoint=options.checkpoint,
+            checkpoint=options.checkpoint, threads=options.threads,
         )  # fmt: skip
     print(trainer.history.to_frame(epochs=True).round(4).to_string())
     accuracy = float(trainer.history.epochs[-1]["val_accuracy"])
