@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +21,17 @@ Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
 #: function of no arguments is called only if that input wants one.
 Backward = Callable[..., Any]
+#: Whom an operation's gradient goes to: a leaf, or the node that made a tensor and which result it
+#: is; nobody if no gradient is wanted. Not the tensor that was made: its array goes when nobody and
+#: no backward needs it any more.
+Source: TypeAlias = "Tensor | tuple[Node, int] | None"
 
-_mode = threading.local()
+
+class _Mode(threading.local):
+    recording = True
+
+
+_mode = _Mode()
 _clock = itertools.count()
 
 
@@ -38,7 +48,7 @@ def no_grad() -> Iterator[None]:
 
 def recording() -> bool:
     """Return whether operations of this thread are recorded."""
-    return getattr(_mode, "recording", True)
+    return _mode.recording
 
 
 class Node:
@@ -46,8 +56,8 @@ class Node:
 
     __slots__ = ("backward", "order", "results", "sources")
 
-    def __init__(self, inputs: Sequence[Any], results: int, backward: Backward) -> None:
-        self.sources = [_source(value) for value in inputs]
+    def __init__(self, sources: Sequence[Source], results: int, backward: Backward) -> None:
+        self.sources = sources
         self.results = results
         self.backward = backward
         self.order = next(_clock)
@@ -155,15 +165,16 @@ class Tensor:
         RuntimeError
             When the gradients of this graph were taken before.
         """
-        if gradient is None:
-            if self.data.size != 1:
-                raise ShapeError(
-                    f"backward: expected a scalar (a loss), found shape {self.shape}; "
-                    "give the gradient to start from"
-                )
-            gradient = np.ones_like(self.data)
-        start = np.asarray(gradient, self.data.dtype)
-        _check_shape(self, start)
+        if gradient is not None:
+            start = np.asarray(gradient, self.data.dtype)
+            _check_shape(self, start)
+        elif self.data.size == 1:
+            start = np.ones_like(self.data)
+        else:
+            raise ShapeError(
+                f"backward: expected a scalar (a loss), found shape {self.shape}; "
+                "give the gradient to start from"
+            )
         if self._node is None:
             _accumulate(self, start)
             return
@@ -171,8 +182,11 @@ class Tensor:
         pending[self._node][self._slot] = start
         while pending:
             # Results come after their inputs on the clock: the latest node has all it waits for.
-            node = max(pending, key=lambda n: n.order)
+            node = max(pending, key=_order) if len(pending) > 1 else next(iter(pending))
             _pass_on(node, pending.pop(node), pending)
+
+
+_order = operator.attrgetter("order")
 
 
 def _pass_on(
@@ -193,7 +207,7 @@ def _pass_on(
         if source is None or gradient is None:
             continue
         value = gradient() if callable(gradient) else gradient
-        if isinstance(source, Tensor):
+        if not isinstance(source, tuple):
             _accumulate(source, value)
             continue
         if isinstance(value, Rows):
@@ -202,16 +216,6 @@ def _pass_on(
         slots = pending.setdefault(maker, [None] * maker.results)
         held = slots[slot]
         slots[slot] = value if held is None else added(held, value)
-
-
-def _source(value: Any) -> Tensor | tuple[Node, int] | None:
-    """Return a leaf, or the node that made a tensor and which result it is; None without gradient.
-
-    Not the tensor: its array goes when nobody and no backward needs it any more.
-    """
-    if not wants_grad(value):
-        return None
-    return value if value._node is None else (value._node, value._slot)
 
 
 def _spent(*_: Any) -> Any:
@@ -225,6 +229,9 @@ def _accumulate(tensor: Tensor, gradient: Array | Rows) -> None:
     if not tensor.requires_grad:
         return
     _check_shape(tensor, gradient)
+    if type(gradient) is type(tensor.grad) is np.ndarray:  # the usual case
+        tensor.grad += gradient
+        return
     if tensor.keeps_rows:
         rows = gradient if isinstance(gradient, Rows) else Rows.all_of(gradient)
         tensor.grad = rows if tensor.grad is None else tensor.grad + rows
@@ -241,7 +248,7 @@ def _accumulate(tensor: Tensor, gradient: Array | Rows) -> None:
 
 
 def _check_shape(tensor: Tensor, gradient: Array | Rows) -> None:
-    if gradient.shape != tensor.shape:
+    if gradient.shape != tensor.data.shape:
         raise ShapeError(
             f"backward: expected a gradient of shape {tensor.shape}, found {gradient.shape}"
         )
@@ -275,14 +282,26 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
-        arrays = [value.data if isinstance(value, Tensor) else value for value in inputs]
+        recorded, wanted = _mode.recording, False
+        arrays: list[Any] = []
+        sources: list[Source] = []
+        for value in inputs:
+            source: Source = None
+            if isinstance(value, Tensor):
+                arrays.append(value.data)
+                if recorded and value._node is not None:
+                    source = value._node, value._slot
+                elif recorded and value.requires_grad:
+                    source = value
+                wanted = wanted or source is not None
+            else:
+                arrays.append(value)
+            sources.append(source)
         result, backward = function(*arrays, **settings)
-        node = None
-        if recording() and any(wants_grad(value) for value in inputs):
-            node = Node(inputs, len(result) if isinstance(result, tuple) else 1, backward)
         if isinstance(result, tuple):
+            node = Node(sources, len(result), backward) if wanted else None
             return tuple(_result(array, node, slot) for slot, array in enumerate(result))
-        return _result(result, node, 0)
+        return _result(result, Node(sources, 1, backward) if wanted else None, 0)
 
     return operation
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.memory import empty
-from daskdl.kernels.stores import streams
+from daskdl.kernels.stores import PAST, streams
 from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ def flat(array: Array, dtype: Any = None) -> Array:
     vector = np.asarray(array, dtype, order="C").reshape(-1)
     if not vector.flags.aligned:
         vector = vector.copy()
-    vector.flags.writeable = False
+    vector.setflags(write=False)
     return vector
 
 
@@ -48,7 +48,7 @@ def one_pass(kernel: Any, *inputs: Array, settings: Any = None, results: int = 1
     first = inputs[0]
     vectors = [flat(a, first.dtype) for a in inputs]
     new = [empty(first.size, first.dtype) for _ in range(results)]
-    past = True if streams(*new) else None
+    past = True if first.nbytes * results >= PAST and streams(*new) else None
 
     over_rows(kernel, (*vectors, *new), LEAST_UNITS, settings, past, unit=UNIT)
     return [v.reshape(first.shape) for v in new]

@@ -132,7 +132,7 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     MemoryError
         If a part failed. Kernels raise no other errors.
     """
-    count = len(parts(n_items, least))
+    count = len(parts(n_items, least)) if n_items >= 2 * least else 1
     if count == 1:
         _single_threaded(kernel, *arguments, 0, 0, n_items)
     else:
@@ -157,7 +157,7 @@ def over_rows(
         Parts begin at whole numbers of so many rows.
     """
     n_units = -(-len(rows[0]) // unit)
-    count = len(parts(n_units, least))
+    count = len(parts(n_units, least)) if n_units >= 2 * least else 1
     if count == 1:
         _single_threaded(kernel, *rows, *arguments)
     else:
@@ -175,6 +175,8 @@ def _share(  # type: ignore[no-untyped-def]
 
 def _single_threaded(function: Any, *arguments: Any) -> Any:
     """Call a function whose products use one thread; SciPy's BLAS always does."""
+    if mkl.library() is None:
+        return function(*arguments)
     before = mkl.set_local_threads(1)
     try:
         return function(*arguments)

@@ -106,8 +106,9 @@ from daskdl.nn.merge import (
     Subtract,
 )
 from daskdl.nn.modelfile import load, read_metadata, save
-from daskdl.nn.module import Buffer, Module, Parameter
+from daskdl.nn.module import Module
 from daskdl.nn.noise import GaussianDropout, GaussianNoise, GaussianSampler
+from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from daskdl.nn.positions import PositionalEncoding
 from daskdl.nn.prelu import PReLU, RReLU, SReLU

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.nn.arguments import check_last_axis
-from daskdl.nn.module import Buffer, Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.ops.batchnorm import batch_norm, batch_norm_inference
 from daskdl.tensor import Tensor
 

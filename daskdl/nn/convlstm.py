@@ -9,7 +9,8 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.initialise import forget_bias, generator, glorot
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.ops.convlstm import convlstm
 from daskdl.tensor import Tensor
 

@@ -9,7 +9,8 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.arguments import Sizes, sizes
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor, op
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from daskdl.errors import SettingsError
 
 if TYPE_CHECKING:
-    from daskdl.nn.module import Module, Parameter
+    from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 
 
 def set_requires_grad(model: Module, names: tuple[str, ...], wanted: bool) -> None:

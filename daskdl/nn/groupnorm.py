@@ -8,7 +8,8 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.nn.arguments import check_last_axis
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.ops.groupnorm import group_norm
 from daskdl.tensor import Tensor
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.initialise import generator
-from daskdl.nn.module import Parameter
+from daskdl.nn.parameter import Parameter
 
 _GAINS = {
     "linear": 1.0,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.nn.module import Parameter
+from daskdl.nn.parameter import Parameter
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int) -> Parameter:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.nn.arguments import check_last_axis
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.ops.l2norm import normalize
 from daskdl.tensor import Tensor
 

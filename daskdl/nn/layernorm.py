@@ -9,7 +9,8 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.nn.arguments import Sizes, sizes
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.ops.layernorm import layer_norm
 from daskdl.tensor import Tensor
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.nn.freezing import set_requires_grad
+from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.predicting import Predicting
 from daskdl.tensor import Tensor
 
@@ -18,55 +19,6 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float32]
 Held = TypeVar("Held", "Parameter", "Buffer")
-
-
-class Parameter(Tensor):
-    """A tensor that training changes.
-
-    Parameters
-    ----------
-    data : array_like
-        Copied, as float32.
-    requires_grad : bool
-        Whether training changes it.
-    sparse : bool
-        Whether it is a table (N, C) that is trained by rows: ``grad`` is None or
-        :class:`~daskdl.rows.Rows`, and it lies outside of :attr:`Module.vector`.
-    """
-
-    __slots__ = ("sparse",)
-
-    def __init__(self, data: ArrayLike, requires_grad: bool = True, sparse: bool = False) -> None:
-        super().__init__(np.array(data, np.float32), requires_grad)
-        if sparse and self.ndim != 2:
-            raise ShapeError(
-                f"Parameter: expected a table (N, C) with sparse=True, found shape {self.shape}"
-            )
-        self.sparse = sparse
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether ``grad`` is rows."""
-        return self.sparse
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Parameter, (self.data, self.requires_grad, self.sparse)
-
-
-class Buffer(Tensor):
-    """A tensor that forward passes of training change in place, such as a running mean.
-
-    It has no gradient, but it is a part of the model: where several shards train, their buffers are
-    averaged after each iteration.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, data: ArrayLike) -> None:
-        super().__init__(np.array(data, np.float32))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Buffer, (self.data,)
 
 
 class Module(Predicting):
@@ -219,14 +171,23 @@ class Module(Predicting):
     # --- one vector
 
     def _vectors(self) -> tuple[Vector, Vector, dict[str, Parameter]]:
-        named = list(self._held())  # one walk: each step comes here several times
-        buffers = [b for _, b in named if isinstance(b, Buffer)]
-        parameters = [p for _, p in named if isinstance(p, Parameter) and not p.sparse]
-        tables = {name: p for name, p in named if isinstance(p, Parameter) and p.sparse}
-        held = self._flat
-        if held is not None and all(t.data.base is held[0] for t in (*parameters, *buffers)):
-            return held[0], held[1], tables
-        whole = _joined((*parameters, *buffers))
+        parameters: list[Parameter] = []
+        buffers: list[Buffer] = []
+        tables: dict[str, Parameter] = {}
+        for tensor in _collected(self, {}).values():
+            if isinstance(tensor, Buffer):
+                buffers.append(tensor)
+            elif tensor.sparse:
+                tables = {name: p for name, p in self.named_parameters() if p.sparse}
+            else:
+                parameters.append(tensor)
+        tensors = (*parameters, *buffers)
+        if self._flat is not None:
+            whole, grad = self._flat
+            own = [t.data.size for t in tensors if t.data.base is whole]
+            if len(own) == len(tensors) and sum(own) == whole.size:
+                return whole, grad, tables
+        whole = _joined(tensors)
         grad, start = np.zeros(sum(p.data.size for p in parameters), np.float32), 0
         for parameter in parameters:
             stop = start + parameter.data.size
@@ -361,6 +322,29 @@ class Module(Predicting):
         plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
         return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+
+def _collected(
+    module: Module, found: dict[int, Parameter | Buffer]
+) -> dict[int, Parameter | Buffer]:
+    """Add the parameters and buffers of a module by id, in the order of their names.
+
+    Each step comes here several times, hence one walk in which no name is made.
+    """
+    inner: list[Module] = []
+    for name, value in module.__dict__.items():
+        kind = type(value)
+        if kind is int or kind is bool or kind is float or value is None:
+            continue
+        if isinstance(value, (Parameter, Buffer)):
+            found[id(value)] = value
+        elif name[0] != "_" and isinstance(value, Module):
+            inner.append(value)
+        elif name[0] != "_" and isinstance(value, (list, tuple)):
+            inner += [item for item in value if isinstance(item, Module)]
+    for each in inner:
+        _collected(each, found)
+    return found
 
 
 def _joined(tensors: Sequence[Tensor]) -> Vector:

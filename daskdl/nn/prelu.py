@@ -10,7 +10,8 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.draws import generator_of_draw
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor
 
 

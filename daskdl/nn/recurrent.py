@@ -14,7 +14,8 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.draws import next_draw
 from daskdl.nn.initialise import forget_bias, generator, uniform
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 
 #: The states before or after a sequence: of each layer and direction one tuple of (N, C).
 States = tuple[tuple[Any, ...], ...]

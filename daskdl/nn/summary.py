@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.nn.module import Module, Parameter
+from daskdl.nn.module import Module
+from daskdl.nn.parameter import Parameter
 from daskdl.nn.watching import arrays, watched
 from daskdl.tensor import no_grad
 

@@ -13,12 +13,13 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import activations as kernels
 from daskdl.kernels import prelu as prelu_kernel
 from daskdl.kernels.passes import one_pass
+from daskdl.ops.arguments import FLOATS
 from daskdl.tensor import Array, op
 
 
 def check_float(name: str, x: Array) -> None:
     """Raise a ShapeError unless ``x`` is an array of float32 or float64."""
-    if x.dtype not in (np.float32, np.float64):
+    if x.dtype not in FLOATS:
         raise ShapeError(f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}")
 
 

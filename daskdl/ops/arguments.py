@@ -7,6 +7,7 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.tensor import Array
 
+#: What kernels are compiled for. Dtypes, which compare faster than types.
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskdl.kernels.blas import matmul
 from daskdl.tensor import Array, op
 
 
 def rows(x: Array) -> Array:
     """View (..., C) as (rows, C)."""
-    return x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
 @op
@@ -18,15 +20,17 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
     ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
     :func:`daskdl.kernels.blas.matmul`.
     """
-    y = matmul(rows(x), weight.T, precision=precision).reshape(*x.shape[:-1], len(weight))
+    y = matmul(rows(x), weight.T, precision=precision)
     if bias is not None:
         y += bias
+    if x.ndim != 2:
+        y = y.reshape(*x.shape[:-1], len(weight))
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
             lambda: matmul(rows(dy), weight, precision=precision).reshape(x.shape),
             lambda: matmul(rows(dy).T, rows(x), precision=precision),
-            lambda: rows(dy).sum(0),
+            lambda: np.add.reduce(rows(dy), axis=0),
         )
 
     return y, backward

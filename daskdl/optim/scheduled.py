@@ -34,7 +34,8 @@ class Scheduled(Method):
     def rate_at(self, iteration: int, state: State | None = None) -> float:
         """Return the learning rate of an iteration."""
         rate = self.learning_rate
-        if not isinstance(rate, Schedule):
+        # A float first: that it is no instance of an abstract class takes longer to tell.
+        if isinstance(rate, float) or not isinstance(rate, Schedule):
             return float(rate)
         return rate(iteration) if state is None else rate.at(iteration, _schedules(state))
 
@@ -57,7 +58,8 @@ class Scheduled(Method):
 
     def kept(self, state: State) -> State:
         """Return the schedule's state, which a step does not change."""
-        if not isinstance(self.learning_rate, Schedule):
+        rate = self.learning_rate
+        if isinstance(rate, float) or not isinstance(rate, Schedule):
             return {}
         return {name: value for name, value in state.items() if name.startswith(PREFIX)}
 

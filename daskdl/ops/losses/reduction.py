@@ -94,7 +94,7 @@ def _reduced(name: str, values: Array, weights: Any, dtype: Any) -> tuple[Array,
         return np.asarray(np.nan, dtype), np.zeros((), dtype)
     if weights is None:
         if values.size < FEW:
-            total = float(values.sum(dtype=np.float64))
+            total = float(np.add.reduce(values, axis=None, dtype=np.float64))
         else:
             total = float(sum_over(values, tuple(range(values.ndim))))
         return np.asarray(total / values.size, dtype), np.asarray(1 / values.size, dtype)

@@ -8,7 +8,7 @@ import pytest
 from daskdl import nn
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn import init
-from daskdl.nn.module import Parameter
+from daskdl.nn.parameter import Parameter
 
 
 def weight(*shape):

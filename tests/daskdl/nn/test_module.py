@@ -119,6 +119,15 @@ def test_replaced_data_and_new_layers_are_found():
     assert model.flat.size == size + 8
 
 
+def test_layers_that_were_taken_away_are_no_longer_in_flat():
+    model = nn.Sequential(nn.Linear(3, 2, seed=0), nn.Linear(2, 4, seed=1))
+    assert model.flat.size == 8 + 12
+    model.layers.pop()
+    assert model.flat.size == model.flat_grad.size == 8
+    model.load_flat(np.zeros(8, "f4"))
+    assert not model[0].weight.data.any()
+
+
 def test_shared_layer_is_held_once():
     model = Tied()
     assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias"]
