@@ -67,14 +67,28 @@ def backward(
     return dx, totals.sum(0)
 
 
+# Below, loops over repeats of the channels and not remainders: small images have hardly more
+# numbers than a row of lanes, and a division takes as long as all that is done with a number.
+
+
 @fastjit
 def _fold(lanes, channels):  # type: ignore[no-untyped-def]
     """Return the sums (2, C) over the lanes (2, width) of each channel."""
     sums = np.zeros((2, channels))
     for k in range(2):
-        for c in range(lanes.shape[1]):
-            sums[k, c % channels] += lanes[k, c]
+        for start in range(0, lanes.shape[1], channels):
+            for c in range(channels):
+                sums[k, c] += lanes[k, start + c]
     return sums
+
+
+@fastjit
+def _repeat(lanes, rows, channels):  # type: ignore[no-untyped-def]
+    """Fill the first rows of lanes (K, width) with what their first channels have."""
+    for k in range(rows):
+        for start in range(channels, lanes.shape[1], channels):
+            for c in range(channels):
+                lanes[k, start + c] = lanes[k, c]
 
 
 @fastjit
@@ -85,8 +99,9 @@ def _forward(x, weight, bias, eps, y, statistics, which, start, stop):  # type: 
     shift, lanes = np.empty((1, summed), x.dtype), np.empty((3, width), x.dtype)
     totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
     for n in range(start, stop):
-        for c in range(summed):
-            shift[0, c] = x[n, c % channels]
+        for c in range(channels):
+            shift[0, c] = x[n, c]
+        _repeat(shift, 1, channels)
         totals[:] = 0
         add_moments(x[n], shift, totals, 0, 0, -(-size // summed))
         sums = _fold(totals[0], channels)
@@ -100,12 +115,11 @@ def _forward(x, weight, bias, eps, y, statistics, which, start, stop):  # type: 
                 squares += sums[1, c] + off * (2 * sums[0, c] + pixels * off)
             inverse = 1 / np.sqrt(max(squares / (many * pixels), 0 * squares) + eps)
             statistics[n, 0, group], statistics[n, 1, group] = mean, inverse
-        for c in range(width):
-            channel = c % channels
-            mean = statistics[n, 0, channel // many]
-            factor = statistics[n, 1, channel // many] * weight[channel]
-            lanes[0, c], lanes[1, c] = mean, factor
-            lanes[2, c] = bias[channel] - (mean - np.float64(lanes[0, c])) * factor
+            lost = mean - np.float64(x.dtype.type(mean))  # the lanes' mean is rounded
+            for c in range(first, first + many):
+                factor = inverse * weight[c]
+                lanes[0, c], lanes[1, c], lanes[2, c] = mean, factor, bias[c] - lost * factor
+        _repeat(lanes, 3, channels)
         put_normalised(x[n], y[n], lanes, floor, None)
 
 
@@ -116,29 +130,28 @@ def _backward(dy, x, weight, statistics, dx, parts, which, start, stop):  # type
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
     means, lanes = np.zeros((3, summed), x.dtype), np.zeros((5, width), x.dtype)
     totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
-    along, across = np.empty(groups), np.empty(groups)
     for n in range(start, stop):
-        for c in range(summed):
-            means[0, c] = statistics[n, 0, c % channels // many]
+        for group in range(groups):
+            for c in range(group * many, group * many + many):
+                means[0, c] = statistics[n, 0, group]
+        _repeat(means, 1, channels)
         totals[:] = 0
         add_gradients(dy[n], x[n], means, floor, totals, 0, 0, -(-size // summed))
         sums = _fold(totals[0], channels)
-        along[:] = 0
-        across[:] = 0
-        for c in range(channels):
-            group = c // many
-            lost = statistics[n, 0, group] - means[0, c]  # the lanes' mean is rounded
-            sums[1, c] = (sums[1, c] - lost * sums[0, c]) * statistics[n, 1, group]
-            along[group] += sums[0, c] * weight[c] / (many * pixels)
-            across[group] += sums[1, c] * weight[c] / (many * pixels)
-            parts[which, 0, c] += sums[1, c]
-            parts[which, 1, c] += sums[0, c]
-        for c in range(width):
-            channel = c % channels
-            group = channel // many
-            mean, inverse = statistics[n, 0, group], statistics[n, 1, group]
-            lanes[0, c], lanes[1, c] = mean, inverse * weight[channel]
-            slope = inverse * inverse * across[group]
-            lanes[3, c] = inverse * along[group] - slope * (mean - np.float64(lanes[0, c]))
-            lanes[4, c] = slope
+        for group in range(groups):
+            mean, inverse, first = statistics[n, 0, group], statistics[n, 1, group], group * many
+            lost = mean - np.float64(x.dtype.type(mean))  # the lanes' mean is rounded
+            along, across = 0.0, 0.0
+            for c in range(first, first + many):
+                sums[1, c] = (sums[1, c] - lost * sums[0, c]) * inverse
+                along += sums[0, c] * weight[c] / (many * pixels)
+                across += sums[1, c] * weight[c] / (many * pixels)
+                parts[which, 0, c] += sums[1, c]
+                parts[which, 1, c] += sums[0, c]
+            slope = inverse * inverse * across
+            for c in range(first, first + many):
+                lanes[0, c], lanes[1, c] = mean, inverse * weight[c]
+                lanes[3, c], lanes[4, c] = inverse * along - slope * lost, slope
+        _repeat(lanes, 2, channels)
+        _repeat(lanes[3:], 2, channels)
         put_gradient(dy[n], x[n], dx[n], lanes, floor, None)
