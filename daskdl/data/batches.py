@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +33,25 @@ class Share:
 
 
 class Batches:
-    """The batches of every epoch, a function of the shards' lengths and the batch size alone.
+    """The batches of every epoch, a function of the seed, the shards' lengths and the batch size.
 
-    Sample ``k`` of a shard of ``n`` stands at ``(k + 1/2) / n`` of the epoch; all samples in this
-    order (ties by shard), cut into batches, give each batch exactly ``batch_size`` samples (the
-    last of an epoch may be shorter) and each shard its share of it to within about one. Which
-    sample is the shard's k-th is a permutation drawn anew in each epoch, see :func:`positions`.
+    Sample ``k`` of a shard of ``n`` stands at ``(k + u) / n`` of the epoch, where ``u`` from 0 to 1
+    is drawn for each shard anew in each epoch. All samples in this order, cut into batches, give
+    each batch exactly ``batch_size`` samples (the last of an epoch may be shorter) and each shard
+    its share of it to within about one; where there are more shards than samples in a batch, others
+    meet in every epoch. Which sample is the shard's k-th is a permutation drawn anew in each epoch
+    too, see :func:`positions`. So any sample may meet any other of all shards, as if all were
+    mixed with each other, but that shards have equal loads and no sample has to move.
 
     Parameters
     ----------
     lengths : sequence of int
         Samples of each shard.
     batch_size : int
+    seed : int
     """
 
-    def __init__(self, lengths: Sequence[int], batch_size: int) -> None:
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int = 0) -> None:
         if not isinstance(batch_size, int | np.integer):
             raise SettingsError(f"batch_size: expected a whole number, found {batch_size!r}")
         if batch_size < 1:
@@ -55,7 +60,8 @@ class Batches:
         self.samples = sum(self.lengths)
         if not self.samples:
             raise DataError(f"batches: expected samples, found shards of {self.lengths}")
-        self._owners = interleaved(self.lengths)
+        self._seed = seed
+        self._epoch: tuple[int, NDArray[np.int32]] | None = None
 
     def __len__(self) -> int:
         """Return the iterations of an epoch."""
@@ -63,20 +69,33 @@ class Batches:
 
     def shares(self, epoch: int, first: int, last: int) -> Iterator[Share]:
         """Yield what iterations ``first`` up to ``last`` of an epoch draw from every shard."""
-        n = len(self.lengths)
-        starts = np.bincount(self._owners[: first * self.batch_size], minlength=n)
+        n, owners = len(self.lengths), self._owners(epoch)
+        starts = np.bincount(owners[: first * self.batch_size], minlength=n)
         for iteration in range(first, last):
             begin = iteration * self.batch_size
-            counts = np.bincount(self._owners[begin : begin + self.batch_size], minlength=n)
+            counts = np.bincount(owners[begin : begin + self.batch_size], minlength=n)
             yield Share(epoch, iteration, starts, counts)
             starts = starts + counts
 
+    def _owners(self, epoch: int) -> NDArray[np.int32]:
+        if self._epoch is None or self._epoch[0] != epoch:
+            phases = generator(self._seed, "phases", epoch).random(len(self.lengths))
+            self._epoch = epoch, interleaved(self.lengths, phases)
+        return self._epoch[1]
 
-def interleaved(lengths: Sequence[int]) -> NDArray[np.int32]:
-    """Return the owner of each place in a row in which all owners' samples are spread evenly."""
+
+def interleaved(
+    lengths: Sequence[int], phases: Sequence[float] | NDArray[np.float64] = ()
+) -> NDArray[np.int32]:
+    """Return the owner of each place in a row in which all owners' samples are spread evenly.
+
+    The phase of an owner, 1/2 by default, is how far its first sample stands from the beginning, as
+    a part of the distance to its next.
+    """
     # Quotients of equal value are equal floats (division rounds correctly), and different ones
     # stay apart up to shards of some 10 million samples, so that this order is exact.
-    keys = np.concatenate([(2 * np.arange(n) + 1) / (2 * n) for n in lengths if n])
+    both = zip_longest(lengths, phases, fillvalue=0.5)
+    keys = np.concatenate([(np.arange(n) + phase) / n for n, phase in both if n])
     owners = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     return owners[np.argsort(keys, kind="stable")]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dask.typing import Key
 
 from daskdl.data.current import is_future
-from daskdl.data.makes import Chosen, Make, Range, picked
+from daskdl.data.makes import Chosen, Make, Mapped, Range, picked
 from daskdl.data.partition import Arrays, Indices, Partition, Recipe
 
 
@@ -44,7 +44,14 @@ class Derived:
         return _counted(self.length)
 
     def part(self, start: int, stop: int) -> Recipe:
-        """Return the recipe of the samples from ``start`` up to ``stop``."""
+        """Return the recipe of the samples from ``start`` up to ``stop``.
+
+        Of what a function makes sample by sample it is made of the part of its input.
+        """
+        if isinstance(self.make, Mapped):
+            nbytes = self.nbytes * (stop - start) // max(1, len(self))
+            some = self.inputs[0].part(start, stop)
+            return replace(self, inputs=(some,), length=stop - start, nbytes=nbytes)
         return chosen(self, Range(start, stop), stop - start)
 
     def load(self) -> Partition:

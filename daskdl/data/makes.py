@@ -17,6 +17,9 @@ from daskdl.errors import DataError
 #: From loaded partitions to another; it pickles, and gives the same whenever it is called.
 Make = Callable[..., Partition]
 
+#: Purpose of the draw by which a partition of a shuffle is ordered.
+SHUFFLED = "shuffled"
+
 
 def picked(partition: Partition, indices: Indices) -> Partition:
     """Return a partition of some of its samples; the rest can be forgotten."""
@@ -117,3 +120,11 @@ class Filtered:
 def stretches(length: int, size: int) -> list[Indices]:
     """Return the positions in stretches of so many."""
     return [np.arange(a, min(a + size, length)) for a in range(0, length, size)]
+
+
+def is_shuffle(recipe: Any) -> bool:
+    """Return whether a recipe stands on a partition of :meth:`SampleSet.shuffle`."""
+    which = getattr(getattr(recipe, "make", None), "which", None)
+    if isinstance(which, Drawn) and which.purpose == SHUFFLED:
+        return True
+    return any(map(is_shuffle, getattr(recipe, "inputs", ())))

@@ -16,7 +16,7 @@ from daskdl.data.derived import chosen
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, wants_rng
 from daskdl.data.functions import take as take
-from daskdl.data.makes import Drawn, Filtered, Mapped
+from daskdl.data.makes import SHUFFLED, Drawn, Filtered, Mapped
 from daskdl.data.partition import (
     Arrays,
     Batch,
@@ -30,6 +30,7 @@ from daskdl.data.partition import (
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.records import check_on_error
 from daskdl.data.sources import Sources
+from daskdl.data.stream import refuse_streams, streams
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ class SampleSet(Sources, Exports):
             raise SettingsError(f"batch_size: expected at least 1, found {batch_size!r}")
         if self.functions:
             return SampleSet(self._recipes, (*self.functions, Plain(function)))
+        refuse_streams("map_batches", self._recipes)
         make = Mapped(function, batch_size)
         return SampleSet([derived(recipe, make) for recipe in self._recipes])
 
@@ -215,6 +217,7 @@ class SampleSet(Sources, Exports):
             From a batch, as :meth:`map`'s functions leave it, to a boolean for each of its samples.
         """
         _check_function("filter", predicate)
+        refuse_streams("filter", self._recipes)
         for function in self.functions:
             if wants_rng(function):
                 raise SettingsError(
@@ -250,6 +253,7 @@ class SampleSet(Sources, Exports):
             :attr:`bad`.
         """
         check_on_error(on_error)
+        refuse_streams("check", self._recipes)
         rules = (shapes or {}, classes or {}, finite, on_error)
         recipes = [
             derived(recipe, Checked(*rules, f"partition {i}"), same_length=on_error == "raise")
@@ -273,6 +277,7 @@ class SampleSet(Sources, Exports):
                 f"SampleSet.split: expected positive fractions that add up to at most 1, found "
                 f"{fractions!r}"
             )
+        refuse_streams("split", self._recipes)
         recipes, n = self.recipes, len(self)
         whole = np.round(np.cumsum([0, *shares]) * n).astype(int)
         sizes = [*np.diff(whole).tolist(), n - int(whole[-1])]
@@ -291,6 +296,7 @@ class SampleSet(Sources, Exports):
         Each is loaded once, where it is, and its samples are sent to the others. The order is a
         function of the seed and of the partitions' lengths.
         """
+        refuse_streams("shuffle", self._recipes)
         recipes, p = self.recipes, self.partitions
         pieces: list[list[Recipe]] = [[] for _ in recipes]
         for i, recipe in enumerate(recipes):
@@ -301,7 +307,7 @@ class SampleSet(Sources, Exports):
                         chosen(recipe, Drawn(seed, "shuffle", i, a, b), b - a)
                     )
         mixed = [
-            chosen(whole, Drawn(seed, "shuffled", j, 0, len(whole)), len(whole))
+            chosen(whole, Drawn(seed, SHUFFLED, j, 0, len(whole)), len(whole))
             for j, whole in enumerate(join(some) for some in pieces if some)
         ]
         return SampleSet(mixed, self.functions)
@@ -323,8 +329,11 @@ class SampleSet(Sources, Exports):
 
         Each is read in blocks, the partitions of this set or parts of them. In each epoch the
         blocks come in a new order, some at a time, and the samples of these are mixed with each
-        other, while the next ones are being read. So the order is a function of the seed, the epoch
-        and the blocks.
+        other, while the next ones are being read. By ``fit(shuffle="global")`` the blocks of all
+        partitions are dealt out to these anew in each epoch; by "local" each keeps its own. So the
+        order is a function of the seed, the epoch and the blocks.
+
+        This comes last: what else is to be done with samples, but for :meth:`map`, is done before.
 
         Parameters
         ----------
@@ -333,8 +342,6 @@ class SampleSet(Sources, Exports):
         held : int or str
             Bytes, as in "1 GB", that are held of each partition.
         """
-        from daskdl.data.stream import streams
-
         samples = self if partitions is None else self.repartition(partitions)
         return SampleSet(streams(samples.recipes, held), self.functions)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.makes import Mapped
-from daskdl.data.partition import Batch, Indices, Partition, Recipe, cut, even_bounds
+from daskdl.data.makes import Mapped, is_shuffle
+from daskdl.data.partition import Batch, Excerpt, Indices, Partition, Recipe, cut, even_bounds
+from daskdl.data.pool import Pool
 from daskdl.data.ragged import concatenated
 from daskdl.data.random import generator
 from daskdl.data.tasks import futures_of
@@ -67,6 +69,57 @@ class StreamRecipe:
         return StreamRecipe((*self.blocks, *more), self.held)
 
 
+@dataclass(frozen=True)
+class PooledRecipe(Excerpt):
+    """The samples of a stream whose blocks are others in every epoch.
+
+    Parameters
+    ----------
+    pool : Pool
+    start, stop : int
+        What of the pool is this stream's.
+    held : int
+        Bytes that may be held.
+    """
+
+    pool: Pool = field(repr=False)
+    start: int
+    stop: int
+    held: int
+
+    @property
+    def inputs(self) -> tuple[Recipe, ...]:
+        """What :attr:`make` is called with, loaded."""
+        return (self.pool,)  # type: ignore[return-value]
+
+    @property
+    def make(self) -> Callable[[Pool], Streamed]:
+        """Make the partition."""
+        return Pooled(self.start, self.stop)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks that are its own before any epoch."""
+        return sum(block.nbytes for block in self.pool.as_they_lie(self.start, self.stop))
+
+    def load(self) -> Streamed:
+        """Return a partition that reads its blocks when they are needed."""
+        return self.make(self.pool)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Makes the partition of a stretch of a pool."""
+
+    start: int
+    stop: int
+
+    def __call__(self, pool: Pool) -> Streamed:
+        """Make it."""
+        own = pool.as_they_lie(self.start, self.stop)
+        return Streamed(own, partial(pool.dealt, self.start, self.stop))
+
+
 def stream(recipe: Recipe, held: int, growth: float = 1.0) -> StreamRecipe:
     """Return the stream of a recipe's samples, cut into blocks that fit.
 
@@ -99,6 +152,13 @@ def streams(recipes: Sequence[Recipe], held: int | str) -> list[Recipe]:
             "SampleSet.stream: expected samples that a worker can read by itself, found what Dask "
             "holds in the workers' memory; fit() uses it where it is"
         )
+    if any(is_shuffle(recipe) and not recipe.in_memory for recipe in recipes):
+        raise SettingsError(
+            "SampleSet.stream: expected samples that lie together where they are read, found those "
+            "of a shuffle(), of which every block would read all partitions; leave it out, since "
+            "fit() deals the blocks of streams out anew in every epoch, or write_results() the "
+            "shuffled ones first"
+        )
     try:
         bound = parse_bytes(held)
     except (ValueError, TypeError, AttributeError) as error:
@@ -110,17 +170,43 @@ def streams(recipes: Sequence[Recipe], held: int | str) -> list[Recipe]:
 
 
 def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
-    """Return samples as a fit draws them that is told "global" or "local"."""
+    """Return samples as a fit draws them that is told "global" or "local".
+
+    Streams are pooled by "global". Those of samples that lie in the caller's memory are not: what
+    is sent to a worker stays there.
+    """
     if shuffle not in ("global", "local"):
         raise SettingsError(f"shuffle: expected 'global' or 'local', found {shuffle!r}")
-    streaming = all(isinstance(recipe, StreamRecipe) for recipe in samples.recipes)
-    return samples.stream() if shuffle == "local" and not streaming else samples
+    recipes = samples.recipes
+    streaming = [recipe for recipe in recipes if isinstance(recipe, StreamRecipe)]
+    if shuffle == "local":
+        return samples if len(streaming) == len(recipes) else samples.stream()
+    if len(streaming) < max(2, len(recipes)) or any(recipe.in_memory for recipe in recipes):
+        return samples
+    pool = Pool([block for one in streaming for block in one.blocks])
+    bounds = pairwise(accumulate(map(len, streaming), initial=0))
+    pooled = [
+        PooledRecipe(pool, a, b, one.held) for one, (a, b) in zip(streaming, bounds, strict=True)
+    ]
+    return type(samples)(pooled, samples.functions)
 
 
-def blocks_of(samples: SampleSet) -> dict[str, list[list[int]]]:
+def blocks_of(samples: SampleSet) -> dict[str, Any]:
     """Return the lengths of the blocks, which fix the order, if there are any."""
-    streams = [recipe for recipe in samples.recipes if isinstance(recipe, StreamRecipe)]
+    recipes = samples.recipes
+    if isinstance(recipes[0], PooledRecipe):
+        return {"pool": [len(block) for block in recipes[0].pool.blocks]}
+    streams = [recipe for recipe in recipes if isinstance(recipe, StreamRecipe)]
     return {"blocks": [[len(block) for block in one.blocks] for one in streams]} if streams else {}
+
+
+def refuse_streams(where: str, recipes: Sequence[Recipe]) -> None:
+    """Raise a SettingsError for streams, which a method would have to hold whole."""
+    if any(isinstance(recipe, StreamRecipe) for recipe in recipes):
+        raise SettingsError(
+            f"SampleSet.{where}: expected samples before they are streamed, found a stream, which "
+            f"is never held whole; call {where}() before stream()"
+        )
 
 
 def growth_of(recipe: Recipe) -> float:
@@ -140,26 +226,37 @@ class Streamed:
     Parameters
     ----------
     blocks : sequence of Recipe
+    dealt : callable, optional
+        From (seed, epoch) to the blocks of an epoch, in which there are as many samples, in their
+        order. Positions are then those among the blocks of the epoch that was drawn last.
     """
 
-    def __init__(self, blocks: Sequence[Recipe]) -> None:
-        self._blocks = tuple(blocks)
-        self._ends = np.cumsum([len(block) for block in blocks])
-        self._start()
-
-    def _start(self) -> None:
-        self._coming = np.arange(len(self._blocks))  # as they lie, until an epoch is drawn
-        self._epoch: tuple[int, ...] | None = None
-        self._order: Indices = np.arange(len(self))
-        self._held: dict[int, Future[Partition]] = {}
+    def __init__(
+        self,
+        blocks: Sequence[Recipe],
+        dealt: Callable[[int, int], Sequence[Recipe]] | None = None,
+    ) -> None:
+        self._given, self._dealt = (tuple(blocks), dealt), dealt
         self._lock = threading.Lock()
         self._reader: ThreadPoolExecutor | None = None
+        self._held: dict[int, Future[Partition]] = {}
+        self._epoch: tuple[int, ...] | None = None
+        self._begin(blocks)
 
-    def __getstate__(self) -> tuple[Recipe, ...]:
-        return self._blocks  # nothing of what it holds has to move with it
+    def _begin(self, blocks: Sequence[Recipe]) -> None:
+        for future in self._held.values():
+            future.cancel()
+        self._held.clear()
+        self._blocks = tuple(blocks)
+        self._ends = np.cumsum([len(block) for block in blocks])
+        self._coming = np.arange(len(self._blocks))  # as they lie, until an epoch is drawn
+        self._order: Indices = np.arange(len(self))
 
-    def __setstate__(self, blocks: tuple[Recipe, ...]) -> None:
-        self.__init__(blocks)  # type: ignore[misc]
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._given  # nothing of what it holds has to move with it
+
+    def __setstate__(self, given: tuple[Any, ...]) -> None:
+        self.__init__(*given)  # type: ignore[misc]
 
     @property
     def nbytes(self) -> int:
@@ -178,7 +275,10 @@ class Streamed:
         with self._lock:
             if self._epoch != (seed, epoch, shard):
                 draw = generator(seed, "order", epoch, shard)
-                self._coming = draw.permutation(len(self._blocks))
+                if self._dealt is None:
+                    self._coming = draw.permutation(len(self._blocks))
+                else:
+                    self._begin(self._dealt(seed, epoch))
                 first = np.concatenate([[0], self._ends[:-1]])
                 self._order = np.concatenate(
                     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dask._task_spec import Task, TaskRef
@@ -28,7 +30,10 @@ def load(what: Any, number: int, *inputs: Partition) -> Partition:
 
 
 def graph_of(
-    recipes: Mapping[int, Recipe], named: Callable[[int], Key], function: Callable[..., Any] = load
+    recipes: Mapping[int, Recipe],
+    named: Callable[[int], Key],
+    function: Callable[..., Any] = load,
+    more: Mapping[str, Any] | None = None,
 ) -> tuple[Graph, Graph]:
     """Return the tasks that load recipes, and the tasks behind them.
 
@@ -43,6 +48,8 @@ def graph_of(
         From a number to the key of the task that loads its recipe.
     function : callable
         ``function(recipe, i)`` loads one, and ``function(make, i, *inputs)`` makes one.
+    more : mapping of str to anything, optional
+        What it is given besides, by name; a TaskRef stands for a result.
 
     Returns
     -------
@@ -63,20 +70,25 @@ def graph_of(
         if id(recipe) not in made:
             key: Key = (name, len(made))
             made[id(recipe)] = key
-            behind[key] = task_of(recipe, key, load, len(made) - 1)
+            behind[key] = task_of(recipe, key, load, len(made) - 1, {})
         return made[id(recipe)]
 
-    def task_of(recipe: Recipe, key: Key, function: Callable[..., Any], i: int) -> Task:
+    def task_of(
+        recipe: Recipe, key: Key, function: Callable[..., Any], i: int, more: Mapping[str, Any]
+    ) -> Task:
         recipe = _plain(recipe)
         if isinstance(recipe, FromTasks):
             behind.update({k: task for k, task in recipe.tasks.items() if not is_future(task)})
-            return Task(key, function, recipe.make, i, *map(TaskRef, recipe.keys))
+            return Task(key, function, recipe.make, i, *map(TaskRef, recipe.keys), **more)
         if _stands_alone(recipe, uses):
-            return Task(key, function, recipe, i)
+            return Task(key, function, recipe, i, **more)
         inputs = [TaskRef(key_of(one)) for one in _inputs(recipe)]
-        return Task(key, function, recipe.make, i, *inputs)  # type: ignore[attr-defined]
+        return Task(key, function, recipe.make, i, *inputs, **more)  # type: ignore[attr-defined]
 
-    tasks = {named(i): task_of(recipe, named(i), function, i) for i, recipe in recipes.items()}
+    given = {} if more is None else more
+    tasks = {
+        named(i): task_of(recipe, named(i), function, i, given) for i, recipe in recipes.items()
+    }
     return tasks, behind
 
 
@@ -113,15 +125,16 @@ def on_each(
 
     It is called where the partition is: in this process if the recipe carries its data, otherwise
     on the workers of the client, or of the current one, or of the one that holds the partitions.
-    Without any it is called here.
+    Without any it is called here. No partition is held longer than that takes.
     """
     client = client or client_of(recipes)
     here = {i: r for i, r in enumerate(recipes) if client is None or r.in_memory}
     there = {i: r for i, r in enumerate(recipes) if i not in here}
-    results = dict(zip(here, _each(here, function), strict=True))
+    call = partial(_loaded, function)
+    results = dict(zip(here, each_here(here, call), strict=True))
     if there:
         assert client is not None
-        graph, keys = _each_graph(there, function)
+        graph, keys = _each_graph(there, call)
         futures = submitted(client, graph, keys)
         try:
             results |= dict(zip(there, client.gather(futures), strict=True))
@@ -131,23 +144,34 @@ def on_each(
     return [results[i] for i in range(len(recipes))]
 
 
-def _each(recipes: Mapping[int, Recipe], function: Any) -> Sequence[Any]:
-    if stand_alone(list(recipes.values())):
-        return [function(recipe.load(), i) for i, recipe in recipes.items()]
+def each_here(
+    recipes: Mapping[int, Recipe], function: Callable[..., Any], threads: int = 1
+) -> Sequence[Any]:
+    """Return what a function as :func:`graph_of` takes it makes of each recipe, in this process.
+
+    So many are at work at a time.
+    """
+    held = any(True for recipe in recipes.values() for _ in futures_of(recipe))
+    if held or stand_alone(list(recipes.values())):
+        if threads == 1:
+            return [function(recipe, i) for i, recipe in recipes.items()]
+        with ThreadPoolExecutor(threads, thread_name_prefix="daskdl-each") as pool:
+            return list(pool.map(function, recipes.values(), recipes))
     import dask.threaded
 
     graph, keys = _each_graph(recipes, function)
-    results: Sequence[Any] = dask.threaded.get(graph, keys)
+    results: Sequence[Any] = dask.threaded.get(graph, keys, num_workers=threads)
     return results
+
+
+def _loaded(function: Callable[[Partition, int], Any], what: Any, i: int, *inputs: Any) -> Any:
+    return function(load(what, i, *inputs), i)
 
 
 def _each_graph(recipes: Mapping[int, Recipe], function: Any) -> tuple[Graph, list[Key]]:
     name = f"each-{uuid.uuid4().hex[:12]}"
-    tasks, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
-    results = {
-        (name, i): Task((name, i), function, TaskRef((f"load-{name}", i)), i) for i in recipes
-    }
-    return {**behind, **tasks, **results}, list(results)
+    tasks, behind = graph_of(recipes, lambda i: (name, i), function)
+    return {**behind, **tasks}, list(tasks)
 
 
 def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:

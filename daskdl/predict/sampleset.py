@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dask._task_spec import Task, TaskRef
@@ -10,14 +11,14 @@ from dask.typing import Key
 
 from daskdl.data import SampleSet
 from daskdl.data.current import current_client
-from daskdl.data.derived import FromTasks
-from daskdl.data.partition import Arrays, Recipe
-from daskdl.data.tasks import futures_of, graph_of, itself
+from daskdl.data.partition import Recipe
+from daskdl.data.tasks import futures_of, graph_of
 from daskdl.errors import DataError
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.predictor import Predictor
 from daskdl.train.channel import Cluster
+from daskdl.train.spreading import spread
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -38,7 +39,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     result = partitions.only(result)
     held = held_by_workers(predictor)
     name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
-    recipes = dict(enumerate(spread(samples.known)))
+    recipes = dict(enumerate(_spread(samples.known)))
     loads, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
     # A collection keeps what it stands on.
     behind |= {f.key: f for recipe in recipes.values() for f in futures_of(recipe)}
@@ -55,24 +56,9 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     return da.Array(layers, name, chunks, meta=result[:0])
 
 
-def spread(recipes: tuple[Recipe, ...]) -> list[Recipe]:
-    """Return recipes of which those that are data lie on the workers, if there are any."""
+def _spread(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
     client = current_client()
-    arrays = [i for i, recipe in enumerate(recipes) if isinstance(recipe, Arrays)]
-    result = list(recipes)
-    if client is None or not arrays:
-        return result
-    cluster = Cluster(client)
-    workers = sorted(cluster.workers("prediction"))
-    futures = cluster.send_each(
-        f"samples-{uuid.uuid4().hex}",
-        [recipes[i] for i in arrays],
-        [workers[k % len(workers)] for k in range(len(arrays))],
-    )
-    for i, future in zip(arrays, futures, strict=True):
-        length, nbytes = len(recipes[i]), recipes[i].nbytes
-        result[i] = FromTasks({future.key: future}, (future.key,), itself, length, nbytes)
-    return result
+    return recipes if client is None else spread(recipes, Cluster(client), "prediction")
 
 
 def _is_future(held: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from daskdl.data.partition import Partition
 from daskdl.data.samples import take
 from daskdl.kernels.threads import thread_budget
 from daskdl.tensor import no_grad
+from daskdl.train import step
 from daskdl.train.job import Job, Measured
 from daskdl.train.step import Vector, naming
 
@@ -44,6 +46,14 @@ def evaluate(
             loss += float(tools.compare(prediction, batch)) * len(chosen)
             found.append(tools.measure(prediction, batch))
         return Evaluation(len(partition), loss, tools.merged(found))
+
+
+def loaded(
+    what: Any, shard: int, *inputs: Partition, given: tuple[Job, Vector], batch_size: int
+) -> Evaluation:
+    """Load a recipe, or make a partition of the inputs, and evaluate it by a job and weights."""
+    job, weights = given
+    return evaluate(job, weights, step.load(what, shard, *inputs), shard, batch_size)
 
 
 def combined(job: Job, parts: Sequence[Evaluation]) -> list[float]:

@@ -48,7 +48,7 @@ class InProcessEngine:
             state = State(state.weights.copy(), slots, state.iteration)
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
-                with _for_caller():
+                with for_caller():
                     state = self._iteration(state, share)
         return state
 
@@ -73,7 +73,7 @@ class InProcessEngine:
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean loss over all validation samples, and each metric of them."""
         assert self._validation is not None
-        with thread_budget(self._job.threads), _for_caller():
+        with thread_budget(self._job.threads), for_caller():
             parts = self._each(
                 range(self._validation.partitions),
                 lambda s: evaluate(
@@ -109,7 +109,8 @@ class InProcessEngine:
 
 
 @contextmanager
-def _for_caller() -> Iterator[None]:
+def for_caller() -> Iterator[None]:
+    """Raise what a task raised as its caller is to see it."""
     try:
         yield
     except TaskError as error:

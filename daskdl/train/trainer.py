@@ -30,6 +30,7 @@ from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import History
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
+from daskdl.train.measuring import measured
 from daskdl.train.progress import make_progress
 from daskdl.train.settings import setting
 from daskdl.train.step import State, beginning
@@ -143,9 +144,12 @@ class Trainer:
         progress : bool
             Show it on standard error.
         shuffle : "global" or "local"
-            In each epoch all samples of a shard are mixed with each other, or only those that a
-            worker holds at a time, for shards larger than memory: "local" is
-            ``samples.stream(shards)``, see :meth:`daskdl.data.SampleSet.stream`.
+            What may meet in a batch. "global": in each epoch any samples of all shards, drawn anew;
+            each shard gives its share of every batch, which is mixed out of all that it has, and
+            the blocks of streams are dealt out to the shards anew. "local": of a shard only what it
+            holds at a time, blocks of its own that it reads in a new order each epoch, for shards
+            larger than memory; samples that are no streams become ``samples.stream()``. See
+            :meth:`daskdl.data.SampleSet.stream`.
         training_metrics : bool
             Whether metrics are computed of training batches too, from the predictions that the
             gradient is made of.
@@ -180,7 +184,7 @@ class Trainer:
             threads = whole("Trainer.fit, threads", threads)
         if checkpoint_every is not None:
             checkpoint_every = whole("Trainer.fit, checkpoint_every", checkpoint_every)
-        batches = Batches(samples.lengths, batch_size)
+        batches = Batches(samples.lengths, batch_size, self.seed)
         total = total_of(epochs, iterations, len(batches))
         check_wire(wire)
         job = self._job(samples, validation, client, threads)
@@ -262,6 +266,9 @@ class Trainer:
     ) -> dict[str, float]:
         """Return the model's mean loss over samples, and the metrics, by name.
 
+        No partition is held longer than it takes to pass it through the model, so that memory does
+        not grow with their number.
+
         Parameters
         ----------
         samples : SampleSet
@@ -275,11 +282,7 @@ class Trainer:
         batch_size = whole("Trainer.evaluate, batch_size", batch_size)
         job = self._job(samples, samples, client, threads)
         check_sample(job, samples.head(1))
-        runner = make_engine("graph", client, job, samples, samples)
-        try:
-            values = runner.evaluate(State(self.model.snapshot(), {}, 0), batch_size)
-        finally:
-            runner.close()
+        values = measured(job, self.model.snapshot(), samples, batch_size, client)
         return dict(zip(["loss", *self.metrics], values, strict=True))
 
     def _job(

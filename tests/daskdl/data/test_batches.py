@@ -66,6 +66,20 @@ def test_equal_shards_take_turns():
     assert counts == [[1, 1, 0, 1]] * 4
 
 
+def test_other_shards_meet_in_each_epoch():
+    """Where a batch has fewer samples than there are shards, neighbours are not always together."""
+    batches = Batches([1] * 64, 4, seed=1)
+    companies = [
+        {frozenset(np.flatnonzero(share.counts)) for share in batches.shares(epoch, 0, 16)}
+        for epoch in range(3)
+    ]
+    assert len(set.union(*companies)) > 40
+    again = Batches([1] * 64, 4, seed=1).shares(1, 3, 4)
+    assert frozenset(np.flatnonzero(next(again).counts)) in companies[1]
+    other = Batches([1] * 64, 4, seed=2).shares(1, 0, 16)
+    assert {frozenset(np.flatnonzero(share.counts)) for share in other} != companies[1]
+
+
 def test_the_order_is_that_of_seed_epoch_and_shard_alone():
     def order(batch_size, seed, epoch):
         shards = [[] for _ in range(3)]

@@ -89,7 +89,7 @@ def test_the_next_blocks_are_read_while_samples_are_drawn():
     assert [i for i, block in enumerate(blocks) if block.loaded] == sorted(coming)
     # What moves to another worker takes no samples along.
     assert len(streamed._held) == 2 * MIXED
-    assert Streamed.__getstate__(streamed) == tuple(blocks)
+    assert Streamed.__getstate__(streamed) == (tuple(blocks), None)
 
 
 def test_blocks_are_no_larger_than_what_may_be_held():

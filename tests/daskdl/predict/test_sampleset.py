@@ -8,13 +8,10 @@ import cloudpickle
 import dask.bag as db
 import numpy as np
 import pytest
-from distributed import Client, Future, wait
+from distributed import Client
 
 from daskdl.data import SampleSet
-from daskdl.data.derived import FromTasks
-from daskdl.data.partition import Arrays
 from daskdl.errors import DataError
-from daskdl.predict.sampleset import spread
 from tests.daskdl.predict.networks import by_hand, inputs, network
 
 MODEL = network()
@@ -64,19 +61,3 @@ def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
     large = MODEL.predict(SampleSet.from_arrays(x=x, partitions=4))
     assert len(cloudpickle.dumps(large.dask)) < 20_000
     assert large.sum().compute() == pytest.approx(MODEL.predict(x).sum(dtype=float), rel=1e-3)
-
-
-def test_data_are_spread_over_the_workers(current: Client) -> None:
-    held = spread(tuple(Arrays({"x": inputs(n)}) for n in (5, 6, 7, 8)))
-    assert all(isinstance(recipe, FromTasks) for recipe in held)
-    futures = [future for recipe in held for future in recipe.futures]
-    wait(futures)
-    assert all(isinstance(future, Future) for future in futures)
-    where = [current.who_has([f])[f.key] for f in futures]
-    assert where[0] == where[2] != where[1] == where[3]
-    assert [len(recipe) for recipe in held] == [5, 6, 7, 8]
-
-
-def test_data_stay_where_there_is_no_client() -> None:
-    recipe = Arrays({"x": X})
-    assert spread((recipe,)) == [recipe]

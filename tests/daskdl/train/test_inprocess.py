@@ -46,7 +46,7 @@ def plain_loop(
     shards = [recipe.load() for recipe in samples.recipes]
     losses = []
     for epoch in range(epochs):
-        batches = Batches(samples.lengths, batch_size)
+        batches = Batches(samples.lengths, batch_size, SEED)
         for share in batches.shares(epoch, 0, len(batches)):
             terms: list[np.ndarray | None] = []
             total = 0.0
@@ -149,7 +149,7 @@ def spoil(loss: Any) -> Any:
 
 def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> int:
     """Return the first iteration that draws a sample."""
-    batches = Batches(samples.lengths, batch_size)
+    batches = Batches(samples.lengths, batch_size, SEED)
     for share in batches.shares(0, 0, len(batches)):
         start, count = share.starts[shard], share.counts[shard]
         partition = samples.recipes[shard].load()
