@@ -51,6 +51,23 @@ def room_for(rows, like):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _large(rows):  # type: ignore[no-untyped-def]
+    """Return how many of the groups have :data:`ROWS` rows, and not :data:`FEW_ROWS` as the last.
+
+    Those that leave the fewest rows of a group idle: eight rows are two small groups.
+    """
+    over = rows % ROWS
+    small = 0 if over in (0, ROWS - 1) else 2 if over <= 2 * FEW_ROWS - ROWS else 1
+    return max(0, -(-rows // ROWS) - small)
+
+
+@jit
+def _first(group, large):  # type: ignore[no-untyped-def]
+    """Return the first row of a group."""
+    return min(group, large) * ROWS + max(group - large, 0) * FEW_ROWS
+
+
+@jit
 def following(sequence, t, backwards, start, stop):  # type: ignore[no-untyped-def]
     """Return some rows (T, rows, M) of the step after ``t``, or of ``t`` if it is the last."""
     return sequence[max(t - 1, 0) if backwards else min(t + 1, sequence.shape[0] - 1), start:stop]
@@ -75,7 +92,8 @@ def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
     """
     table, targets, spare = room
     rows, depth, width, size = a.shape[0], a.shape[1], c.shape[1], a.itemsize
-    groups, from_a, to_c, aside = -(-rows // ROWS), address(a), address(c), address(spare)
+    groups, large = -(-rows // ROWS), _large(rows)
+    from_a, to_c, aside = address(a), address(c), address(spare)
     # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
     entries, places = table.reshape(-1), targets.reshape(-1)
     at_table, at_places, other = address(table), address(targets), targets.shape[1] * ROWS
@@ -83,15 +101,16 @@ def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
     calls = max(1, -(-depth // DEPTH) * panels.shape[0] * groups)
     ahead, end = address(soon), address(soon) + soon.size * size
     share = -(-soon.size * size // (calls * LINE)) * LINE
-    for r in range(groups * ROWS):  # behind the last row it comes again
-        row = min(r, rows - 1)
+    for r in range(groups * ROWS):  # behind the last row of a group it comes again
+        row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
         places[r] = to_c + row * c.strides[0]
         places[other + r] = aside + row * line
     for begin in range(0, depth, DEPTH):
         more = add or begin > 0
         for r in range(groups * ROWS):
             entry = r // ROWS * SEGMENT + r % ROWS
-            entries[entry] = from_a + min(r, rows - 1) * a.strides[0] + begin * size
+            row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
+            entries[entry] = from_a + row * a.strides[0] + begin * size
         for group in range(groups):
             entries[group * SEGMENT + ROWS] = 0
             entries[group * SEGMENT + ROWS + 1] = min(DEPTH, depth - begin)
@@ -105,7 +124,7 @@ def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
                     fetch(place)
                 ahead += share
                 entry, to = at_table + group * SEGMENT * 8, target + group * ROWS * 8
-                if rows - group * ROWS <= FEW_ROWS:
+                if group >= large:
                     multiply_few(a, entry, 1, size, panel, line, to, offset, more and whole)
                 else:
                     multiply(a, entry, 1, size, panel, line, to, offset, more and whole)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, DEPTH, ROWS
-from daskdl.kernels.packed import packed, product, room_for
+from daskdl.kernels.microkernel import COLUMNS, DEPTH, FEW_ROWS, ROWS
+from daskdl.kernels.packed import _first, _large, packed, product, room_for
 
 
 @jit
@@ -20,7 +20,7 @@ def multiply(a, panels, c, add):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(
     add=st.booleans(),
-    rows=st.integers(0, 2 * ROWS + 1),
+    rows=st.integers(0, 3 * ROWS + 2),
     depth=st.sampled_from([1, 3, DEPTH, DEPTH + 5]),
     width=st.sampled_from([1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 3]),
 )
@@ -32,6 +32,12 @@ def test_product_is_numpys(dtype, rows, depth, width, add):
     expected = (c.astype(float) if add else 0) + a.astype(float) @ b
     multiply(a, packed(b), c, add)
     np.testing.assert_allclose(c, expected, atol=300 * np.finfo(dtype).eps)
+
+
+def test_groups_leave_one_row_idle_at_most():
+    for rows in range(FEW_ROWS, 100):
+        groups, large = -(-rows // ROWS), _large(rows)
+        assert rows <= _first(groups, large) <= rows + 1
 
 
 def test_other_columns_are_left_alone():
