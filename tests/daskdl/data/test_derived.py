@@ -16,11 +16,25 @@ def doubled(batch):
     return {"x": 2 * batch["x"]}
 
 
-def test_a_part_of_what_is_made_is_made_of_the_whole():
+def test_a_part_of_what_a_function_makes_is_made_of_a_part():
+    seen = []
+
+    def doubled(batch):
+        seen.append(len(batch["x"]))
+        return {"x": 2 * batch["x"]}
+
     whole = Derived((Arrays({"x": np.arange(10)}),), Mapped(doubled, 4), 10, 80)
     part = whole.part(2, 5).part(1, 3)
     assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
     assert part.load().take(np.arange(2))["x"].tolist() == [6, 8]
+    assert seen == [2]
+
+
+def test_a_part_of_what_was_chosen_is_chosen_of_the_whole():
+    whole = chosen(Arrays({"x": np.arange(10)}), lambda n: np.arange(0, n, 2), 5)
+    part = whole.part(1, 4).part(1, 3)
+    assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
+    assert part.load().take(np.arange(2))["x"].tolist() == [4, 6]
 
 
 def test_what_was_not_chosen_is_not_sent():

@@ -6,7 +6,8 @@ import pickle
 
 import numpy as np
 
-from daskdl.data.makes import Chosen, Drawn, Mapped, Range, picked, stretches
+from daskdl.data import SampleSet
+from daskdl.data.makes import Chosen, Drawn, Mapped, Range, is_shuffle, picked, stretches
 from daskdl.data.partition import Arrays
 
 
@@ -31,3 +32,10 @@ def test_what_was_left_out_stays_known():
 def test_stretches():
     assert [s.tolist() for s in stretches(5, 2)] == [[0, 1], [2, 3], [4]]
     assert stretches(0, 2) == []
+
+
+def test_a_shuffle_is_known_below_what_is_made_of_it():
+    samples = SampleSet.from_arrays(x=np.arange(6), partitions=2)
+    mixed = samples.shuffle(1)
+    assert all(map(is_shuffle, [*mixed.recipes, *mixed.map_batches(dict).repartition(3).recipes]))
+    assert not any(map(is_shuffle, [*samples.recipes, *samples.split([0.5])[0].recipes]))

@@ -34,6 +34,9 @@ class Watched:
     def __len__(self):
         return self.stop - self.start
 
+    def part(self, start, stop):
+        return Watched(self.start + start, self.start + stop)
+
     def load(self):
         self.loaded += 1
         self.done.set()
@@ -100,6 +103,37 @@ def test_blocks_are_no_larger_than_what_may_be_held():
     doubled = samples.map_batches(lambda batch: {"x": np.repeat(batch["x"], 2, axis=1)})
     more = doubled.stream(held="64 kB").recipes[0].blocks
     assert all(2 * MIXED * block.load().nbytes <= 64_000 for block in more)
+
+
+def test_what_a_function_makes_is_made_of_each_block_alone():
+    samples = SampleSet([Watched(0, 64)]).map_batches(lambda batch: {"x": -batch["x"]})
+    streamed = samples.stream(held=8 * 64).recipes[0]
+    assert len(streamed.blocks) == 2 * MIXED
+    assert [block.load().nbytes for block in streamed.blocks] == [64] * 2 * MIXED
+    assert streamed.blocks[1].load().take(np.arange(2))["x"].tolist() == [-8, -9]
+
+
+def test_a_stream_comes_last():
+    streamed = SampleSet([Watched(0, 9)]).stream()
+    for method, arguments in {
+        "map_batches": (dict,),
+        "filter": (bool,),
+        "check": (),
+        "split": ([1],),
+        "shuffle": (),
+    }.items():
+        said = rf"SampleSet.{method}: expected samples before they are streamed.*{method}\(\) bef"
+        with pytest.raises(SettingsError, match=said):
+            getattr(streamed, method)(*arguments)
+    assert streamed.map(dict).head(2)["x"].tolist() == [0, 1]
+
+
+def test_a_shuffle_is_not_streamed_unless_it_lies_in_memory():
+    mixed = SampleSet([Watched(0, 9), Watched(9, 18)]).shuffle(1)
+    with pytest.raises(SettingsError, match=r"every block would read all partitions; leave it out"):
+        mixed.map_batches(dict).stream()
+    held = SampleSet.from_arrays(x=np.arange(9), partitions=2).shuffle(1).stream(3)
+    assert sorted(everything(held)["x"].tolist()) == list(range(9))
 
 
 def test_an_error_is_raised_where_the_block_is_drawn():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import pairwise
 
 import dask.bag as db
 import numpy as np
@@ -16,6 +17,7 @@ from daskdl.train import Trainer
 from daskdl.train.callbacks import Callback
 from daskdl.train.channel import Cluster
 from daskdl.train.shards import Shards
+from tests.daskdl.train.partitions import Counted
 
 N = 37
 
@@ -76,16 +78,45 @@ def test_every_sample_once_whatever_the_workers(client_of, engine, short_groups)
     assert counts[1].tobytes() == counts[2].tobytes()
 
 
-@pytest.mark.parametrize("shuffle", ["global", "local"])
-def test_every_sample_once_although_a_worker_is_killed(client, shuffle, short_groups):
-    samples = SampleSet.from_arrays(id=np.arange(N), partitions=4).filter(lambda b: b["id"] >= 0)
+def streams():
+    """Return three streams of blocks that every worker can read."""
+    bounds = [N * i // 9 for i in range(10)]
+    blocks = SampleSet([Counted(b - a, a) for a, b in pairwise(bounds)])
+    return blocks.map_batches(lambda batch: {"id": batch["x"][:, 0].astype(int)}).stream(3)
+
+
+def held():
+    """Return samples that are sent to the workers."""
+    return SampleSet.from_arrays(id=np.arange(N), partitions=4).filter(lambda b: b["id"] >= 0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "shuffle"), [(held, "global"), (held, "local"), (streams, "global")]
+)
+def test_every_sample_once_although_a_worker_is_killed(client, samples, shuffle, short_groups):
     options = {"client": client, "engine": "gang", "shuffle": shuffle}
-    calm = seen(samples, 5, **options)
+    calm = seen(samples(), 5, **options)
     np.testing.assert_allclose(np.sort(calm), expected(5), rtol=1e-6)
     kill = Kill(client)
-    hit = seen(samples, 5, callbacks=[kill], **options)
+    hit = seen(samples(), 5, callbacks=[kill], **options)
     assert kill.killed
     assert hit.tobytes() == calm.tobytes()
+
+
+def test_pooled_streams_go_on_where_they_were(tmp_path, short_groups):
+    straight = seen(streams(), 5, epochs=3, client=False)
+    options = {"epochs": 3, "client": False, "checkpoint": tmp_path, "checkpoint_every": 1}
+    with pytest.raises(RuntimeError, match="in the second epoch"):
+        seen(streams(), 5, callbacks=[Stopped()], **options)
+    assert seen(streams(), 5, **options).tobytes() == straight.tobytes()
+
+
+class Stopped(Callback):
+    """Ends a run in the second epoch, in whose middle a checkpoint has been written."""
+
+    def on_group_end(self, trainer, iteration):
+        if iteration == 12:
+            raise RuntimeError("in the second epoch")
 
 
 def test_what_lies_on_the_workers_is_used_there(client):
