@@ -1,4 +1,4 @@
-"""The command line ``daskdl``: what this machine offers, and what a model file holds."""
+"""The command line ``daskdl``: what machines offer, how fits scale, what a model file holds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from daskdl.console import application, run
-from daskdl.errors import ClusterError
 
 app = application("daskdl", "Deep learning on Dask clusters of CPUs.")
-#: Seconds to wait for workers.
-PATIENCE = 300
+bench = typer.Typer(help="Measure on a cluster of your own.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
@@ -37,25 +36,15 @@ def doctor(
     if cluster is None:
         _print(diagnosis(), as_json)
         return
-    from daskdl.cluster import connect
+    from daskdl.cluster import connect, wait_for
 
     with connect(cluster, workers=workers) as client:
-        _wait_for(client, workers or 1)
+        wait_for(client, workers or 1, "doctor")
         facts = diagnosis_of(client)
     if not as_json:
         same = "none: all versions are the client's"
         facts["differences"] = dict(enumerate(facts["differences"], 1)) or same
     _print(facts, as_json)
-
-
-def _wait_for(client: Any, workers: int) -> None:
-    try:
-        client.wait_for_workers(workers, timeout=PATIENCE)
-    except TimeoutError as error:
-        raise ClusterError(
-            f"doctor: expected {workers} workers within {PATIENCE} s, found "
-            f"{len(client.nthreads())}; see whether the jobs have started"
-        ) from error
 
 
 @app.command()
@@ -80,6 +69,79 @@ def show(
         return
     _print(facts, as_json)
     typer.echo(f"modules\n{_indented(repr(module))}")
+
+
+@bench.command()
+def scaling(
+    model: Annotated[
+        str,
+        typer.Option(
+            help="What to train: lenet, ncf, text, convlstm, inception, resnet18, resnet34, "
+            "resnet50, resnet101 or resnet152."
+        ),
+    ] = "resnet50",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
+            "a job queue or a gateway (.yaml)."
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Most workers: 1, 2, 4, ... and this. By default all there are.", min=1),
+    ] = None,
+    first: Annotated[int, typer.Option(help="Fewest workers.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help='Threads of a worker of "local".', min=1)] = 1,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Samples of each worker, for weak scaling.", min=1)
+    ] = None,
+    total_batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples of all workers together, for strong scaling. By default those of the "
+            "fewest workers.",
+            min=1,
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long a run lasts, about.", min=0)] = 10.0,
+    repeat: Annotated[int, typer.Option(help="Runs of the same; the quickest counts.", min=1)] = 1,
+    engine: Annotated[str, typer.Option(help="auto, gang or graph.")] = "auto",
+    wire: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
+    simulate: Annotated[
+        float | None,
+        typer.Option(
+            help="Wait so many seconds an iteration in place of computing, and exchange gradients "
+            'for real. With "local" hundreds of workers find room on one machine.',
+            min=0,
+        ),
+    ] = None,
+    megabytes: Annotated[
+        float | None,
+        typer.Option(help="Of the gradient with --simulate; by default the model's.", min=0),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="File for settings, machines and rows.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="File for a picture, such as a .png.")] = None,
+    progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
+) -> None:
+    """Tell how long an iteration takes on 1, 2, 4, ... workers, and where the time goes.
+
+    Trains a model on synthetic samples. Of each iteration: the milliseconds of the mean worker's
+    data, forward and backward, of reduction, update and broadcast, of scheduling (driver,
+    scheduler and messages between groups of iterations), and idle, while slower workers are at
+    work. Weak efficiency: each worker has as many samples as one has alone. Strong: all have as
+    many together.
+    """
+    from daskdl.scaling.command import run
+    from daskdl.scaling.settings import Settings
+
+    settings = Settings(
+        model, cluster, workers, first, threads, batch_size, total_batch, seconds, repeat, engine,
+        wire, simulate, megabytes,
+    )  # fmt: skip
+    run(settings, json_file, plot, progress)
 
 
 def _print(facts: dict[str, Any], as_json: bool) -> None:

@@ -34,6 +34,9 @@ QUEUES = {
     "moab": "MoabCluster",
 }
 
+#: Seconds to wait for workers.
+PATIENCE = 300
+
 # Compression costs time and float32 does not compress. A shard stays where its partition lies.
 _CONFIG = {
     "distributed.comm.compression": False,
@@ -119,6 +122,17 @@ def connect(
                 f"(.json) or a job queue (.yaml), found {spec!r}"
             )
         yield client
+
+
+def wait_for(client: Client, workers: int, what: str) -> None:
+    """Wait until so many workers are there, or raise a ClusterError that begins with ``what``."""
+    try:
+        client.wait_for_workers(workers, timeout=PATIENCE)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"{what}: expected {workers} workers within {PATIENCE} s, found "
+            f"{len(client.nthreads())}; see whether the jobs have started"
+        ) from error
 
 
 def _local(

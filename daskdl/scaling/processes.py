@@ -21,6 +21,8 @@ from pathlib import Path
 import dask
 import distributed
 
+from daskdl.errors import ClusterError
+
 #: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
 CONFIG = {
     "distributed.comm.compression": False,
@@ -147,7 +149,10 @@ def _said(process: subprocess.Popen[str]) -> Process:
     assert process.stdout is not None
     address = process.stdout.readline().strip()
     if not address:
-        raise RuntimeError(f"a process of the cluster did not start: {process.args}")
+        raise ClusterError(
+            "local cluster: expected a process of scheduler or workers to start, found that it "
+            f"ended with code {process.wait(10)}; see what it said on standard error"
+        )
     return Process(process.pid, address)
 
 

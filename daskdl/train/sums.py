@@ -134,7 +134,7 @@ class Sums:
         """Return the sum over all shards, of the owned numbers side by side."""
         root = self._held[self._plan.root]
         assert root.note is not None, "an iteration without samples"
-        loss, samples, *seconds = root.note
+        (loss, samples), clocks = root.note[:2], Clocks(*root.note[2:])
         first, *others = self.owned
         if others:
             start = 0
@@ -152,7 +152,7 @@ class Sums:
                 stop = start + _length(part)
                 round_in_place(vector[start:stop], self._rounded - part.start)
                 start = stop
-        return Gradient(vector, loss, samples, Clocks(*seconds))
+        return Gradient(vector, loss, samples, clocks)
 
     def _collect(self, root: Partial, part: slice, start: int) -> int:
         """Copy the pieces of a part to the place of the total, and return its end."""

@@ -80,3 +80,32 @@ def test_main_runs_the_process_arguments(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["daskdl", "--version"])
     assert main() == 0
     assert capsys.readouterr().out.startswith("daskdl ")
+
+
+def test_scaling_is_measured_as_the_options_say(monkeypatch, tmp_path):
+    from daskdl.scaling import command
+    from daskdl.scaling.settings import Settings
+
+    found = []
+    monkeypatch.setattr(command, "run", lambda *arguments: found.append(arguments))
+    path = tmp_path / "s.json"
+    asked = "--model lenet --workers 8 --first 2 --threads 3 --batch-size 4 --total-batch 5"
+    asked += " --seconds 6 --repeat 7 --engine gang --wire bfloat16 --simulate 1.5 --megabytes 9"
+    assert run(app, ["bench", "scaling", *asked.split(), "--json", str(path)]) == 0
+    assert run(app, ["bench", "scaling", "--cluster", "queue.yaml", "--no-progress"]) == 0
+    settings = Settings(
+        "lenet", workers=8, first=2, threads=3, batch_size=4, total_batch=5, seconds=6, repeat=7,
+        engine="gang", wire="bfloat16", simulate=1.5, megabytes=9,
+    )  # fmt: skip
+    assert found == [
+        (settings, path, None, True),
+        (Settings("resnet50", cluster="queue.yaml"), None, None, False),
+    ]
+
+
+def test_scaling_of_what_is_not_there_ends_with_2_and_one_sentence(capsys):
+    assert run(app, ["bench", "scaling", "--model", "vgg"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("daskdl: model: expected one of lenet, ")
+    assert err.endswith("found 'vgg'\n")

@@ -1,0 +1,63 @@
+"""Machine: what decides speed on a machine, without what would name it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.doctor import diagnosis
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: What of a diagnosis is told.
+TOLD = ("python", "packages", "cores")
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, cores, memory and versions of this machine, as plain data."""
+    import psutil
+
+    facts = diagnosis()
+    libraries = (text.partition(",")[0] for text in facts["libraries"].values())
+    return {
+        "processor": processor(),
+        "memory (GB)": round(psutil.virtual_memory().total / 1e9),
+        **{name: facts[name] for name in TOLD},
+        "libraries": sorted({name for name in libraries if not name.startswith("openmp")}),
+    }
+
+
+def machines(client: Client) -> list[dict[str, Any]]:
+    """Return the :func:`machine` of each host of a cluster, equal ones once.
+
+    Each has the number of ``hosts`` and of ``workers`` besides.
+    """
+    from distributed.comm.addressing import get_address_host
+
+    workers: dict[str, list[str]] = {}
+    for address in sorted(client.nthreads()):
+        workers.setdefault(get_address_host(address), []).append(address)
+    asked = client.run(machine, workers=[addresses[0] for addresses in workers.values()])
+    found: list[dict[str, Any]] = []
+    for addresses in workers.values():
+        facts = asked[addresses[0]]
+        kind = next((one for one in found if facts.items() <= one.items()), None)
+        if kind is None:
+            kind = {"hosts": 0, "workers": 0, **facts}
+            found.append(kind)
+        kind["hosts"] += 1
+        kind["workers"] += len(addresses)
+    return found
+
+
+def processor() -> str:
+    """Return the name that the processor gives itself."""
+    import platform
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
