@@ -51,12 +51,11 @@ def main(arguments: list[str] | None = None) -> float:
         model = TextClassifier(len(vocabulary), classes, encoder=args.encoder, seed=args.seed)
         if args.vectors:
             model.load_vectors(read_vectors(args.vectors, vocabulary).table(vocabulary))
-        trainer = Trainer(
-            model, NLLLoss(), Adagrad(args.rate), seed=args.seed, metrics=[Accuracy()]
-        )
+        trainer = Trainer(model, NLLLoss(), Adagrad(args.rate), args.seed, [Accuracy()])
         history = trainer.fit(
-            training, epochs=args.epochs, batch_size=args.batch_size, validation=testing
-        )
+            training, epochs=args.epochs, batch_size=args.batch_size, shards=args.workers or 1,
+            validation=testing,
+        )  # fmt: skip
         print(history.to_frame(epochs=True).to_string())
 
         labels = model.predict_class(testing)  # lazy: computed where the samples are
