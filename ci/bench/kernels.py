@@ -9,7 +9,16 @@ from ci.bench.report import Row, line, means, write_json
 from ci.bench.timing import race
 
 #: Each is a module ``ci.bench.kernels_<family>`` with a function ``cases() -> iterator of Case``.
-FAMILIES = ("conv2d", "optim", "recurrent", "elementwise", "embedding", "pooling", "norm")
+FAMILIES = (
+    "conv2d",
+    "optim",
+    "recurrent",
+    "elementwise",
+    "losses",
+    "embedding",
+    "pooling",
+    "norm",
+)
 
 
 def main() -> None:

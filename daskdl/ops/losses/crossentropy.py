@@ -170,13 +170,13 @@ def nll(
     check_labels("nll", labels, x.shape[-1])
     if weight is not None:
         factors = factors * per_class("nll", weight, x.shape[-1], np.float64)[labels.reshape(-1)]
-    at = labels.reshape(-1, 1)
-    losses = _product(factors, -np.take_along_axis(x.reshape(-1, x.shape[-1]), at, 1)[:, 0])
+    at = np.arange(labels.size), labels.reshape(-1)
+    losses = _product(factors, -x.reshape(-1, x.shape[-1])[at])
 
     def slope(s: Array) -> Array:
         dx = np.zeros((losses.size, x.shape[-1]), x.dtype)
         each = np.broadcast_to(s.reshape(-1, 1), _cut(losses, shape).shape).reshape(-1)
-        np.put_along_axis(dx, at, -(each * factors)[:, None], 1)
+        dx[at] = -(each * factors)
         return dx.reshape(x.shape)
 
     return _samples(losses, shape), (slope, None)

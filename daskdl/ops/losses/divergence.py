@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import xlogy
 
 from daskdl.errors import ShapeError
 from daskdl.ops.losses.reduction import Parts, along_last, loss, pair
@@ -30,5 +29,10 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
             f"{prediction.shape}"
         )
     p = np.exp(target) if log_target else target
-    terms = p * (target - prediction) if log_target else xlogy(p, p) - p * prediction
+    if log_target:
+        terms = target - prediction
+    else:  # p log(p) is 0 where p is 0, and NaN where p is no probability
+        with np.errstate(invalid="ignore"):
+            terms = np.log(np.where(p == 0, p.dtype.type(1), p)) - prediction
+    terms *= p
     return terms.sum(-1), (lambda s: -along_last(s) * p, None)

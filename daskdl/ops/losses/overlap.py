@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from daskdl.errors import ShapeError
+from daskdl.kernels.reduce import sum_over
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 
@@ -40,14 +39,16 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
             f"dice: expected shape (N, ..., C), three axes or more, found {prediction.shape}"
         )
     axes = tuple(range(1, prediction.ndim - 1))
-    power = 2 if squared else 1
-    above = 2 * (prediction * target).sum(axes, keepdims=True) + smooth
-    below = (prediction**power + target**power).sum(axes, keepdims=True) + smooth
+    above = 2 * sum_over(prediction * target, axes) + smooth  # (N, C)
+    sizes = (x * x if squared else x for x in (prediction, target))
+    below = sum(sum_over(size, axes) for size in sizes) + smooth
 
     def slope(s: Array) -> Array:
-        s = s.reshape(-1, *(1,) * (prediction.ndim - 1)) if s.ndim else s
-        size = 2 * prediction if squared else np.ones_like(prediction)
-        return s * (above * size / below - 2 * target) / below
+        spread = (len(prediction), *(1,) * len(axes), -1)
+        to_size = (s * above / (below * below)).astype(s.dtype).reshape(spread)
+        to_shared = (-2 * s / below).astype(s.dtype).reshape(spread)
+        result = target * to_shared
+        result += prediction * (2 * to_size) if squared else to_size
+        return result
 
-    values = 1 - above / below
-    return values.reshape(len(values), -1), (slope, None)
+    return 1 - above / below, (slope, None)

@@ -116,8 +116,8 @@ def triplet(
     @functools.cache
     def directions() -> tuple[Array, Array, Array]:
         """Return the slopes to the near distance, and to the far one from the anchor and not."""
-        active = along_last(short > 0)
-        to_near, to_far = active * _norm_slope(near, d_near, p), active * _norm_slope(far, d_far, p)
+        active = short > 0
+        to_near, to_far = _norm_slope(near, d_near, p, active), _norm_slope(far, d_far, p, active)
         if swapped is None:
             return to_near, to_far, np.zeros((), to_far.dtype)
         return (
@@ -147,8 +147,9 @@ def _norm(x: Array, p: float) -> Array:
     return np.power(np.power(np.abs(x), p).sum(-1), 1 / p)
 
 
-def _norm_slope(x: Array, norm: Array, p: float) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = x / along_last(norm)
-    ratio = np.where(along_last(norm) > 0, ratio, 0)
+def _norm_slope(x: Array, norm: Array, p: float, active: Array) -> Array:
+    """Return the slope of the norm to x, zeros where it is 0 and in rows that are not active."""
+    with np.errstate(divide="ignore"):
+        inverse = np.where(active & (norm > 0), 1 / norm, 0)
+    ratio = x * along_last(inverse)
     return ratio if p == 2 else np.sign(ratio) * np.power(np.abs(ratio), p - 1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from daskdl.ops.losses.reduction import Parts, loss, pair
+from daskdl.kernels import deviation as kernels
+from daskdl.kernels.passes import one_pass
+from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 
 
@@ -36,12 +40,19 @@ def precipitation(
         Factors of the two errors.
     """
     target = pair("precipitation", prediction, target)
-    weight = np.asarray(weights, prediction.dtype)[np.searchsorted(thresholds, target, "right")]
-    difference = np.where(np.isnan(target), prediction.dtype.type(0), prediction - target)
-    weighted = weight * difference
-    values = squared * (weighted * difference) + absolute * np.abs(weighted)
+    steps = np.concatenate([weights, thresholds])
+
+    def settings(squared: Any, absolute: Any) -> Array:
+        return np.array([squared, absolute, *steps], prediction.dtype)
+
+    def sums(stretches: int) -> Array:
+        given = settings(squared, absolute)
+        return kernels.sums(kernels.balanced, stretches, prediction, target, given)
 
     def slope(s: Array) -> Array:
-        return (2 * squared * s) * weighted + (absolute * s) * weight * np.sign(difference)
+        factor = s if not s.ndim else s.dtype.type(1)
+        given = settings(2 * squared * factor, absolute * factor)
+        (gradient,) = one_pass(kernels.balanced_back, prediction, target, settings=given)
+        return gradient if not s.ndim else np.multiply(gradient, s, out=gradient)
 
-    return values, (slope, None)
+    return Summed(prediction.shape, sums), (slope, None)

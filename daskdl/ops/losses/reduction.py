@@ -19,10 +19,13 @@ whether they are left out of the sample's mean.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.errors import DataError, ShapeError
 from daskdl.kernels.reduce import sum_over
@@ -31,8 +34,26 @@ from daskdl.tensor import Array, Tensor, op
 
 #: From a factor for each of the values, or one for all, to the gradient to one input.
 Slope = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Summed:
+    """Values that are added up where they are computed, and not kept.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Theirs.
+    sums : callable
+        From a number of equal stretches of the values to the sum over each, float64.
+    """
+
+    shape: tuple[int, ...]
+    sums: Callable[[int], NDArray[np.float64]]
+
+
 #: Values, (N, ...) in any cut into elements, and the slope to each input; None where there is none.
-Parts = tuple[Array, tuple[Slope | None, ...]]
+Parts = tuple[Array | Summed, tuple[Slope | None, ...]]
 
 #: Values that numpy adds up before threads would have begun to.
 FEW = 1 << 12
@@ -80,9 +101,9 @@ def loss(function: Callable[..., Parts]) -> Callable[..., Any]:
     return operation
 
 
-def _reduced(name: str, values: Array, weights: Any, dtype: Any) -> tuple[Array, Array]:
+def _reduced(name: str, values: Array | Summed, weights: Any, dtype: Any) -> tuple[Array, Array]:
     """Return the loss, and the slope of it to each value as an array that broadcasts with them."""
-    n = len(values) if values.ndim else 1
+    size, n = math.prod(values.shape), values.shape[0] if values.shape else 1
     if weights is not None:
         weights = np.asarray(weights.data if isinstance(weights, Tensor) else weights)
         if weights.shape != (n,) or weights.dtype.kind not in "fiub":
@@ -90,18 +111,23 @@ def _reduced(name: str, values: Array, weights: Any, dtype: Any) -> tuple[Array,
                 f"{name}: expected sample_weight to have a number for each sample, shape ({n},), "
                 f"found {weights.dtype} {weights.shape}"
             )
-    if not values.size:
+    if not size:
         return np.asarray(np.nan, dtype), np.zeros((), dtype)
     if weights is None:
-        if values.size < FEW:
+        if isinstance(values, Summed):
+            total = float(values.sums(1)[0])
+        elif size < FEW:
             total = float(np.add.reduce(values, axis=None, dtype=np.float64))
         else:
             total = float(sum_over(values, tuple(range(values.ndim))))
-        return np.asarray(total / values.size, dtype), np.asarray(1 / values.size, dtype)
-    sums = sum_over(values, tuple(range(1, values.ndim))).reshape(n)
+        return np.asarray(total / size, dtype), np.asarray(1 / size, dtype)
+    if isinstance(values, Summed):
+        sums = values.sums(n)
+    else:
+        sums = sum_over(values, tuple(range(1, values.ndim))).reshape(n)
     total = float((sums * weights).sum(dtype=np.float64))
-    factors = np.asarray(weights / values.size, dtype)
-    return np.asarray(total / values.size, dtype), factors.reshape(n, *(1,) * (values.ndim - 1))
+    factors = np.asarray(weights / size, dtype)
+    return np.asarray(total / size, dtype), factors.reshape(n, *(1,) * (len(values.shape) - 1))
 
 
 def pair(name: str, prediction: Array, target: Any) -> Array:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.ops.losses.reduction import Parts, loss, pair
+from daskdl.kernels import deviation as kernels
+from daskdl.kernels.passes import one_pass
+from daskdl.ops.losses.reduction import Parts, Slope, Summed, loss, pair
 from daskdl.tensor import Array
 
 
@@ -16,14 +19,31 @@ def _both(difference: Array, slope: Any, values: Array) -> Parts:
     return values, (lambda s: s * slope(difference), lambda s: -s * slope(difference))
 
 
+def _huber(prediction: Array, target: Array, delta: float, scale: float) -> Parts:
+    """Return the parts of a loss whose slope is ``scale`` times the deviation up to ``delta``."""
+    settings = np.array([delta, scale], prediction.dtype)
+
+    def sums(stretches: int) -> Array:
+        own = kernels.sums(kernels.huber, stretches, prediction, target, settings)
+        return own if math.isinf(delta) else scale * own
+
+    def towards(sign: int) -> Slope:
+        def slope(s: Array) -> Array:
+            alike = not s.ndim  # all samples count the same
+            factor = settings[1] * sign * s if alike else settings[1] * sign
+            given = np.array([delta, factor], prediction.dtype)
+            (gradient,) = one_pass(kernels.huber_back, prediction, target, settings=given)
+            return gradient if alike else np.multiply(gradient, s, out=gradient)
+
+        return slope
+
+    return Summed(prediction.shape, sums), (towards(1), towards(-1))
+
+
 @loss
 def squared_error(prediction: Array, target: Array) -> Parts:
     """(prediction - target)²; two arrays of one shape, (N, ...)."""
-    difference = prediction - pair("squared_error", prediction, target)
-    return difference * difference, (
-        lambda s: difference * (2 * s),
-        lambda s: difference * (-2 * s),
-    )
+    return _huber(prediction, pair("squared_error", prediction, target), math.inf, 2.0)
 
 
 @loss
@@ -46,9 +66,7 @@ def huber(prediction: Array, target: Array, *, delta: float = 1.0) -> Parts:
     """
     if not delta > 0:
         raise SettingsError(f"huber: expected delta > 0, found {delta}")
-    difference = prediction - pair("huber", prediction, target)
-    clipped = np.clip(difference, -delta, delta)
-    return _rounded(difference, clipped), (lambda s: s * clipped, lambda s: -s * clipped)
+    return _huber(prediction, pair("huber", prediction, target), delta, 1.0)
 
 
 @loss
@@ -64,21 +82,11 @@ def smooth_l1(prediction: Array, target: Array, *, beta: float = 1.0) -> Parts:
     """
     if not beta >= 0:
         raise SettingsError(f"smooth_l1: expected beta >= 0, found {beta}")
-    difference = prediction - pair("smooth_l1", prediction, target)
-    if not beta:
-        return _both(difference, np.sign, np.abs(difference))
-    clipped = np.clip(difference, -beta, beta)
-    values = _rounded(difference, clipped)
-    values /= beta
-    return values, (lambda s: clipped * (s / beta), lambda s: clipped * (s / -beta))
-
-
-def _rounded(difference: Array, clipped: Array) -> Array:
-    """Return half the square of the difference, and beyond the clipped a straight line."""
-    values = clipped / 2
-    np.subtract(difference, values, out=values)
-    values *= clipped
-    return values
+    target = pair("smooth_l1", prediction, target)
+    if beta:
+        return _huber(prediction, target, beta, 1 / beta)
+    difference = prediction - target
+    return _both(difference, np.sign, np.abs(difference))
 
 
 @loss
@@ -98,9 +106,23 @@ def squared_log_error(prediction: Array, target: Array) -> Parts:
     """
     target = pair("squared_log_error", prediction, target)
     positive = np.maximum(prediction, 0)
-    difference = np.log1p(positive) - np.log1p(np.maximum(target, 0))
+    difference = _log_ratio(positive, np.maximum(target, 0))
 
     def slope(s: Array) -> Array:
         return np.where(prediction > 0, 2 * s * difference / (1 + positive), 0)
 
     return difference * difference, (slope, None)
+
+
+def _log_ratio(a: Array, b: Array) -> Array:
+    """Return log((1 + a) / (1 + b)) of numbers that are not negative.
+
+    By one logarithm, numpy's, which runs in vectors as its log1p does not: where 1 + q rounds to u,
+    log(1 + q) is log(u) q / (u - 1) to the last digits (W. Kahan).
+    """
+    gap = a - b
+    q = np.abs(gap) / (1 + np.minimum(a, b))
+    u = 1 + q
+    with np.errstate(invalid="ignore"):
+        log = np.where(u == 1, q, np.log(u) * (q / (u - 1)))
+    return np.copysign(log, gap)
