@@ -49,7 +49,9 @@ def read(folder: Path, part: str, count: int | None) -> dict[str, np.ndarray]:
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the accuracy on the test pictures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("network", choices=RECIPES)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of the four .gz files")
     parser.add_argument("--epochs", type=int)

@@ -1,8 +1,8 @@
 """Inception-v1, GoogLeNet, on pictures of classes.
 
-Run: python examples/inception.py imagenet/ --auxiliary --cluster queue.yaml --workers 32 \
+Run: python examples/inception.py imagenet/ --auxiliary --cluster queue.yaml --workers 32 \\
          --batch-size 1024 --checkpoint run/ --save inception.safetensors
-Data: see examples/pictures.py.
+Data: see examples/pictures.py; --help shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from daskdl.models import AuxiliaryLoss, InceptionV1
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the top-1 accuracy on the pictures of `val`."""
     # Without normalisation it stands smaller steps only.
-    parser = pictures.arguments(__doc__.splitlines()[0], rate=0.02, epochs=70)
+    parser = pictures.arguments(__doc__, rate=0.02, epochs=70)
     parser.add_argument("--auxiliary", action="store_true", help="two more classifiers")
     options = parser.parse_args(arguments)
     model = InceptionV1(options.classes, auxiliary=options.auxiliary, seed=options.seed)

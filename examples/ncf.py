@@ -171,7 +171,9 @@ def main(arguments: list[str] | None = None) -> list[Target]:
 
 def parse(arguments: list[str] | None) -> Any:
     """Return the settings."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("data", help="file of ratings, or generated")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=256, help="ratings; 4 negatives to each")

@@ -5,6 +5,8 @@ Run: python examples/own_network.py
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
@@ -35,4 +37,5 @@ def main() -> float:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()  # there is nothing to set
     main()

@@ -90,8 +90,10 @@ def testing(size: int) -> Through:
 
 def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     """Return the parser of what all such programs are told."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("data", type=Path, help="folder, see examples/pictures.py")
+    parser = argparse.ArgumentParser(
+        description=description, epilog=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="folder, see below")
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--size", type=int, default=224, help="pixels of a side")
     parser.add_argument("--epochs", type=int, default=90)

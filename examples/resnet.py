@@ -1,8 +1,8 @@
 """ResNet-18, 34, 50, 101 or 152 on pictures of classes.
 
-Run: python examples/resnet.py imagenet/ --depth 50 --cluster queue.yaml --workers 64 \
+Run: python examples/resnet.py imagenet/ --depth 50 --cluster queue.yaml --workers 64 \\
          --batch-size 8192 --checkpoint run/ --save resnet50.safetensors
-Data: see examples/pictures.py.
+Data: see examples/pictures.py; --help shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from daskdl.nn import CrossEntropyLoss
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the top-1 accuracy on the pictures of `val`."""
-    parser = pictures.arguments(__doc__.splitlines()[0])
+    parser = pictures.arguments(__doc__)
     parser.add_argument("--depth", type=int, default=50)
     parser.add_argument("--stem", default="imagenet", help="or small, for pictures of 32x32")
     parser.add_argument("--width", type=int, default=64, help="channels of the first stage")

@@ -68,8 +68,10 @@ def main(arguments: list[str] | None = None) -> float:
 
 def parse(arguments: list[str] | None) -> Any:
     """Return the settings."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("data", type=Path)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("data", type=Path, help="file or folder, see above")
     parser.add_argument("--encoder", choices=["lstm", "gru", "cnn"], default="cnn")
     parser.add_argument("--vectors", type=Path, help="pre-trained, in GloVe's text format")
     parser.add_argument("--predictions", type=Path, help="folder for the predicted classes")
