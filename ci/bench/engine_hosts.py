@@ -1,16 +1,14 @@
 """Several hosts: ``python -m ci.bench.engine_hosts``, a gang's exchange over links of a set rate.
 
-Each worker is in a network namespace of its own, behind a link of a set rate both ways. The model
-is that of recursive halving and doubling: 2 log2 n messages of 0.18 ms and 2 (n - 1) / n of the
-vector through each link, of whose rate 0.936 is payload. All hosts share this machine's cores:
-where these are busy they, and not the network, are what is measured, and the table says so.
+Each worker is in a network namespace of its own, behind a link of a set rate both ways, and what
+it takes is beside :mod:`ci.bench.network`'s model. All hosts share this machine's cores: where
+these are busy they, and not the network, are what is measured, and the table says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import sys
@@ -25,12 +23,10 @@ import numpy as np
 
 from ci.bench.engine_model import exchanges, fitted
 from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
+from ci.bench.network import moved, per_megabyte, predicted
 from daskdl.scaling.processes import Processes, all_cpu_seconds, cluster
 from daskdl.train import Callback, Trainer
 from daskdl.train.slices import UNIT
-
-#: Milliseconds of a message, and the payload's part of a link's rate; see DESIGN.md.
-MESSAGE, PAYLOAD = 0.18, 0.936
 
 #: Part of all cores above which they are the limit.
 BUSY = 0.85
@@ -61,21 +57,6 @@ HEADER = (
     f"{'Mbit/s':>8} {'hosts':>5} {'MB':>8} {'moved':>7} {'model ms':>9} {'measured':>9} "
     f"{'ratio':>6} {'CPU %':>5} limit"
 )
-
-
-def moved(n: int, megabytes: float) -> float:
-    """Return the MB that pass each link each way."""
-    return 2 * (n - 1) / n * megabytes
-
-
-def predicted(n: int, megabytes: float, megabits: float) -> float:
-    """Return the milliseconds of both exchanges by the model."""
-    return 2 * math.ceil(math.log2(n)) * MESSAGE + moved(n, megabytes) * per_megabyte(megabits)
-
-
-def per_megabyte(megabits: float) -> float:
-    """Return the milliseconds that a MB takes through a link."""
-    return 8000 / (PAYLOAD * megabits)
 
 
 class Busy(Callback):

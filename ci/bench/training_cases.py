@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl import nn, optim
-from daskdl.models import ConvLSTMForecaster, InceptionV1, ResNet
 from daskdl.optim import Layout
+from daskdl.scaling.workloads import ITEMS, USERS, WORDS, neumf, workload
 
 Step = Callable[[], Any]
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -110,30 +109,6 @@ def _fused(optimizer: Any, parameters: Any, **settings: Any) -> Any:
     return optimizer(parameters, **settings, **fused)
 
 
-def _pictures(count: int) -> Callable[[np.random.Generator], Arrays]:
-    def batch(rng: np.random.Generator) -> Arrays:
-        x = rng.standard_normal((count, 224, 224, 3), np.float32)
-        return x, rng.integers(0, 1000, count)
-
-    return batch
-
-
-def _sequences(rng: np.random.Generator) -> Arrays:
-    x, y = rng.random((2, 4, 10, 64, 64, 1), np.float32)
-    return x, y
-
-
-def _pairs(rng: np.random.Generator) -> Arrays:
-    # Items are taken to as people take to films: a few often, most hardly ever.
-    items = np.minimum(rng.zipf(1.2, 2048) - 1, ITEMS - 1)
-    pairs = np.stack([rng.integers(0, USERS, 2048), items], 1)
-    return pairs, rng.integers(0, 2, 2048).astype(np.float32)
-
-
-def _texts(rng: np.random.Generator) -> Arrays:
-    return rng.integers(1, WORDS, (128, 200)), rng.integers(0, 20, 128)
-
-
 def _classes(torch: Any, model: Any, **settings: Any) -> tuple[Any, Any, list[Any]]:
     settings = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4} | settings
     optimizer = _fused(torch.optim.SGD, model.parameters(), **settings)
@@ -181,66 +156,35 @@ def _peer_pictures(name: str) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
     return peer
 
 
-def _neumf(sparse: bool) -> tuple[Any, Any, Any]:
-    from daskdl.models.ncf import NeuMF
-
-    model = NeuMF(USERS, ITEMS, sparse=sparse)
-    return model, nn.BCEWithLogitsLoss(), optim.Adam(1e-3)
-
-
-def _text() -> tuple[Any, Any, Any]:
-    from daskdl.models.text import TextClassifier
-
-    model = TextClassifier(WORDS, 20, 200, channels=128, hidden=128)
-    return model, nn.NLLLoss(), optim.Adagrad(0.01)
-
-
-def _descent() -> Any:
-    return optim.SGD(0.01, momentum=0.9, weight_decay=1e-4)
-
-
-#: MovieLens-20M's, and the words of a news corpus.
-USERS, ITEMS, WORDS = 138_493, 26_744, 20_000
 BOTH = ("contiguous", "channels last")
 
+
+def _network(
+    name: str,
+    kind: str,
+    peer: Callable[[Any], tuple[Any, Any, list[Any]]],
+    layouts: tuple[str, ...] = ("",),
+    build: Callable[[], tuple[Any, Any, Any]] | None = None,
+) -> Network:
+    """Return one of daskdl.scaling's workloads, beside its peer."""
+    ours = workload(kind)
+
+    def batch(rng: np.random.Generator) -> Arrays:
+        return ours.draw(rng, ours.batch)
+
+    return Network(name, ours.batch, build or ours.build, peer, batch, layouts)
+
+
 NETWORKS = (
-    Network(
-        "ResNet-50 b8 224x224",
-        8,
-        lambda: (ResNet(50), nn.CrossEntropyLoss(), _descent()),
-        _peer_pictures("resnet50"),
-        _pictures(8),
-        BOTH,
-    ),
-    Network(
-        "Inception-v1 b16 224x224",
-        16,
-        lambda: (InceptionV1(), nn.CrossEntropyLoss(), _descent()),
-        _peer_pictures("inception_v1"),
-        _pictures(16),
-        BOTH,
-    ),
-    Network(
+    _network("ResNet-50 b8 224x224", "resnet50", _peer_pictures("resnet50"), BOTH),
+    _network("Inception-v1 b16 224x224", "inception", _peer_pictures("inception_v1"), BOTH),
+    _network(
         "NCF dense b2048",
-        2048,
-        lambda: _neumf(False),
+        "ncf",
         lambda torch: _peer_neumf(torch, False),
-        _pairs,
+        build=lambda: neumf(sparse=False),
     ),
-    Network(
-        "NCF sparse b2048",
-        2048,
-        lambda: _neumf(True),
-        lambda torch: _peer_neumf(torch, True),
-        _pairs,
-    ),
-    Network("text LSTM b128 T200", 128, _text, _peer_text, _texts),
-    Network(
-        "ConvLSTM seq2seq b4 10->10 64x64",
-        4,
-        lambda: (ConvLSTMForecaster(10, 10, (64, 64)), nn.MSELoss(), optim.Adam(1e-3)),
-        _peer_forecaster,
-        _sequences,
-        BOTH,
-    ),
+    _network("NCF sparse b2048", "ncf", lambda torch: _peer_neumf(torch, True)),
+    _network("text LSTM b128 T200", "text", _peer_text),
+    _network("ConvLSTM seq2seq b4 10->10 64x64", "convlstm", _peer_forecaster, BOTH),
 )

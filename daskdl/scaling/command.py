@@ -81,7 +81,12 @@ def run(
             print(line(row), flush=True)
         facts = machines(client_of(most))
     if json is not None:
-        write_json(json, asdict(settings), facts, rows)
+        content = {
+            "settings": asdict(settings),
+            "megabytes": 4e-6 * settings.numbers(),
+            "machines": facts,
+        }
+        write_json(json, content, rows)
     if plot is not None:
         from daskdl.scaling.picture import draw, write
 

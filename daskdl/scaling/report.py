@@ -50,9 +50,9 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, settings: dict[str, Any], facts: Any, rows: Sequence[Row]) -> None:
-    """Write settings, machines and rows."""
-    content = {"settings": settings, "machines": facts, "rows": [as_dict(row) for row in rows]}
+def write_json(path: Path, content: dict[str, Any], rows: Sequence[Row]) -> None:
+    """Write what there is to say of all rows, and the rows."""
+    content = {**content, "rows": [as_dict(row) for row in rows]}
     with replacing(path) as beside:
         beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 

@@ -82,7 +82,7 @@ class Settings:
         return waiting(found, self.simulate, self.numbers())
 
     def numbers(self) -> int:
-        """Return how many weights a simulated model has."""
+        """Return how many weights there are, without tables that are trained by rows."""
         if self.megabytes is not None:
             return int(self.megabytes * 250_000)
         model, _, _ = workload(self.model).build()

@@ -93,7 +93,7 @@ def _text() -> tuple[Module, Any, Method]:
 
 
 def _convlstm() -> tuple[Module, Any, Method]:
-    return ConvLSTMForecaster(10, 10), MSELoss(), Adam(1e-3)
+    return ConvLSTMForecaster(10, 10, (64, 64)), MSELoss(), Adam(1e-3)
 
 
 def _descent() -> Method:

@@ -22,6 +22,7 @@ def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> Non
     found = json.loads(file.read_text())
     assert found["settings"]["simulate"] == 0.02
     assert found["machines"][0]["workers"] == 2
+    assert found["megabytes"] == 0.5
     assert len(found["rows"]) == 2
     assert picture.read_bytes().startswith(b"\x89PNG")
     out, err = capsys.readouterr()

@@ -27,7 +27,7 @@ def test_a_line_has_a_value_below_each_name() -> None:
 def test_a_file_has_settings_machines_and_rows(tmp_path) -> None:
     path = tmp_path / "rows.json"
     path.write_text("an older one")
-    write_json(path, {"model": "tiny"}, [{"cores": 2}], [ROW])
+    write_json(path, {"settings": {"model": "tiny"}, "machines": [{"cores": 2}]}, [ROW])
     found = json.loads(path.read_text())
     assert found["settings"] == {"model": "tiny"}
     assert found["machines"] == [{"cores": 2}]

@@ -1,0 +1,236 @@
+"""Tables of docs/performance.md: from figures to lines of Markdown."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from ci.bench.engine_control import Row, of_a_turn
+from ci.bench.network import predicted
+from ci.bench.report import geometric_mean
+from ci.figures import figure, published
+from daskdl.scaling.split import PARTS
+from daskdl.scaling.workloads import workload
+
+Figure = dict[str, Any]
+
+#: What is predicted: seconds of an iteration's computing, and rates of networks.
+SECONDS, MEGABITS = 1.5, (10_000, 25_000)
+NETWORKS, NODES = ("inception", "resnet50"), (4, 8, 16, 32, 64, 128, 256)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return a table whose first column is text."""
+    lines = [f"| {' | '.join(header)} |", f"|---|{'---:|' * (len(header) - 1)}"]
+    return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
+
+
+def kernels(found: Figure) -> list[str]:
+    """Return a line for each family and number of threads."""
+    families: dict[tuple[str, int], list[float]] = {}
+    for row in found["rows"]:
+        families.setdefault((row["name"].split("/")[0], row["threads"]), []).append(row["ratio"])
+    header = ("kernels", "threads", "cases", "PyTorch's time over ours, geometric mean", "least")
+    return table(
+        header,
+        (
+            (name, threads, len(of), f"{geometric_mean(of):.2f}", f"{min(of):.2f}")
+            for (name, threads), of in families.items()
+        ),
+    )
+
+
+def training(found: Figure) -> list[str]:
+    """Return a line for each network and number of threads."""
+    header = (
+        "network", "threads", "samples/s", "PyTorch's", "ratio", "MB", "PyTorch's MB",
+    )  # fmt: skip
+    return table(
+        header,
+        (
+            (
+                row["name"],
+                row["threads"],
+                f"{row['samples_per_second']:.4g}",
+                f"{row['peer_samples_per_second']:.4g}",
+                f"{row['ratio']:.2f}",
+                _whole(row["ours_mb"]),
+                _whole(row["peer_mb"]),
+            )
+            for row in found["rows"]
+        ),
+    )
+
+
+def engine(found: Figure) -> list[str]:
+    """Return a line for each engine and size."""
+    header = ("two workers of one machine", "MB", "ms", "least", "gloo's ms", "gloo's over ours")
+    lines = []
+    for row in found["rows"]:
+        _, size, name = row["name"].split("/")
+        times = (f"{row[key]:.2f}" for key in ("ours_ms", "ours_least_ms", "peer_ms", "ratio"))
+        lines.append((name, size.removesuffix(" MB"), *times))
+    return table(header, lines)
+
+
+def control(found: Figure) -> list[str]:
+    """Return a line for each number of workers."""
+    header = (
+        "members of a gang", "workers", "iterations of a group", "scheduler, CPU ms an iteration",
+        "of it heartbeats", "driver", "part of the time, %", "other work on the machine, %",
+    )  # fmt: skip
+    names = {"gang": "stay", "forms": "formed anew", "graph": "none: graph engine"}
+    return table(
+        header,
+        (
+            (
+                names[row["engine"]],
+                row["workers"],
+                f"{row['iterations']:.0f}",
+                f"{row['scheduler']:.1f}",
+                f"{row['idle']:.1f}",
+                f"{row['driver']:.1f}",
+                f"{100 * max(0.0, row['part']):.2f}",
+                f"{100 * row['others']:.0f}",
+            )
+            for row in found["rows"]
+        ),
+    )
+
+
+def hosts(found: Figure) -> list[str]:
+    """Return a line for each network and number of hosts."""
+    header = ("Mbit/s", "hosts", "MB", "MB through each link", "model, ms", "measured", "cores, %")
+    return table(
+        header,
+        (
+            (
+                f"{row['megabits']:g}",
+                row["hosts"],
+                f"{row['megabytes']:.3g}",
+                f"{row['moved']:.3g}",
+                f"{row['predicted']:.1f}",
+                f"{row['measured']:.1f}",
+                f"{100 * row['busy']:.0f}",
+            )
+            for row in found["rows"]
+        ),
+    )
+
+
+def scaling(found: Figure) -> list[str]:
+    """Return a line for each row; times are milliseconds of an iteration."""
+    header = ("scaling", "workers", "batch", "samples/s", "ms", *PARTS, "efficiency, %", "cores, %")
+    return table(
+        header,
+        (
+            (
+                row["scaling"],
+                row["workers"],
+                row["batch"],
+                f"{row['samples_per_second']:.4g}",
+                f"{1000 * row['seconds']:.4g}",
+                *(_ms(row[f"{part}_seconds"]) for part in PARTS),
+                f"{100 * row['efficiency']:.1f}",
+                "-" if row["busy"] is None else f"{100 * row['busy']:.0f}",
+            )
+            for row in found["rows"]
+        ),
+    )
+
+
+def prediction() -> list[str]:
+    """Return a line for each network and number of nodes: the model's figures, and BigDL's."""
+    bigdl = published()
+    sync = bigdl["synchronization"]["percent_by_nodes"]
+    rates = bigdl["scaling"]["records_per_second_by_nodes"]
+    least = min(rates, key=int)
+    measured = _control()
+    header = (
+        "gradient",
+        "nodes",
+        *(f"exchange at {rate / 1000:g} Gbit/s, ms" for rate in MEGABITS),
+        *(f"of {SECONDS:g} s, %" for _ in MEGABITS),
+        "control, measured, %",
+        f"efficiency at {MEGABITS[0] / 1000:g} Gbit/s, %",
+        "BigDL: synchronization, %",
+        f"BigDL: efficiency against {least} nodes, %",
+    )
+    lines = []
+    for name, n in itertools.product(NETWORKS, NODES):
+        megabytes = _megabytes(name)
+        times = [predicted(n, megabytes, rate) for rate in MEGABITS]
+        theirs = name == "inception"
+        parts = [ms / 1000 / SECONDS for ms in times]
+        part = measured.get(n)
+        lines.append(
+            (
+                f"{name}, {megabytes:.0f} MB",
+                n,
+                *(f"{ms:.1f}" for ms in times),
+                *(f"{100 * of:.1f}" for of in parts),
+                "-" if part is None else f"{100 * part:.2f}",
+                f"{100 / (1 + parts[0] + (part or 0.0)):.1f}",
+                sync.get(str(n), "-") if theirs else "",
+                f"{100 * rates[str(n)] / rates[least] * int(least) / n:.0f}"
+                if theirs and str(n) in rates
+                else "-" * theirs,
+            )
+        )
+    return table(header, lines)
+
+
+def scheduling() -> list[str]:
+    """Return a line for each number of tasks that BigDL published, and ours."""
+    measured = _control()
+    theirs = published()["scheduling"]["percent_by_tasks"]
+    numbers = sorted({*map(int, theirs), *measured})
+    return table(
+        ("tasks or workers", "BigDL on Spark, %", "a gang's control, %"),
+        (
+            (n, theirs.get(str(n), "-"), f"{100 * measured[n]:.2f}" if n in measured else "-")
+            for n in numbers
+        ),
+    )
+
+
+@cache
+def _megabytes(name: str) -> float:
+    """Return the size of a network's gradient."""
+    model, _, _ = workload(name).build()
+    return float(model.vector.nbytes / 1e6)
+
+
+def _control() -> dict[int, float]:
+    """Return which part of an iteration's time control takes, by workers."""
+    found = figure("control")
+    if found is None:
+        return {}
+    return of_a_turn([Row(**row) for row in found["rows"]], SECONDS)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3g}" if seconds >= 5e-6 else "0"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+#: From a figure's name, as far as its first hyphen, to its table.
+TABLES: dict[str, Callable[[Figure], list[str]]] = {
+    "kernels": kernels,
+    "training": training,
+    "engine": engine,
+    "control": control,
+    "hosts": hosts,
+    "scaling": scaling,
+}
+
+#: Tables that are made of several figures.
+COMBINED: dict[str, Callable[[], list[str]]] = {
+    "prediction": prediction,
+    "scheduling": scheduling,
+}
