@@ -1,6 +1,6 @@
-"""Inception-v1, GoogLeNet, on pictures of classes.
+r"""Inception-v1, GoogLeNet, on pictures of classes.
 
-Run: python examples/inception.py imagenet/ --auxiliary --cluster queue.yaml --workers 32 \\
+Run: python examples/inception.py imagenet/ --auxiliary --cluster queue.yaml --workers 32 \
          --batch-size 1024 --checkpoint run/ --save inception.safetensors
 Data: see examples/pictures.py; --help shows it.
 """

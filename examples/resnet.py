@@ -1,6 +1,6 @@
-"""ResNet-18, 34, 50, 101 or 152 on pictures of classes.
+r"""ResNet-18, 34, 50, 101 or 152 on pictures of classes.
 
-Run: python examples/resnet.py imagenet/ --depth 50 --cluster queue.yaml --workers 64 \\
+Run: python examples/resnet.py imagenet/ --depth 50 --cluster queue.yaml --workers 64 \
          --batch-size 8192 --checkpoint run/ --save resnet50.safetensors
 Data: see examples/pictures.py; --help shows it.
 """
