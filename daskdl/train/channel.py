@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
@@ -60,6 +61,9 @@ class Cluster:
         self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
         #: Whether workers can be reached from here; behind a gateway they cannot.
         self.direct = not self._address.startswith("gateway:")
+        # Of all tasks from here. Without, Dask begins another span with every graph that finds the
+        # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
+        self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
 
     @property
     def connected(self) -> bool:
@@ -107,13 +111,10 @@ class Cluster:
         A task goes to the place its key names; when that worker is gone, to any. Those ``behind``
         the graph go where Dask likes.
         """
-        layers = {
-            "daskdl": MaterializedLayer(
-                graph, annotations={"workers": place, "allow_other_workers": True}
-            )
-        }
+        there = {"workers": place, "allow_other_workers": True, "span": self._span}
+        layers = {"daskdl": MaterializedLayer(graph, annotations=there)}
         if behind:
-            layers["behind"] = MaterializedLayer(behind)
+            layers["behind"] = MaterializedLayer(behind, annotations={"span": self._span})
         needs = {name: {"behind"} & (layers.keys() - {name}) for name in layers}
         futures: list[Future] = self._client.get(
             HighLevelGraph(layers, needs), list(keys), sync=False

@@ -104,7 +104,9 @@ class OnCluster:
         job = self._sent_job(owner)
         held = self._state
         if held is None or held[0].iteration != state.iteration:
-            name = f"state-{self._job.id}-{self._attempt}-{state.iteration}"
+            # To Dask it is of one group with the job, which stays: of a group that comes again and
+            # again scheduler and workers keep something for each time.
+            name = f"job-{self._job.id}-{self._attempt}-state-{state.iteration}"
             self._state = held = state, self._cluster.send(name, state, owner)
         return job, held[1].key
 

@@ -261,12 +261,20 @@ def test_the_scheduler_forgets_what_is_done(client: Client) -> None:
             # The graph that has just ended is released by now or in a moment.
             held.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
+    def spans() -> int:
+        return client.run_on_scheduler(
+            lambda dask_scheduler: len(dask_scheduler.extensions["spans"].spans)
+        )
+
+    before = spans()
     with dask.config.set({"daskdl.group-time": "60 ms"}):
         trainer = fit(problem(2), client=client, epochs=12, callbacks=[Count()])
     iterations = len(trainer.history)
     assert iterations > 80
     # Four tasks an iteration, of groups of a few iterations.
     assert max(held[-10:]) < 60
+    # Dask keeps what it has measured of each span for ever: samples, job and tasks are one each.
+    assert spans() <= before + 3
 
 
 def test_the_graph_of_a_group_is_small() -> None:
