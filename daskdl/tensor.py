@@ -280,9 +280,11 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     array([2., 6.])
     """
 
+    # One of a notebook is sent to workers by value, with what it names: functions of this module,
+    # never its state.
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
-        recorded, wanted = _mode.recording, False
+        recorded, wanted = recording(), False
         arrays: list[Any] = []
         sources: list[Source] = []
         for value in inputs:
