@@ -26,12 +26,12 @@ COMMANDS = {
     "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --repeat 3",
     "scaling-text": "daskdl bench scaling --model text --workers 2 --repeat 3",
     "scaling-convlstm": "daskdl bench scaling --model convlstm --workers 2 --repeat 3",
-    "scaling-inception": "daskdl bench scaling --model inception --workers 2 --repeat 3 "
-    "--total-batch 32 --seconds 30",
-    "scaling-resnet50": "daskdl bench scaling --model resnet50 --workers 2 --repeat 3 "
-    "--total-batch 16 --seconds 30",
+    "scaling-inception": "daskdl bench scaling --model inception --workers 2 "
+    "--total-batch 32 --repeat 2 --seconds 20",
+    "scaling-resnet50": "daskdl bench scaling --model resnet50 --workers 2 "
+    "--total-batch 16 --repeat 2 --seconds 20",
     "scaling-waiting": "daskdl bench scaling --model inception --simulate 1.5 --megabytes 1 "
-    "--first 8 --workers 256 --total-batch 16 --seconds 20",
+    "--first 8 --workers 256 --total-batch 1 --seconds 20",
 }
 
 

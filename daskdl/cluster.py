@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import re
-import signal
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.gateway import gateway_client
+from daskdl.interrupts import interrupts_are_the_drivers, interrupts_later
 from daskdl.kernels.idle import TICKS, VARIABLE, let_sleep
 from daskdl.kernels.threads import available_cores
 from daskdl.numa import keeping, nodes
@@ -109,7 +109,8 @@ def connect(
             if not (value is None or value == "numa" or (isinstance(value, int) and value > 0)):
                 raise SettingsError(f"{name}: expected at least 1, found {value!r}")
         if spec == "local":
-            client = _local(stack, workers, threads_per_worker, dashboard)
+            with interrupts_later():  # not to a cluster that is not quite there
+                client = _local(stack, workers, threads_per_worker, dashboard)
         elif "://" in spec:
             client = _remote(stack, spec, spec, timeout)
         elif Path(spec).suffix == ".json":
@@ -141,7 +142,7 @@ def _local(
     import dask
     from distributed import Client, LocalCluster
 
-    plugins = [_interrupts_are_the_drivers()]
+    plugins = [interrupts_are_the_drivers()]
     if threads == "numa":
         cores = nodes()
         plugins.append(keeping(cores))
@@ -177,18 +178,6 @@ def _local(
     for plugin in plugins:
         client.register_plugin(plugin)
     return client
-
-
-def _interrupts_are_the_drivers() -> Any:
-    from distributed import WorkerPlugin
-
-    class InterruptsAreTheDrivers(WorkerPlugin):
-        """Ctrl-C reaches every process of a terminal; here the driver ends the workers."""
-
-        def setup(self, worker: Any) -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return InterruptsAreTheDrivers()
 
 
 def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client:
@@ -380,6 +369,7 @@ def _quiet() -> Iterator[None]:
         "distributed.comm",
         "distributed.core",
         "distributed.batched",
+        "asyncio",  # of tasks of a client that nothing waits for any more
     )
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
