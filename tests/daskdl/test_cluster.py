@@ -327,7 +327,8 @@ class Jobs(LocalCluster):
 
     seen: dict
 
-    def __init__(self, cores, **options):
+    def __init__(self, cores, job_script_prologue, **options):
+        assert "OPENBLAS_THREAD_TIMEOUT" in job_script_prologue[0]
         if options:
             raise ValueError(f"no such settings:\n{options}")
         type(self).seen = {"cores": cores, "stealing": dask.config.get(STEALING)}
