@@ -21,13 +21,14 @@ from distributed.security import Security
 
 from daskdl.cluster import QUEUES, _queue_options, connect
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+from daskdl.kernels.idle import VARIABLE
 
 STEALING = "distributed.scheduler.work-stealing"
 
 
 def variables():
-    """Return the environment but for what pytest and Dask write there for themselves."""
-    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID"}
+    """Return the environment but for what stays: of pytest, of Dask, and of idle threads."""
+    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID", VARIABLE}
     return {name: value for name, value in os.environ.items() if name not in own}
 
 
@@ -328,7 +329,7 @@ class Jobs(LocalCluster):
     seen: dict
 
     def __init__(self, cores, job_script_prologue, **options):
-        assert "OPENBLAS_THREAD_TIMEOUT" in job_script_prologue[0]
+        assert VARIABLE in job_script_prologue[0]
         if options:
             raise ValueError(f"no such settings:\n{options}")
         type(self).seen = {"cores": cores, "stealing": dask.config.get(STEALING)}
