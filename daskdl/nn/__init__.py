@@ -63,6 +63,7 @@ from daskdl.nn.losses import (
     CrossEntropyLoss,
     CTCLoss,
     DiceLoss,
+    GaussianKLLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HingeLoss,
@@ -109,6 +110,7 @@ from daskdl.nn.modelfile import load, read_metadata, save
 from daskdl.nn.module import Module
 from daskdl.nn.noise import GaussianDropout, GaussianNoise, GaussianSampler
 from daskdl.nn.parameter import Buffer, Parameter
+from daskdl.nn.penalties import ActivityRegularization, NegativeEntropyPenalty
 from daskdl.nn.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
 from daskdl.nn.positions import PositionalEncoding
 from daskdl.nn.prelu import PReLU, RReLU, SReLU
@@ -145,6 +147,7 @@ __all__ = [
     "RNN",
     "SELU",
     "Abs",
+    "ActivityRegularization",
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool2d",
     "Add",
@@ -190,6 +193,7 @@ __all__ = [
     "Flatten",
     "Flip",
     "GaussianDropout",
+    "GaussianKLLoss",
     "GaussianNLLLoss",
     "GaussianNoise",
     "GaussianSampler",
@@ -245,6 +249,7 @@ __all__ = [
     "Multiply",
     "NLLLoss",
     "Narrow",
+    "NegativeEntropyPenalty",
     "Normalize",
     "PReLU",
     "Pad",

@@ -33,7 +33,7 @@ class Predicting:
             samples; of a Dataset it is the variable ``x``, or the only one.
         batch_size : int, optional
             Samples that pass through the model at a time; by default so many that the largest array
-            between two layers takes about 8 MB.
+            between two layers takes about 32 MB.
         threads : int, optional
             Arithmetic threads: of a task 1 by default, here as many as there are cores.
         dims : sequence of str, optional

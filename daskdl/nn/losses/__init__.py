@@ -3,7 +3,7 @@
 from daskdl.nn.losses.binary import BCELoss, BCEWithLogitsLoss, MultiLabelSoftMarginLoss
 from daskdl.nn.losses.crossentropy import CrossEntropyLoss, NLLLoss
 from daskdl.nn.losses.ctc import CTCLoss
-from daskdl.nn.losses.divergence import KLDivLoss
+from daskdl.nn.losses.divergence import GaussianKLLoss, KLDivLoss
 from daskdl.nn.losses.hinge import HingeEmbeddingLoss, HingeLoss, SoftMarginLoss
 from daskdl.nn.losses.likelihood import GaussianNLLLoss, PoissonNLLLoss
 from daskdl.nn.losses.loss import Loss
@@ -22,6 +22,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "DiceLoss",
+    "GaussianKLLoss",
     "GaussianNLLLoss",
     "HingeEmbeddingLoss",
     "HingeLoss",

@@ -1,10 +1,10 @@
-"""Divergence between distributions."""
+"""Divergences between distributions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from daskdl.nn.losses.loss import Loss
+from daskdl.nn.losses.loss import Loss, parts
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
@@ -26,3 +26,11 @@ class KLDivLoss(Loss):
         return ops.kl_divergence(
             prediction, target, log_target=self.log_target, sample_weight=sample_weight
         )
+
+
+class GaussianKLLoss(Loss):
+    """Divergence of normal distributions from the standard one: of a variational autoencoder."""
+
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
+        """Take (mean, log of the variance), two arrays (N, ..., D); there is no target."""
+        return ops.gaussian_kl(*parts(self, prediction, 2), sample_weight=sample_weight)

@@ -3,7 +3,7 @@
 from daskdl.ops.losses.binary import binary_cross_entropy, binary_cross_entropy_with_logits
 from daskdl.ops.losses.crossentropy import cross_entropy, nll
 from daskdl.ops.losses.ctc import ctc
-from daskdl.ops.losses.divergence import kl_divergence
+from daskdl.ops.losses.divergence import gaussian_kl, kl_divergence
 from daskdl.ops.losses.hinge import hinge, hinge_embedding, soft_margin
 from daskdl.ops.losses.likelihood import gaussian_nll, poisson_nll
 from daskdl.ops.losses.margins import multi_margin, multilabel_margin
@@ -29,6 +29,7 @@ __all__ = [
     "cross_entropy",
     "ctc",
     "dice",
+    "gaussian_kl",
     "gaussian_nll",
     "hinge",
     "hinge_embedding",

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergence between two distributions along the last axis."""
+"""Kullback-Leibler divergences of distributions along the last axis, and of normal ones."""
 
 from __future__ import annotations
 
@@ -36,3 +36,22 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
             terms = np.log(np.where(p == 0, p.dtype.type(1), p)) - prediction
     terms *= p
     return terms.sum(-1), (lambda s: -along_last(s) * p, None)
+
+
+@loss
+def gaussian_kl(mean: Array, log_variance: Array) -> Parts:
+    """Divergence of normal distributions from the standard one, summed along the last axis.
+
+    ``sum(mean**2 + variance - 1 - log_variance) / 2``, what keeps the code of a variational
+    autoencoder together (D. P. Kingma and M. Welling, arXiv 1312.6114, appendix B).
+
+    Parameters
+    ----------
+    mean, log_variance : arrays of one shape, (N, ..., D)
+    """
+    log_variance = pair("gaussian_kl", mean, log_variance)
+    if mean.ndim < 2:
+        raise ShapeError(f"gaussian_kl: expected arrays (N, ..., D), found {mean.shape}")
+    more = np.expm1(log_variance)  # the variance less 1
+    values = (mean * mean + more - log_variance).sum(-1) / 2
+    return values, (lambda s: along_last(s) * mean, lambda s: along_last(s) * more / 2)

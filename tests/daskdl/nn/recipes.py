@@ -111,12 +111,12 @@ for name in ("Log", "Sqrt"):
     FLOATS[name] = (getattr(nn, name), [])
 FLOATS["Power"] = (lambda: nn.Power(3.0, 0.5, 1.0), [SEQUENCE])
 for name in (
-    "Abs", "AlphaDropout", "BinaryThreshold", "Dropout", "ELU", "Exp", "GELU", "GaussianDropout",
-    "GaussianNoise", "GlobalAvgPool", "GlobalMaxPool", "GradientReversal", "HardShrink",
-    "HardSigmoid", "HardSwish", "HardTanh", "Identity", "LeakyReLU", "LogSigmoid", "LogSoftmax",
-    "Masking", "Mish", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "SoftShrink", "Softmax",
-    "Softmin", "Softplus", "Softsign", "SpatialDropout", "Square", "Tanh", "TanhShrink",
-    "Threshold", "Flatten",
+    "Abs", "ActivityRegularization", "AlphaDropout", "BinaryThreshold", "Dropout", "ELU", "Exp",
+    "GELU", "GaussianDropout", "GaussianNoise", "GlobalAvgPool", "GlobalMaxPool",
+    "GradientReversal", "HardShrink", "HardSigmoid", "HardSwish", "HardTanh", "Identity",
+    "LeakyReLU", "LogSigmoid", "LogSoftmax", "Masking", "Mish", "RReLU", "ReLU", "ReLU6", "SELU",
+    "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmin", "Softplus", "Softsign", "SpatialDropout",
+    "Square", "Tanh", "TanhShrink", "Threshold", "Flatten", "NegativeEntropyPenalty",
 ):  # fmt: skip
     FLOATS[name] = (getattr(nn, name), [SEQUENCE])
 for name in (

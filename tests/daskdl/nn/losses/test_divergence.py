@@ -18,3 +18,7 @@ def test_it_is_its_operation(settings):
     target = np.abs(normal(4, 3))
     loss = nn.KLDivLoss(**settings)
     check_module(loss, partial(ops.kl_divergence, **settings), normal(4, 3), target)
+
+
+def test_of_normal_distributions_it_takes_mean_and_log_variance():
+    check_module(nn.GaussianKLLoss(), ops.gaussian_kl, (normal(4, 3), normal(4, 3, seed=1)))

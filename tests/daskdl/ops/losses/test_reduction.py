@@ -49,6 +49,7 @@ CASES = {
         normal(4, 3, 3),
         LABELS,
     ),
+    "gaussian_kl": (losses.gaussian_kl, normal(4, 3), normal(4, 3, seed=1)),
     "kl_divergence": (losses.kl_divergence, normal(4, 2, 3), np.abs(normal(4, 2, 3))),
     "hinge": (losses.hinge, normal(4, 3), SIGNS),
     "soft_margin": (losses.soft_margin, normal(4, 3), SIGNS),
