@@ -21,14 +21,22 @@ from daskdl.data.image import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     CenterCrop,
+    ChannelOrder,
     ColorJitter,
     Decode,
+    Fill,
     HorizontalFlip,
+    Lighting,
     Normalize,
+    Pad,
+    RandomCrop,
+    RandomErasing,
     RandomResizedCrop,
     Resize,
     Rotate,
     ShortestSide,
+    ToFloat,
+    VerticalFlip,
 )
 from daskdl.kernels.threads import thread_budget
 
@@ -139,7 +147,6 @@ def cases() -> Iterator[Case]:
     """Yield the pipelines, and the steps of which there is one in OpenCV."""
     images, linear, area = photographs(), OpenCV("INTER_LINEAR"), OpenCV("INTER_AREA")
     records = [as_jpeg(image) for image in images]
-    small = np.stack([linear.resize(image, SIDE, SIDE) for image in images])
     steps = CenterCrop(SIDE) | Normalize()
     smooth, sharp = ShortestSide(SHORT) | steps, ShortestSide(SHORT, antialias=False) | steps
 
@@ -199,29 +206,56 @@ def cases() -> Iterator[Case]:
 
     yield Case("decode 1600x1200 at 1/4 ...", lambda: reduced(tall), rivals(at_a_quarter))
 
-    yield Case(
-        "step/resize 224 to 300", lambda: Resize(300)(small),
-        rivals(lambda cv: [cv.resize(image, 300, 300) for image in small]),
-    )  # fmt: skip
-    yield Case(
-        "step/flip", lambda: HorizontalFlip(1)(small),
-        rivals(lambda cv: [cv.cv2.flip(image, 1) for image in small]),
-    )  # fmt: skip
-    yield Case(
-        "step/normalise", lambda: Normalize()(small),
-        rivals(lambda cv: [cv.normalise(image, np.empty(image.shape, "f4")) for image in small]),
-    )  # fmt: skip
-    matrix = np.eye(3, 4, dtype=np.float32)
-    turn = linear.cv2.getRotationMatrix2D((SIDE / 2 - 0.5,) * 2, 20, 1)
-    yield Case(
-        "step/colours by a matrix",
-        lambda: ColorJitter(0.4, 0, 0.4, 0.1)(small, np.random.default_rng(0)),
-        rivals(lambda cv: [cv.cv2.transform(image, matrix) for image in small]),
-    )  # fmt: skip
-    yield Case(
-        "step/rotate", lambda: Rotate(20)(small),
-        rivals(lambda cv: [cv.cv2.warpAffine(image, turn, (SIDE, SIDE)) for image in small]),
-    )  # fmt: skip
+    yield from steps_alone(linear, np.stack([linear.resize(i, SIDE, SIDE) for i in images]))
+
+
+def steps_alone(cv: OpenCV, small: np.ndarray) -> Iterator[Case]:
+    """Yield each step on images of one size beside OpenCV's own, image by image."""
+    cv2, half = cv.cv2, SIDE // 2
+    rng = np.random.default_rng
+
+    def case(name: str, ours: Callable[[], Any], each: Callable[[np.ndarray], Any]) -> Case:
+        return Case(f"step/{name}", ours, {"OpenCV": lambda: [each(image) for image in small]})
+
+    def pasted(image: np.ndarray) -> np.ndarray:
+        return cv2.copyMakeBorder(image, 38, 38, 38, 38, cv2.BORDER_CONSTANT, value=(9, 9, 9))
+
+    def covered(image: np.ndarray) -> np.ndarray:
+        image = image.copy()
+        cv2.rectangle(image, (0, 0), (half - 1, half - 1), (255, 255, 255), -1)
+        return image
+
+    matrix, plain = np.eye(3, 4, dtype=np.float32), np.eye(3, 4, dtype=np.float32)
+    matrix[:, 3] = 10
+    turn = cv2.getRotationMatrix2D((SIDE / 2 - 0.5,) * 2, 20, 1)
+    jitter, light = ColorJitter(0.4, 0, 0.4, 0.1), Lighting(0.1)
+    yield case("resize 224 to 300", lambda: Resize(300)(small), lambda i: cv.resize(i, 300, 300))
+    yield case("resize 224 to 96", lambda: Resize(96, antialias=False)(small),
+               lambda i: cv.resize(i, 96, 96))  # fmt: skip
+    yield case("flip", lambda: HorizontalFlip(1)(small), lambda i: cv2.flip(i, 1))
+    yield case("upside down", lambda: VerticalFlip(1)(small), lambda i: cv2.flip(i, 0))
+    yield case("crop", lambda: CenterCrop(half)(small),
+               lambda i: i[56 : 56 + half, 56 : 56 + half].copy())  # fmt: skip
+    yield case("random crop", lambda: RandomCrop(half)(small, rng(0)),
+               lambda i: i[56 : 56 + half, 56 : 56 + half].copy())  # fmt: skip
+    yield case("pad", lambda: Pad(300, fill=9 / 255)(small), pasted)
+    yield case("pad with a colour", lambda: Pad(300, fill=IMAGENET_MEAN)(small), pasted)
+    yield case("fill", lambda: Fill(0, 0, 0.5, 0.5)(small), covered)
+    yield case("erase", lambda: RandomErasing(1.0)(small, rng(0)), covered)
+    yield case("normalise", lambda: Normalize()(small),
+               lambda i: cv.normalise(i, np.empty(i.shape, "f4")))  # fmt: skip
+    yield case("to float", lambda: ToFloat()(small),
+               lambda i: np.multiply(i, np.float32(1 / 255), dtype=np.float32))  # fmt: skip
+    yield case("channel order", lambda: ChannelOrder((2, 1, 0))(small),
+               lambda i: cv2.cvtColor(i, cv2.COLOR_RGB2BGR))  # fmt: skip
+    yield case("brightness", lambda: ColorJitter(brightness=0.4)(small, rng(0)),
+               lambda i: cv2.convertScaleAbs(i, alpha=1.2))  # fmt: skip
+    yield case("contrast", lambda: ColorJitter(contrast=0.4)(small, rng(0)),
+               lambda i: cv2.convertScaleAbs(i, alpha=1.2, beta=-0.2 * cv2.mean(i)[0]))  # fmt: skip
+    yield case("colours by a matrix", lambda: jitter(small, rng(0)),
+               lambda i: cv2.transform(i, matrix))  # fmt: skip
+    yield case("lighting", lambda: light(small, rng(0)), lambda i: cv2.transform(i, plain))
+    yield case("rotate", lambda: Rotate(20)(small), lambda i: cv2.warpAffine(i, turn, (SIDE, SIDE)))
 
 
 def table(seconds: float, only: str = "") -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,8 @@ def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
         whole = dict.fromkeys(range(1, array.ndim), -1)
         aligned[name] = array.rechunk(whole if unknown else {0: rows, **whole})
     parts = {name: pieces(array) for name, array in aligned.items()}
-    make = Named(tuple(aligned))
+    schema = {name: (a.shape[1:], a.dtype) for name, a in aligned.items()}
+    make = Named(tuple(aligned), schema)
     recipes: list[Recipe] = []
     for i, count in enumerate(rows):
         some = [part[i] for part in parts.values()]
@@ -129,9 +130,17 @@ def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
 
 @dataclass(frozen=True)
 class Named:
-    """Makes a partition of arrays."""
+    """Makes a partition of arrays.
+
+    Parameters
+    ----------
+    names : tuple of str
+    schema : mapping of name to shape of a sample and dtype
+        As far as it is known beforehand.
+    """
 
     names: tuple[str, ...]
+    schema: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]] = field(default_factory=dict)
 
     def __call__(self, *arrays: Any) -> Arrays:
         """Make it."""

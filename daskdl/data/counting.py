@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from daskdl.data.derived import Derived
 from daskdl.data.makes import Chosen, Make, Range
@@ -77,6 +77,12 @@ def known(recipe: Recipe) -> Recipe:
 def is_counted(recipe: Recipe) -> bool:
     """Return whether its length is known."""
     return not isinstance(known(recipe), Uncounted)
+
+
+def told_schema(recipe: Recipe) -> dict[str, Any] | None:
+    """Return shape and dtype of each array of a sample, if a recipe tells before it is loaded."""
+    recipe = recipe.recipe if isinstance(recipe, Uncounted) else recipe
+    return dict(getattr(getattr(recipe, "make", None), "schema", {})) or None
 
 
 def derived(recipe: Recipe, make: Make, same_length: bool = True) -> Recipe:

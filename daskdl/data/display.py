@@ -20,9 +20,9 @@ def line(samples: SampleSet) -> str:
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
     if not samples.is_counted:
         return f"SampleSet({told}; samples not counted yet, in {parts})"
-    lie = places(samples.recipes)
-    at = f", {lie}" if lie else ""
-    return f"SampleSet({told}; {len(samples):,} samples in {parts}, {size(samples.nbytes)}{at})"
+    more = [size(samples.nbytes)] if samples.nbytes else []
+    more += filter(None, [places(samples.recipes)])
+    return f"SampleSet({told}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
 
 
 def table(samples: SampleSet) -> str:
@@ -30,7 +30,7 @@ def table(samples: SampleSet) -> str:
     rows = {
         "samples": f"{len(samples):,}" if samples.is_counted else "not counted yet",
         "partitions": _partitions(samples),
-        "bytes": size(samples.nbytes) if samples.is_counted else "not known yet",
+        "bytes": size(samples.nbytes) if samples.is_counted and samples.nbytes else "not known",
         "where": places(samples.known) or "read where they are used",
     }
     if samples.functions:
@@ -47,8 +47,8 @@ def table(samples: SampleSet) -> str:
 
 def fields(samples: SampleSet) -> dict[str, str]:
     """Return what each array of a sample is, as in ``f32[28, 28, 1]``; nothing if that is dear."""
-    known = samples.known
-    if not samples.is_counted or any(map(is_lazy, known)):
+    lazy = not samples.is_counted or any(map(is_lazy, samples.known))
+    if lazy and not samples.has_schema:
         return {}
     return {
         name: f"{_kind(dtype)}[{', '.join('*' if n < 0 else str(n) for n in shape)}]"

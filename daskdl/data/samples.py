@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.data.batches import interleaved
 from daskdl.data.checks import Checked
-from daskdl.data.counting import derived, is_counted, known, left_out
+from daskdl.data.counting import derived, is_counted, known, left_out, told_schema
 from daskdl.data.derived import chosen
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, wants_rng
@@ -65,6 +65,8 @@ class SampleSet(Sources, Exports):
         self._recipes = tuple(recipes)
         self.functions = tuple(functions)
         self._schema: Schema | None = None
+        if self._recipes and not self.functions:
+            self._schema = told_schema(self._recipes[0])
         self._check_samples()
 
     # --- what it holds
@@ -157,6 +159,11 @@ class SampleSet(Sources, Exports):
                 for name, a in self.head(1).items()
             }
         return self._schema
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether :attr:`schema` is known without loading anything."""
+        return self._schema is not None
 
     def __repr__(self) -> str:
         from daskdl.data.display import line
@@ -371,8 +378,10 @@ class SampleSet(Sources, Exports):
         return take(partition, indices, self.functions, draw)
 
     def _check_samples(self) -> None:
-        if not self._recipes or (self.is_counted and not len(self)):
-            raise DataError("SampleSet: expected at least one sample, found none")
+        if not self._recipes or (self.is_counted and not any(map(len, self.known))):
+            bad = left_out(self._recipes)
+            why = f" after {len(bad)} were left out, such as {bad[0]}" if bad else ""
+            raise DataError(f"SampleSet: expected at least one sample, found none{why}")
 
 
 def _first(n: int, partition: Partition, number: int) -> Batch:

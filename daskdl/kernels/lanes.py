@@ -7,19 +7,35 @@ pixel's channels is computed for nothing and overwritten by the next pixel's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 #: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
 LANES = 4
+
+#: Pixels of three levels that :func:`mirror_levels` and :func:`mix_levels` take at a time.
+PIXELS = 16
 
 _F32, _I32 = ir.FloatType(), ir.IntType(32)
 _I64 = ir.IntType(64)
 _VECTOR, _WIDE = ir.VectorType(_F32, LANES), ir.VectorType(_F32, 2 * LANES)
 _FOUR = ir.VectorType(_I32, LANES)
+_LEVELS, _BLOCK = (ir.VectorType(ir.IntType(8), n * PIXELS) for n in (1, 3))
 _PRODUCT_AND_SUM = ("contract",)
+
+
+def addresses(images: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.int64]:
+    """Return where images begin, int64 (N,); of one array (N, H, W, C) without a look at each."""
+    if isinstance(images, np.ndarray):
+        return images.ctypes.data + images.strides[0] * np.arange(len(images))
+    return np.array([image.ctypes.data for image in images], np.int64)
 
 
 @intrinsic
@@ -98,6 +114,104 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):  # t
 
     arguments = (source, whole, weights, whole, whole, result, whole)
     return types.void(*arguments), generate
+
+
+@intrinsic
+def copy(context, source, begin, result, at, count):  # type: ignore[no-untyped-def]
+    """Copy ``count`` numbers from one place to another, which do not overlap."""
+    whole = types.uint64
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        here, there = (
+            _at(context, builder, signature, args, 0),
+            _at(context, builder, signature, args, 2),
+        )
+        nbytes = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        cgutils.raw_memcpy(builder, there, here, args[4], nbytes)
+        return context.get_dummy_value()
+
+    return types.void(source, whole, result, whole, whole), generate
+
+
+@intrinsic
+def mirror_levels(context, source, begin, result, at):  # type: ignore[no-untyped-def]
+    """Write :data:`PIXELS` pixels of three levels, uint8, in the opposite order."""
+    whole = types.uint64
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        pixels = _load(context, builder, signature, args, 0, _BLOCK)
+        order = [3 * (PIXELS - 1 - p) + c for p in range(PIXELS) for c in range(3)]
+        _store(context, builder, signature, args, 2, _shuffled(builder, pixels, pixels, order))
+        return context.get_dummy_value()
+
+    return types.void(source, whole, result, whole), generate
+
+
+@intrinsic
+def mix_levels(context, source, begin, result, at, mixture, most):  # type: ignore[no-untyped-def]
+    """Write :data:`PIXELS` pixels of three levels, uint8, mixed by 3 x 4 numbers in a tuple.
+
+    Each is ``m0 x + m1 y + m2 z + m3``, no less than 0 and no more than ``most``, without what
+    stands after the point.
+    """
+    whole = types.uint64
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        floats, longs = ir.VectorType(_F32, PIXELS), ir.VectorType(_I32, PIXELS)
+        pixels = _load(context, builder, signature, args, 0, _BLOCK)
+        channels = [
+            builder.uitofp(_shuffled(builder, pixels, pixels, range(c, 3 * PIXELS, 3)), floats)
+            for c in range(3)
+        ]
+        numbers = [_all(builder, m, floats) for m in cgutils.unpack_tuple(builder, args[4], 12)]
+        least, largest = ir.Constant(floats, [0.0] * PIXELS), _all(builder, args[5], floats)
+        mixed = []
+        for row in range(0, 12, 4):
+            total = builder.fmul(numbers[row], channels[0])
+            for k in (1, 2):
+                product = builder.fmul(numbers[row + k], channels[k], flags=_PRODUCT_AND_SUM)
+                total = builder.fadd(total, product, flags=_PRODUCT_AND_SUM)
+            total = builder.fadd(total, numbers[row + 3])
+            total = builder.select(builder.fcmp_ordered(">", total, least), total, least)
+            total = builder.select(builder.fcmp_ordered("<", total, largest), total, largest)
+            mixed.append(builder.trunc(builder.fptosi(total, longs), _LEVELS))
+        two = _shuffled(builder, mixed[0], mixed[1], range(2 * PIXELS))
+        one = _shuffled(builder, mixed[2], mixed[2], range(2 * PIXELS))
+        order = [c * PIXELS + p for p in range(PIXELS) for c in range(3)]
+        _store(context, builder, signature, args, 2, _shuffled(builder, two, one, order))
+        return context.get_dummy_value()
+
+    return types.void(source, whole, result, whole, mixture, types.float32), generate
+
+
+def _at(context, builder, signature, args, which):  # type: ignore[no-untyped-def]
+    """Return the pointer to a place, the argument behind an array."""
+    array = context.make_array(signature.args[which])(context, builder, args[which])
+    return builder.gep(array.data, [args[which + 1]])
+
+
+def _load(context, builder, signature, args, which, kind):  # type: ignore[no-untyped-def]
+    place = _at(context, builder, signature, args, which)
+    return builder.load(builder.bitcast(place, kind.as_pointer()), align=1)
+
+
+def _store(context, builder, signature, args, which, value):  # type: ignore[no-untyped-def]
+    place = _at(context, builder, signature, args, which)
+    builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=1)
+
+
+def _shuffled(builder, first, second, order):  # type: ignore[no-untyped-def]
+    places = list(order)
+    return builder.shuffle_vector(
+        first, second, ir.Constant(ir.VectorType(_I32, len(places)), places)
+    )
+
+
+def _all(builder, number, kind):  # type: ignore[no-untyped-def]
+    """Return a vector that has one number everywhere."""
+    nothing = ir.Constant(kind, ir.Undefined)
+    one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
+    return _shuffled(builder, one, nothing, [0] * kind.count)
 
 
 def _four_times(builder, number):  # type: ignore[no-untyped-def]

@@ -10,21 +10,22 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.lanes import pointer
+from daskdl.kernels.lanes import PIXELS, addresses, mix_levels, pointer
 from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
+Images = Sequence[Array] | Array
 
 #: Numbers below which a second thread costs more than it brings.
 LEAST = 1 << 16
 
 
-def mix(sources: Sequence[Array], matrices: Array, results: Sequence[Array], white: float) -> None:
+def mix(sources: Images, matrices: Array, results: Images, white: float) -> None:
     """Write ``matrix @ (channels, 1)`` of each pixel, rounded if it is a level, within 0 to white.
 
     Parameters
     ----------
-    sources : sequence of uint8 or float32 (H, W, C), C-contiguous
+    sources : sequence of uint8 or float32 (H, W, C), or array (N, H, W, C), C-contiguous
     matrices : float32 (N, C, C + 1)
     results : sequence like the sources
         May be the sources.
@@ -40,7 +41,7 @@ def mix(sources: Sequence[Array], matrices: Array, results: Sequence[Array], whi
     )  # fmt: skip
 
 
-def channel_means(sources: Sequence[Array]) -> NDArray[np.float64]:
+def channel_means(sources: Images) -> NDArray[np.float64]:
     """Return the mean of each channel (N, C) of C-contiguous images, as :func:`mix` takes them."""
     means = np.zeros((len(sources), sources[0].shape[2]))
     least = max(1, LEAST // max(1, sources[0].size))
@@ -49,14 +50,9 @@ def channel_means(sources: Sequence[Array]) -> NDArray[np.float64]:
     return means
 
 
-def _places(sources: Sequence[Array], results: Sequence[Array]) -> NDArray[np.int64]:
-    return np.array(
-        [
-            (s.ctypes.data, r.ctypes.data, s.shape[0] * s.shape[1])
-            for s, r in zip(sources, results, strict=True)
-        ],
-        np.int64,
-    )
+def _places(sources: Images, results: Images) -> NDArray[np.int64]:
+    n_pixels = [s.shape[0] * s.shape[1] for s in sources]
+    return np.stack([addresses(sources), addresses(results), np.array(n_pixels, np.int64)], 1)
 
 
 @fastjit
@@ -83,7 +79,13 @@ def _mix_one(source, result, n, m, white, half):  # type: ignore[no-untyped-def]
         most, zero, one, two, three = (
             white + half, np.float32(0), np.uint64(1), np.uint64(2), np.uint64(3)
         )  # fmt: skip
-        for p in range(n):
+        done, block = np.uint64(0), np.uint64(PIXELS)
+        if result.itemsize == 1:
+            mixture = aa, ab, ac, a, ba, bb, bc, b, ca, cb, cc, c
+            while done + block <= n:
+                mix_levels(source, three * done, result, three * done, mixture, most)
+                done += block
+        for p in range(done, n):
             k = three * np.uint64(p)
             x = np.float32(source[k])
             y = np.float32(source[k + one])

@@ -17,7 +17,16 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.lanes import LANES, pointer, weigh, weigh_pairs
+from daskdl.kernels.lanes import (
+    LANES,
+    PIXELS,
+    addresses,
+    copy,
+    mirror_levels,
+    pointer,
+    weigh,
+    weigh_pairs,
+)
 from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
@@ -34,9 +43,9 @@ LEAST = 1 << 15
 
 
 def resample(
-    sources: Sequence[Array],
+    sources: Sequence[Array] | Array,
     geometry: NDArray[np.int64],
-    results: Sequence[Array],
+    results: Sequence[Array] | Array,
     *,
     filter: str = "bilinear",
     antialias: bool = True,
@@ -47,11 +56,11 @@ def resample(
 
     Parameters
     ----------
-    sources : sequence of uint8 or float32 (height, width, C)
+    sources : sequence of uint8 or float32 (height, width, C), or array (N, height, width, C)
         Pixels and channels contiguous; rows may be apart.
     geometry : int64 (N, 12)
         See :data:`TOP` and the following.
-    results : sequence of uint8 or float32 (H, W, C), C-contiguous
+    results : sequence of uint8 or float32 (H, W, C), C-contiguous, or array (N, H, W, C)
         uint8 only from uint8.
     filter : "nearest", "bilinear" or "bicubic"
     antialias : bool
@@ -63,13 +72,12 @@ def resample(
     if not len(sources):
         return
     channels = sources[0].shape[2]
-    places = np.array(
-        [
-            (s.ctypes.data, s.strides[0] // s.itemsize, r.ctypes.data)
-            for s, r in zip(sources, results, strict=True)
-        ],
-        np.int64,
-    )
+    if isinstance(sources, np.ndarray):
+        strides = np.full(len(sources), sources.strides[1])
+    else:
+        strides = np.array([s.strides[0] for s in sources])
+    rows = strides // sources[0].itemsize
+    places = np.stack([addresses(sources), rows, addresses(results)], 1)
     scale = np.ones(channels, np.float32) if scale is None else scale
     shift = np.zeros(channels, np.float32) if shift is None else shift
     work = max(1, int(geometry[:, H].max()) * int(geometry[:, W].max()) * channels)
@@ -121,8 +129,13 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
         here, there = np.uint64(begin + y * stride + g[X] * channels), np.uint64(i * wide)
         if g[MIRRORED]:
             if channels == 3:  # LLVM makes vectors of three numbers in a row, not of a loop
-                one, two = np.uint64(1), np.uint64(2)
-                for j in range(g[W]):
+                one, two, done = np.uint64(1), np.uint64(2), 0
+                if result.itemsize == 1:
+                    while done + PIXELS <= g[W]:
+                        pixels = np.uint64(3 * (g[W] - PIXELS - done))
+                        mirror_levels(source, here + pixels, result, there + np.uint64(3 * done))
+                        done += PIXELS
+                for j in range(done, g[W]):
                     to, k = there + np.uint64(3 * j), here + np.uint64(3 * (g[W] - 1 - j))
                     _put(result, to, source[k], scales[0], shifts[0])
                     _put(result, to + one, source[k + one], scales[1], shifts[1])
@@ -134,6 +147,8 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
                         x = np.uint64(j * channels + c)
                         value = source[pixel + np.uint64(c)]
                         _put(result, there + x, value, scales[x], shifts[x])
+        elif result.itemsize == 1:
+            copy(source, here, result, there, np.uint64(wide))
         else:
             for n in range(wide):
                 x = np.uint64(n)

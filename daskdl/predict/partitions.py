@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.functions import take
 from daskdl.data.partition import Partition
+from daskdl.data.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.predict.predictor import Predictor
 from daskdl.train.step import at_worker
@@ -65,6 +66,7 @@ def of_samples(
     number: int,
 ) -> Array:
     """Return the results of a partition of a SampleSet."""
+    warn(getattr(partition, "bad", ()), len(partition))  # nobody may have counted them
     with naming(number):
         return only(predictor.over(inputs_of(partition, functions, number), len(partition)))
 

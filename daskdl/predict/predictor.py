@@ -23,7 +23,7 @@ from daskdl.tensor import Tensor, no_grad
 Array = NDArray[Any]
 
 #: Bytes of the largest array between two layers that a batch is made for.
-BATCH_BYTES = 8_000_000
+BATCH_BYTES = 32_000_000
 #: No batch has more samples unless it is asked for.
 LARGEST_BATCH = 8192
 
@@ -121,7 +121,7 @@ class Predictor:
         """Return this with a batch size, and the result of one sample (1, ...).
 
         By default batches are of so many samples that the largest array between two layers takes
-        about 8 MB: small models want large batches, which cost fewer calls, and large models small
+        about 32 MB: small models want large batches, which cost fewer calls, and large models small
         ones, which stay near the cores.
         """
         with self._at_work() as model:

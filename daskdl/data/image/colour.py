@@ -7,6 +7,7 @@ the four does not matter, which is why there is none to draw.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from daskdl.data.image.arguments import Range, one_of, share, span
 from daskdl.data.image.images import Images
+from daskdl.data.image.pixels import room
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.memory import empty
 from daskdl.kernels.mixing import channel_means, mix
 
 Array = NDArray[Any]
@@ -192,20 +193,17 @@ class ChannelOrder(Transform):
         recolour(images, contiguous(images.pixels), matrices)
 
 
-def contiguous(pixels: Any) -> list[Array]:
-    """Return images as C-contiguous arrays, most of which they are."""
+def contiguous(pixels: Sequence[Array] | Array) -> Sequence[Array] | Array:
+    """Return images, or one array of them, C-contiguous, which most are."""
+    if isinstance(pixels, np.ndarray):
+        return np.ascontiguousarray(pixels)
     return [np.ascontiguousarray(image) for image in pixels]
 
 
-def recolour(images: Images, pixels: list[Array], matrices: Array) -> None:
+def recolour(images: Images, pixels: Sequence[Array] | Array, matrices: Array) -> None:
     """Replace images by their channels mixed by matrices (N, C, C + 1)."""
-    same = all(image.shape == pixels[0].shape for image in pixels)
-    results: Any
-    if same:
-        results = empty((len(pixels), *pixels[0].shape), images.dtype)
-    else:
-        results = [np.empty_like(image) for image in pixels]
-    mix(pixels, matrices, list(results), images.white)
+    results = room(images.sizes, images.channels, images.dtype)
+    mix(pixels, matrices, results, images.white)
     images.replace(results)
 
 

@@ -113,7 +113,7 @@ def _decode(
     record: bytes, mode: str, at_least: int | None, upright: bool, name: str
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     """Return the pixels, and the height and width of the whole image."""
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(record, bytes | bytearray | memoryview):
         raise DataError(f"{name}: expected the bytes of an image, found {type(record).__name__}")
@@ -137,8 +137,11 @@ def _decode(
         raise
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
         shown = bytes(record[:8])
+        # Pillow's own words have the address of an object.
+        unknown = isinstance(error, UnidentifiedImageError)
+        reason = "Pillow knows no such format" if unknown else error
         raise DataError(
             f"{name}: expected a whole image file, found {len(record)} bytes that begin with "
-            f"{shown!r} and cannot be decoded ({error})"
+            f"{shown!r} and cannot be decoded ({reason})"
         ) from error
     return (pixels if pixels.ndim == 3 else pixels[..., None]), (height, width)

@@ -13,8 +13,10 @@ from daskdl.data.image.arguments import below, pair, share, span
 from daskdl.data.image.crop import RandomResizedCrop
 from daskdl.data.image.images import Images
 from daskdl.data.image.normalise import IMAGENET_MEAN
+from daskdl.data.image.pixels import paint
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError
+from daskdl.kernels.memory import empty
 
 #: A colour in fractions of white, one number or one for each channel.
 Colour = float | Sequence[float]
@@ -173,9 +175,19 @@ def _cover(
     images: Images, which: NDArray[Any], corners: Any, sizes: Any, fills: Sequence[Any]
 ) -> None:
     """Write colours or pixels into a window of some images."""
-    pixels = [
-        np.array(image) if i in set(which) else image for i, image in enumerate(images.pixels)
-    ]
+    if not len(which):
+        return
+    before, some = images.pixels, set(which.tolist())
+    pixels: Any
+    if isinstance(before, np.ndarray):
+        pixels = empty(before.shape, before.dtype)
+        pixels[...] = before
+    else:
+        pixels = [np.array(image) if i in some else image for i, image in enumerate(before)]
     for i, (y, x), (h, w), fill in zip(which, corners, sizes, fills, strict=True):
-        pixels[i][y : y + h, x : x + w] = fill
+        window = pixels[i][y : y + h, x : x + w]
+        if fill.ndim == 1:
+            paint(window, fill)
+        else:
+            window[...] = fill
     images.replace(pixels)

@@ -264,12 +264,16 @@ class Images:
         ShapeError
             Unless all are uint8 or all float32, (H, W, C) with one C.
         """
-        whole = isinstance(pixels, np.ndarray) and pixels.ndim == 4
-        self._pixels = pixels if whole else list(pixels)
-        check(self._pixels, self.name)
-        n = len(self._pixels)
+        n = len(pixels)
+        if isinstance(pixels, np.ndarray) and pixels.ndim == 4:
+            self._pixels = pixels
+            check(pixels, self.name)
+            sizes = np.broadcast_to(np.array(pixels.shape[1:3]), (n, 2))
+        else:
+            self._pixels = list(pixels)
+            check(self._pixels, self.name)
+            sizes = np.array([image.shape[:2] for image in self._pixels], np.int64).reshape(n, 2)
         self._geometry = np.zeros((n, 12), np.int64)
-        sizes = np.array([image.shape[:2] for image in self._pixels], np.int64).reshape(n, 2)
         for columns in ([HEIGHT, WIDTH], [ROWS, COLUMNS], [H, W]):
             self._geometry[:, columns] = sizes
         self._filter = "bilinear", True
@@ -304,13 +308,15 @@ class Images:
         )
         if (not moved and scale is None) or not len(self):
             return
-        sources = [rows_contiguous(image) for image in self._pixels]
+        sources: Sequence[Array] | Array
+        if isinstance(self._pixels, np.ndarray):
+            sources = rows_contiguous(self._pixels)
+        else:
+            sources = [rows_contiguous(image) for image in self._pixels]
         dtype = self.dtype if scale is None else np.dtype(np.float32)
         results = room(self.sizes, self.channels, dtype)
         filter, antialias = self._filter
-        resample(
-            sources, g, list(results), filter=filter, antialias=antialias, scale=scale, shift=shift
-        )
+        resample(sources, g, results, filter=filter, antialias=antialias, scale=scale, shift=shift)
         if moved and self._masks is not None:
             self._masks = [nearest(m, row) for m, row in zip(self._masks, g, strict=True)]
         self.replace(results)

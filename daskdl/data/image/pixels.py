@@ -42,7 +42,8 @@ def stacked_images(images: Sequence[Array] | Array) -> Array:
 
 def check(pixels: Sequence[Array] | Array, name: str) -> None:
     """Raise ShapeError unless all are uint8 or all float32, (H, W, C) with one C."""
-    for i, image in enumerate(pixels):
+    whole = isinstance(pixels, np.ndarray) and pixels.ndim == 4  # then all are as the first is
+    for i, image in enumerate(pixels[:1] if whole else pixels):
         if not isinstance(image, np.ndarray):
             kind = type(image).__name__
             raise ShapeError(f"{name}: image {i}: expected an array, found {kind}")
@@ -66,19 +67,25 @@ def check(pixels: Sequence[Array] | Array, name: str) -> None:
 
 def lay(canvas: Array, image: Array, corner: Ints, colour: Array) -> None:
     """Fill a canvas with a colour and lay an image onto it."""
-    canvas[...] = colour
+    paint(canvas, colour)
     (y, x), (skip, over) = np.maximum(corner, 0), np.maximum(-corner, 0)
     height, width = canvas.shape[:2] - corner
     part = image[skip : max(height, 0), over : max(width, 0)]
     canvas[y : y + part.shape[0], x : x + part.shape[1]] = part
 
 
+def paint(canvas: Array, colour: Array) -> None:
+    """Fill a canvas with a colour; a whole row at a time, which NumPy copies much faster."""
+    row = np.empty(canvas.shape[1:], canvas.dtype)
+    row[...] = colour
+    canvas[...] = row
+
+
 def rows_contiguous(image: Array) -> Array:
-    """Return an image whose rows are contiguous each, a copy if it is not one."""
-    whole = image.strides[2] == image.itemsize and image.strides[1] == (
-        image.itemsize * image.shape[2]
-    )
-    whole = whole and image.strides[0] % image.itemsize == 0
+    """Return an image, or (N, H, W, C), whose rows are contiguous each, a copy if it is not one."""
+    *_, of_rows, of_pixels, of_channels = image.strides
+    whole = of_channels == image.itemsize and of_pixels == image.itemsize * image.shape[-1]
+    whole = whole and of_rows % image.itemsize == 0
     return image if whole else np.ascontiguousarray(image)
 
 

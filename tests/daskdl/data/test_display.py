@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dask
+import dask.array as da
 import dask.bag as db
 import numpy as np
 import pytest
+import xarray as xr
 
 from daskdl.data import Ragged, SampleSet
 from daskdl.data.display import size
@@ -32,6 +35,29 @@ def test_what_is_not_counted_is_not_counted_for_it():
     read.clear()
     assert repr(samples).startswith("SampleSet(...; 4 samples in 2 partitions, ")
     assert read == []
+    assert samples.schema == {"x": ((), np.dtype(int))}
+    read.clear()
+    assert repr(samples).startswith("SampleSet(x: i64[]; 4 samples in 2 partitions, ")
+    assert read == []
+
+
+def test_what_dask_arrays_and_xarray_tell_is_shown():
+    x = da.zeros((6, 3), chunks=(2, 3), dtype="f4")
+    assert repr(SampleSet.from_arrays(x=x, y=np.arange(6))) == (
+        "SampleSet(x: f32[3], y: i64[]; 6 samples in 3 partitions, 120 B)"
+    )
+    unknown = SampleSet.from_arrays(x=x[x[:, 0] < 1])
+    assert repr(unknown) == "SampleSet(x: f32[3]; samples not counted yet, in 3 partitions)"
+    data = xr.Dataset({"u": (("t", "y"), x), "v": (("t", "y"), x)})
+    assert repr(SampleSet.from_xarray(data, dim="t", x=["u", "v"])).startswith(
+        "SampleSet(x: f32[3, 2]; 6 samples in 3 partitions"
+    )
+
+
+def test_bytes_that_nobody_knows_are_not_told():
+    parts = SampleSet.from_delayed([dask.delayed({"x": np.arange(3)})], lengths=[3])
+    assert repr(parts) == "SampleSet(...; 3 samples in 1 partition)"
+    assert "<td>not known</td>" in parts._repr_html_()
 
 
 def test_a_table():

@@ -51,5 +51,7 @@ def test_a_partition_of_bad_records_alone_is_empty():
     samples = SampleSet.from_bag(db.from_sequence([3, 3, 1], npartitions=3), half, on_error="skip")
     assert samples.lengths == (0, 0, 1)
     assert samples.repartition(3).head()["y"].tolist() == [1]
-    with pytest.raises(DataError, match="expected at least one sample, found none"):
+    with pytest.raises(
+        DataError, match="expected at least one sample, found none after 1 were left out"
+    ):
         len(SampleSet.from_bag(db.from_sequence([3]), half, on_error="skip"))

@@ -7,7 +7,16 @@ import pytest
 from numba import carray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.lanes import LANES, pointer, weigh, weigh_pairs
+from daskdl.kernels.lanes import (
+    LANES,
+    PIXELS,
+    copy,
+    mirror_levels,
+    mix_levels,
+    pointer,
+    weigh,
+    weigh_pairs,
+)
 
 
 @jit
@@ -53,3 +62,23 @@ def test_pairs_of_pixels_are_added():
     exact = taps @ source[5:17].reshape(4, 3)
     np.testing.assert_allclose(result[4:7], exact, rtol=1e-6)
     assert (result[[0, 1, 2, 3, 8, 9]] == -1).all()
+
+
+@jit
+def _levels(source, result, mixture, most):
+    copy(source, np.uint64(1), result, np.uint64(2), np.uint64(5))
+    mirror_levels(source, np.uint64(3), result, np.uint64(10))
+    mix_levels(source, np.uint64(3), result, np.uint64(60), mixture, most)
+
+
+def test_levels_are_copied_mirrored_and_mixed():
+    source = np.random.default_rng(0).integers(0, 256, 60).astype(np.uint8)
+    result = np.zeros(110, np.uint8)
+    matrix = np.float32([[0.5, 0.25, 0, 3], [-1, 0, 0, 200], [1, 1, 1, 0]])
+    _levels(source, result, tuple(matrix.ravel()), np.float32(255))
+    pixels = source[3 : 3 + 3 * PIXELS].reshape(PIXELS, 3)
+    np.testing.assert_array_equal(result[2:7], source[1:6])
+    np.testing.assert_array_equal(result[10:58].reshape(-1, 3), pixels[::-1])
+    exact = np.clip(pixels @ matrix[:, :3].T + matrix[:, 3], 0, 255).astype(np.uint8)
+    np.testing.assert_array_equal(result[60:108].reshape(-1, 3), exact)
+    assert not result[[0, 1, 7, 8, 9, 58, 59, 108, 109]].any()

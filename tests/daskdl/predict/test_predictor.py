@@ -179,7 +179,7 @@ def test_a_batch_fits_what_passes_between_layers() -> None:
     one = inputs(1)
     assert size(small, one) == LARGEST_BATCH
     assert size(large, one) == size(large, one, layer="layers.0") == BATCH_BYTES // 400_000
-    assert size(small, np.zeros((1, 300_000, 3), np.float32)) == 1
+    assert size(small, np.zeros((1, 600_000, 3), np.float32)) == 1
     assert size(small, one, batch_size=5) == 5
     # What lies on the workers is another one.
     held = Predictor(small).snapshot()
