@@ -1,4 +1,4 @@
-"""Write docs/parity.md: BigDL's layers, ours and PyTorch's, checked against the registry.
+"""Write docs/parity.md: what BigDL has, what we have and what PyTorch has, from our registry.
 
 Usage: python -m ci.parity [--check]; with --check nothing is written, and a table that is not what
 it would be fails.
@@ -6,18 +6,51 @@ it would be fails.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, PAGE = ROOT / "ci" / "parity.txt", ROOT / "docs" / "parity.md"
 HEADER = """\
-# BigDL's layers, ours, and PyTorch's
+# What BigDL has, what daskdl has, and PyTorch's names
 
-Written by `python -m ci.parity` from `ci/parity.txt` and the registry of `daskdl.nn`; a test fails
-where the two differ. BigDL's names are those of its Scala layers and of its Keras-style ones.
+Written by `python -m ci.parity` from `ci/parity.txt` and what `daskdl` hands on; a test fails where
+the two differ. BigDL's names are those of its Scala layers and of its Keras-style ones.
 
 """
+LAYERS = "layers"
+#: Sections of what is no layer.
+OTHERS = ("Losses", "Optim methods", "Schedules", "Initialisers", "Metrics")
+
+
+def ours() -> dict[str, set[str]]:
+    """Return the names that we have, by section; those of all other sections are layers."""
+    from daskdl import metrics, nn, optim
+    from daskdl.optim import schedules
+
+    layers = {
+        name
+        for name, layer in nn.Module.registry.items()
+        if layer.__module__.startswith("daskdl.nn.")
+        and not layer.__module__.startswith(nn.losses.__name__)
+        and not name.startswith("_")
+    }
+    functions = {name for name, f in vars(nn.init).items() if inspect.isfunction(f)}
+    made = {name for name in functions if next(iter(_arguments(nn.init, name)), "") == "parameter"}
+    return {
+        LAYERS: layers | {"Module"},
+        "Losses": set(nn.losses.__all__),
+        "Optim methods": {n for n in optim.__all__ if isinstance(getattr(optim, n), type)}
+        - {"Elementwise", "Group", "Layout", "Method", "State"},
+        "Schedules": set(schedules.__all__),
+        "Initialisers": {name for name in made if not name.startswith("_")} - {"fans"},
+        "Metrics": set(metrics.__all__) - {"Metric"},
+    }
+
+
+def _arguments(module: object, name: str) -> list[str]:
+    return list(inspect.signature(getattr(module, name)).parameters)
 
 
 def page() -> str:
@@ -26,35 +59,38 @@ def page() -> str:
     Raises
     ------
     ValueError
-        When a row names a layer that the registry does not have, or has neither layer nor reason.
+        When a row names what we do not have, or has neither a name of ours nor a reason.
     """
-    from daskdl import nn
-
-    known = {**nn.Module.registry, "Module": nn.Module}
-    ours = {
-        name
-        for name, layer in known.items()
-        if layer.__module__.startswith("daskdl.nn.")
-        and not layer.__module__.startswith("daskdl.nn.losses")
-        and not name.startswith("_")
-    }
-    lines, named, counts = [], {"Module"}, [0, 0]
+    known = ours()
+    rest = {family: names - {"Module", "Loss", "Schedule"} for family, names in known.items()}
+    lines: list[str] = []
+    counts = {family: [0, 0] for family in known}
+    family = LAYERS
     for line in ROWS.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
+            family = line[3:] if line[3:] in OTHERS else LAYERS
             lines += ["", line, "", "| BigDL | daskdl | PyTorch |", "|---|---|---|"]
         elif line.strip() and not line.startswith("#"):
             theirs, mine, other = (cell.strip() for cell in line.split("|"))
-            if mine != "-" and mine not in ours | {"Module"}:
-                raise ValueError(f"{ROWS}: no layer named {mine!r} in the registry: {line}")
+            if mine != "-" and mine not in known[family]:
+                raise ValueError(f"{ROWS}: no {mine!r} among our {family.lower()}: {line}")
             if mine == "-" and len(other) < 10:
-                raise ValueError(f"{ROWS}: expected a reason where there is no layer: {line}")
-            counts[mine == "-"] += len(theirs.split(","))
-            named.add(mine)
+                raise ValueError(f"{ROWS}: expected a reason where there is none: {line}")
+            counts[family][mine == "-"] += len(theirs.split(","))
+            rest[family].discard(mine)
             code = f"`{mine}`" if mine != "-" else "none"
             lines.append(f"| {theirs} | {code} | {other} |")
-    more = ", ".join(f"`{name}`" for name in sorted(ours - named))
-    total = f"{counts[0]} of BigDL's layers have a counterpart here, {counts[1]} have none.\n"
-    return f"{HEADER}{total}" + "\n".join(lines) + f"\n\n## Layers that BigDL has not\n\n{more}\n"
+    more = [
+        f"- {family[0].upper()}{family[1:]}: {', '.join(f'`{name}`' for name in sorted(names))}"
+        for family, names in rest.items()
+        if names
+    ]
+    totals = ", ".join(
+        f"{have} of {have + none} {family[0].lower()}{family[1:]}"
+        for family, (have, none) in counts.items()
+    )
+    total = f"Of BigDL's there is a counterpart here to {totals}; the others have their reason."
+    return "\n".join([HEADER + total, *lines, "", "## What BigDL has not", "", *more, ""])
 
 
 def main() -> int:
