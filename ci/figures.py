@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from daskdl.scaling.report import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "figures"
@@ -55,7 +56,7 @@ def keep(name: str, files: list[Path]) -> None:
     """Keep the rows that a benchmark wrote on this machine, in one file or several."""
     figure: dict[str, Any] = {
         "command": COMMANDS[name],
-        "date": time.strftime("%Y-%m-%d"),
+        "date": time.strftime("%Y-%m-%d", time.gmtime(max(f.stat().st_mtime for f in files))),
         "machine": _machine(),
         "rows": [],
     }
@@ -66,9 +67,8 @@ def keep(name: str, files: list[Path]) -> None:
             content = content["rows"]
         figure["rows"] += content
     FOLDER.mkdir(parents=True, exist_ok=True)
-    beside = FOLDER / f".{os.getpid()}.json"
-    beside.write_text(json.dumps(figure, indent=1) + "\n", encoding="utf-8")
-    os.replace(beside, FOLDER / f"{name}.json")
+    with replacing(FOLDER / f"{name}.json") as beside:
+        beside.write_text(_text(figure), encoding="utf-8")
 
 
 def figure(name: str) -> dict[str, Any] | None:
@@ -81,6 +81,13 @@ def published() -> dict[str, Any]:
     """Return what BigDL's authors have published."""
     found: dict[str, Any] = json.loads((FOLDER / "bigdl.json").read_text(encoding="utf-8"))
     return found
+
+
+def _text(figure: dict[str, Any]) -> str:
+    """Return JSON with a line for each row."""
+    head = json.dumps({**figure, "rows": []}, indent=1)
+    rows = ",\n  ".join(json.dumps(row) for row in figure["rows"])
+    return head.replace('"rows": []', f'"rows": [\n  {rows}\n ]') + "\n"
 
 
 def _machine() -> dict[str, Any]:

@@ -71,6 +71,9 @@ def main(arguments: list[str]) -> int:
         if not names or not {*names} <= {*figures.COMMANDS}:
             print(f"{arguments[0]}: expected some of {known}, found {names}", file=sys.stderr)
             return 2
+        if arguments[0] == "keep" and not arguments[2:]:
+            print(f"keep {names[0]}: expected files after the name, found none", file=sys.stderr)
+            return 2
         if arguments[0] == "keep":
             figures.keep(names[0], [Path(file) for file in arguments[2:]])
         else:

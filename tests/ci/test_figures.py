@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -19,10 +20,12 @@ def folder(tmp_path, monkeypatch):
 def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_path):
     for i in range(2):
         (tmp_path / f"{i}.json").write_text(json.dumps([{"name": f"case {i}"}]))
+        os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
     figures.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
     found = figures.figure("kernels")
     assert found["command"] == "python -m ci.bench.kernels"
     assert found["machine"] == {"cores": 2}
+    assert found["date"] == "1970-01-03"
     assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
     assert [file.name for file in folder.iterdir()] == ["kernels.json"]
     assert figures.figure("training") is None

@@ -50,3 +50,5 @@ def test_other_names_are_told_which_there_are(capsys):
     assert performance.main(["measure", "weather"]) == 2
     assert performance.main(["keep"]) == 2
     assert "expected some of kernels, training" in capsys.readouterr().err
+    assert performance.main(["keep", "kernels"]) == 2
+    assert "expected files after the name" in capsys.readouterr().err
