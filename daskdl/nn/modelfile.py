@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl import __version__
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.nn.module import Module
 from daskdl.nn.remote import fetched, is_url, sent
@@ -88,7 +89,12 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     if not path.parent.is_dir():
         raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    header = {"format": FORMAT, "model": configuration(model), "metadata": metadata or {}}
+    header = {
+        "format": FORMAT,
+        "version": __version__,
+        "model": configuration(model),
+        "metadata": metadata or {},
+    }
     try:
         save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
         os.replace(beside, path)
@@ -105,19 +111,32 @@ def load(path: str | Path) -> Module:
         With one sentence, when the file is missing, damaged or of an unknown module.
     """
     header, tensors = _read(path, with_tensors=True)
-    try:
-        model = build(header["model"], str(path))
-    except ModelFileError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"{path}: its modules cannot be built here ({error}); it comes from another version"
-        ) from error
+    model = _built(header, path)
     try:
         model.load_state_dict(tensors)
     except DaskdlError as error:
         raise ModelFileError(f"{path}: {error}") from error
     return model
+
+
+def _built(header: dict[str, Any], path: str | Path) -> Module:
+    """Return the module of a header; a ModelFileError if this version makes nothing of it."""
+    try:
+        model = build(header["model"], str(path))
+        if isinstance(model, Module):
+            return model
+        problem = f"expected a module, found {model!r}"
+    except ModelFileError:
+        raise
+    except KeyError as error:
+        problem = f"there is no {error} in it"
+    except Exception as error:  # whatever a constructor says of arguments that are not its own
+        problem = str(error)
+    writer = f"daskdl {header['version']}" if "version" in header else "an earlier daskdl"
+    raise ModelFileError(
+        f"{path}: its modules cannot be built here ({problem}); it was written by {writer}, and "
+        f"this is {__version__}"
+    )
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
@@ -143,8 +162,10 @@ def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[st
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{path}: not a whole safetensors file ({error})") from error
-    if header.get("format") != FORMAT:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        found = header.get("format") if isinstance(header, dict) else header
         raise ModelFileError(
-            f"{path}: expected a model of format {FORMAT}, found {header.get('format')!r}"
+            f"{path}: expected a model of format {FORMAT}, found {found!r}; it is of another "
+            "program or of another version of daskdl"
         )
     return header, tensors

@@ -92,6 +92,9 @@ def test_weights_of_another_program(path):
     save_file({"w": np.zeros(3, np.float32)}, path)
     with pytest.raises(ModelFileError, match="expected a model of format daskdl-1, found None"):
         nn.load(path)
+    save_file({"w": np.zeros(3, np.float32)}, path, {modelfile.KEY: "[1]"})
+    with pytest.raises(ModelFileError, match=r"expected a model of format daskdl-1, found \[1\]"):
+        nn.load(path)
 
 
 def test_unknown_module_names_it_and_the_known_ones(path):
@@ -103,11 +106,31 @@ def test_unknown_module_names_it_and_the_known_ones(path):
 
 
 @pytest.mark.parametrize(
-    "config", [{"module": "Linear"}, {"module": "ReLU", "arguments": [1], "keywords": {}}]
+    ("config", "problem"),
+    [
+        ({"module": "Linear"}, r"there is no 'arguments' in it"),
+        ({"module": "ReLU", "arguments": [1], "keywords": {}}, "ReLU"),
+        ({"module": "Linear", "arguments": [2, -1], "keywords": {}}, "negative dimensions"),
+        ({"module": "Linear", "arguments": [2, 1], "keywords": {"tilt": 1}}, "'tilt'"),
+        ({"module": "Linear", "arguments": [2, 1], "keywords": [1]}, "'items'"),
+        (None, "expected a module, found None"),
+    ],
 )
-def test_configuration_of_another_version(path, config):
-    rewrite(path, model=config)
-    with pytest.raises(ModelFileError, match=r"m\.safetensors: its modules cannot be built here"):
+def test_configuration_of_another_version(path, config, problem):
+    rewrite(path, model=config, version="9.1")
+    sentence = rf"m\.safetensors: its modules cannot .*{problem}.* written by daskdl 9\.1, and this"
+    with pytest.raises(ModelFileError, match=sentence):
+        nn.load(path)
+
+
+def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loaded(path):
+    config = {"module": "Linear", "arguments": [2, 3], "keywords": {}}  # neither bias nor seed
+    tensors = {"weight": np.ones((3, 2), "f4"), "bias": np.arange(3, dtype="f4")}
+    header = {"format": modelfile.FORMAT, "model": config, "metadata": {}}
+    save_file(tensors, path, {modelfile.KEY: json.dumps(header)})
+    assert nn.load(path)(np.ones((1, 2), "f4")).data.tolist() == [[2, 3, 4]]
+    rewrite(path, model=7)
+    with pytest.raises(ModelFileError, match=r"found 7\); it was written by an earlier daskdl"):
         nn.load(path)
 
 
