@@ -59,7 +59,12 @@ def build(config: Any, path: str = "") -> Any:
         )
     arguments = [build(item, path) for item in config["arguments"]]
     keywords = {key: build(item, path) for key, item in config["keywords"].items()}
-    return Module.registry[name](*arguments, **keywords)
+    try:
+        return Module.registry[name](*arguments, **keywords)
+    except DaskdlError:
+        raise
+    except Exception as error:  # whatever a constructor says of arguments that are not its own
+        raise ValueError(f"{name}: {error}") from error
 
 
 def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None) -> None:
@@ -130,7 +135,7 @@ def _built(header: dict[str, Any], path: str | Path) -> Module:
         raise
     except KeyError as error:
         problem = f"there is no {error} in it"
-    except Exception as error:  # whatever a constructor says of arguments that are not its own
+    except (AttributeError, DaskdlError, TypeError, ValueError) as error:
         problem = str(error)
     writer = f"daskdl {header['version']}" if "version" in header else "an earlier daskdl"
     raise ModelFileError(

@@ -109,8 +109,8 @@ def test_unknown_module_names_it_and_the_known_ones(path):
     ("config", "problem"),
     [
         ({"module": "Linear"}, r"there is no 'arguments' in it"),
-        ({"module": "ReLU", "arguments": [1], "keywords": {}}, "ReLU"),
-        ({"module": "Linear", "arguments": [2, -1], "keywords": {}}, "negative dimensions"),
+        ({"module": "ReLU", "arguments": [1], "keywords": {}}, "ReLU: "),
+        ({"module": "Linear", "arguments": [2, -1], "keywords": {}}, "Linear: negative dimensions"),
         ({"module": "Linear", "arguments": [2, 1], "keywords": {"tilt": 1}}, "'tilt'"),
         ({"module": "Linear", "arguments": [2, 1], "keywords": [1]}, "'items'"),
         (None, "expected a module, found None"),
