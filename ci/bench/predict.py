@@ -30,6 +30,11 @@ from daskdl.nn import Conv2d, Flatten, Linear, MaxPool2d, Module, ReLU, Sequenti
 from daskdl.tensor import no_grad
 
 PARTITIONS = 16
+#: A cluster without a dashboard.
+QUIET: dict[str, Any] = {
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+}
 
 
 def affine() -> Module:
@@ -101,7 +106,7 @@ def held(partitions: int, on_cluster: bool) -> None:
     where = "one worker" if on_cluster else "this process"
     if on_cluster:
         with (
-            LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
             model.evaluate(SampleSet(samples.recipes[:1]), metrics, client=client)
@@ -138,7 +143,7 @@ def main() -> None:
     shapes = {"affine": (131_072, 100), "convolutional": (4096, 32, 32, 3)}
     models = {"affine": affine(), "convolutional": convolutional()}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         for name, model in models.items():

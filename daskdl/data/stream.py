@@ -210,8 +210,11 @@ def refuse_streams(where: str, recipes: Sequence[Recipe]) -> None:
 
 
 def growth_of(recipe: Recipe) -> float:
-    """Return the bytes of a loaded sample for each that its recipe tells, if a function made it."""
-    if not _is_mapped(recipe):
+    """Return the bytes of a loaded sample for each that its recipe tells, if a function made it.
+
+    A recipe knows the bytes of what lies in its source: of images those that are encoded.
+    """
+    if not _is_made(recipe):
         return 1.0
     some = recipe.part(0, min(16, len(recipe)))
     return max(1.0, some.load().nbytes / max(1, some.nbytes))
@@ -329,9 +332,10 @@ def _mixed(coming: Indices) -> Iterator[Indices]:
         yield coming[start : start + MIXED]
 
 
-def _is_mapped(recipe: Recipe) -> bool:
-    inputs = getattr(recipe, "inputs", ())
-    return isinstance(getattr(recipe, "make", None), Mapped) or any(map(_is_mapped, inputs))
+def _is_made(recipe: Recipe) -> bool:
+    made_of = getattr(recipe, "columns", None) or getattr(recipe, "fields", None)
+    made = isinstance(getattr(recipe, "make", None), Mapped) or getattr(made_of, "decode", None)
+    return bool(made) or any(map(_is_made, getattr(recipe, "inputs", ())))
 
 
 def _unjoined(recipe: Recipe) -> list[Recipe]:

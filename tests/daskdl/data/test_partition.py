@@ -98,3 +98,12 @@ def test_sequences_that_have_one_length_in_each_part():
     parts = [Arrays({"r": np.array([[1, 2]])}), Arrays({"r": np.array([[3], [4]])})]
     batch = join(parts).load().take(np.array([2, 0]))
     assert [row.tolist() for row in batch["r"]] == [[4], [1, 2]]
+
+
+def test_objects_are_weighed():
+    records = np.array([bytes(1000)] * 300, object)
+    images = np.empty(3, object)
+    images[:] = [np.zeros((n, 100), np.uint8) for n in (10, 20, 30)]
+    assert 300 * 1000 < Arrays({"x": records}).nbytes < 300 * 1100
+    assert Arrays({"x": images, "y": np.zeros(3)}).nbytes == 6000 + 2 * 3 * 8
+    assert Arrays({"x": records[:0]}).nbytes == 0

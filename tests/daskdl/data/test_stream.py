@@ -7,6 +7,7 @@ import threading
 from itertools import chain, pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,6 +104,17 @@ def test_blocks_are_no_larger_than_what_may_be_held():
     doubled = samples.map_batches(lambda batch: {"x": np.repeat(batch["x"], 2, axis=1)})
     more = doubled.stream(held="64 kB").recipes[0].blocks
     assert all(2 * MIXED * block.load().nbytes <= 64_000 for block in more)
+
+
+def test_what_is_decoded_is_held_as_such(tmp_path):
+    pd.DataFrame({"x": [b"12"] * 64}).to_parquet(tmp_path / "x.parquet")
+
+    def image(record):
+        return np.zeros(100 * len(record), np.uint8)
+
+    samples = SampleSet.from_parquet(tmp_path / "x.parquet", x="x", decode={"x": image})
+    blocks = samples.stream(held="6400 B").recipes[0].blocks
+    assert all(2 * MIXED * block.load().nbytes <= 6400 for block in blocks)
 
 
 def test_what_a_function_makes_is_made_of_each_block_alone():
