@@ -130,8 +130,8 @@ def scaling(
 
     Trains a model on synthetic samples. Of each iteration: the milliseconds of the mean worker's
     data, forward and backward, of reduction, update and broadcast, of scheduling (driver,
-    scheduler and messages between groups of iterations), and idle, while slower workers are at
-    work. Weak efficiency: each worker has as many samples as one has alone. Strong: all have as
+    scheduler and messages between groups of iterations), and idle, which is waiting for others.
+    Weak efficiency: each worker has as many samples as one has alone. Strong: all have as
     many together.
     """
     from daskdl.scaling.command import run

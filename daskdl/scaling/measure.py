@@ -133,7 +133,7 @@ def measured(
         batch,
         end - first,
         took / (end - first),
-        split(history, first, took),
+        split(history, [mark[0] for mark in watch.marks[1:-1]], took),
         (after - before) / took / (os.cpu_count() or 1) if _here(client) else None,
     )
 

@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from daskdl.train import History
 
-#: What a worker does in an iteration, on average over the workers. Idle is waiting for the slowest
-#: worker's gradient. Scheduling is all that has no clock of its own: what the driver, the scheduler
-#: and Dask's messages take between groups of iterations, and the engine between its steps. With the
-#: graph engine it holds reduction and broadcast too, which are messages of Dask's.
+#: What a worker does in an iteration, on average over the workers. Idle is waiting for others: for
+#: the slowest worker's gradient, and whatever has no clock amid a group of iterations, as when the
+#: operating system lets others compute. Scheduling is what driver, scheduler and their messages
+#: take between groups; with the graph engine it is all that has no clock, since reduction and
+#: broadcast are messages of Dask's there.
 PARTS = ("data", "forward", "backward", "reduce", "update", "broadcast", "scheduling", "idle")
 
 #: Those that are one worker's own work.
 WORK = ("data", "forward", "backward", "update")
 
 
-def split(history: History, first: int, seconds: float) -> dict[str, float]:
+def split(history: History, groups: Sequence[int], seconds: float) -> dict[str, float]:
     """Return the mean seconds of each of :data:`PARTS`.
 
     Parameters
     ----------
     history : History
-    first : int
-        The first iteration that counts.
+    groups : sequence of int
+        The iterations with which the groups begin that count: all from the first of them on.
     seconds : float
         That all iterations that count took together, with what is between groups of them.
 
     Returns
     -------
     dict of str to float
-        Its sum is ``seconds / (len(history) - first)``.
+        Its sum is ``seconds`` over the number of iterations that count.
     """
-    count = len(history) - first
+    first, count = groups[0], len(history) - groups[0]
     clocks = {name: float(history[name][first:].sum()) for name in PARTS if name != "scheduling"}
+    if clocks["reduce"] > 0:  # a gang's
+        wait = history["wait"][first:]
+        begins = np.isin(np.arange(first, len(history)), groups)
+        usual = float(wait[~begins].mean()) if not begins.all() else 0.0
+        clocks["idle"] += float(np.where(begins, np.minimum(wait, usual), wait).sum())
     known = sum(clocks.values())
     # Phases of different workers may overlap a little; nothing is left between them then.
     scale = min(1.0, seconds / known) if known else 1.0

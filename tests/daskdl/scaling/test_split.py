@@ -7,33 +7,49 @@ from daskdl.train.history import History
 from daskdl.train.step import Record
 
 
-def history(*clocks: float) -> History:
-    """Return three iterations, of which the first took long."""
+def history(reduce: float = 0.05) -> History:
+    """Return one group of an iteration and two of two, with a second an iteration and more."""
     made = History()
-    data, forward, backward, update = clocks
-    for i in range(3):
-        slow = 10.0 if i == 0 else 1.0
-        record = Record(
-            1.0, 8, slow * data, forward, backward, update, 100.0 + i, 0.05, 0.03, idle=0.02
-        )
-        made.add([record], 1.0)
+    for i, (size, took) in enumerate([(1, 20.0), (2, 2.5), (2, 2.25)]):
+        records = [
+            Record(1.0, 8, 0.1, 0.2, 0.3, 0.1, 10.0 * i + j, reduce, 0.03, idle=0.02)
+            for j in range(size)
+        ]
+        made.add(records, took)
     return made
 
 
-def test_the_parts_add_up_to_an_iteration_and_scheduling_is_the_rest() -> None:
-    found = split(history(0.1, 0.2, 0.3, 0.1), first=1, seconds=2.5)
+def test_the_parts_add_up_to_an_iteration() -> None:
+    found = split(history(), groups=[1, 3], seconds=5.0)
     assert tuple(found) == PARTS
-    assert sum(found.values()) == pytest.approx(1.25)
+    assert sum(found.values()) == pytest.approx(5 / 4)
     known = {"data": 0.1, "forward": 0.2, "backward": 0.3, "update": 0.1}
-    known |= {"reduce": 0.05, "broadcast": 0.03, "idle": 0.02}
+    known |= {"reduce": 0.05, "broadcast": 0.03}
     for name, value in known.items():
         assert found[name] == pytest.approx(value), name
-    assert found["scheduling"] == pytest.approx(1.25 - 0.8)
     assert set(WORK) < set(PARTS)
 
 
+def test_scheduling_is_what_groups_cost_and_idle_the_rest() -> None:
+    found = split(history(), groups=[1, 3], seconds=5.0)
+    # Iterations in a group last 1 s, with 0.8 s of clocks: the first of each 1.5 and 1.25 s. What
+    # is between the groups took 0.25 s more.
+    assert found["idle"] == pytest.approx(0.02 + 0.2)
+    assert found["scheduling"] == pytest.approx((0.5 + 0.25 + 0.25) / 4)
+
+
+def test_all_that_has_no_clock_in_a_graph_is_scheduling() -> None:
+    found = split(history(reduce=0.0), groups=[1, 3], seconds=5.0)
+    assert found["idle"] == pytest.approx(0.02)
+    assert found["scheduling"] == pytest.approx(1.25 - 0.75)
+
+
+def test_groups_of_one_iteration_leave_nothing_idle_but_the_slowest() -> None:
+    found = split(history(), groups=[1, 2, 3, 4], seconds=5.0)
+    assert found["idle"] == pytest.approx(0.02)
+
+
 def test_clocks_that_overlap_leave_nothing_between_them() -> None:
-    found = split(history(0.1, 0.2, 0.3, 0.1), first=1, seconds=0.8)
+    found = split(history(), groups=[1, 3], seconds=2.0)
     assert found["scheduling"] == pytest.approx(0)
-    assert found["forward"] == pytest.approx(0.1)
-    assert sum(found.values()) == pytest.approx(0.4)
+    assert sum(found.values()) == pytest.approx(0.5)
