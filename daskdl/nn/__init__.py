@@ -26,8 +26,8 @@ from daskdl.nn.border import Crop, Pad
 from daskdl.nn.branches import Branches, Concat, Identity, Map, Parallel, Residual
 from daskdl.nn.conv1d import Conv1d
 from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.conv3d import Conv3d, ConvTranspose3d
-from daskdl.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
+from daskdl.nn.conv3d import Conv3d
+from daskdl.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from daskdl.nn.convlstm import ConvLSTM
 from daskdl.nn.distances import Cosine, Euclidean
 from daskdl.nn.draws import drawing

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from daskdl.nn.arguments import Sizes, check_last_axis, sides, sizes
+from daskdl.nn.arguments import Sizes, check_last_axis, sizes
 from daskdl.nn.initialise import generator, uniform
 from daskdl.nn.module import Module
 from daskdl.nn.padding import Padding
-from daskdl.ops.conv3d import conv3d, conv_transpose3d
+from daskdl.ops.conv3d import conv3d
 from daskdl.tensor import Tensor
 
 
@@ -55,38 +55,3 @@ class Conv3d(Module):
         pad: Any = self._padding.of(x.shape[1:4])
         settings: Any = {"stride": self.stride, "dilation": self.dilation, "groups": self.groups}
         return conv3d(x, self.weight, self.bias, pad=pad, **settings)
-
-
-class ConvTranspose3d(Module):
-    """Transposed convolution of volumes; arguments as :class:`~daskdl.nn.ConvTranspose2d`'s."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        bias: bool = True,
-        seed: int | None = None,
-        dilation: Sizes = 1,
-        groups: int = 1,
-    ) -> None:
-        kernel = sizes("ConvTranspose3d.kernel_size", kernel_size, 3)
-        self.stride = sizes("ConvTranspose3d.stride", stride, 3)
-        self.pad = sides("ConvTranspose3d.padding", padding, 3)
-        self.output_pad = sizes("ConvTranspose3d.output_padding", output_padding, 3, least=0)
-        self.dilation = sizes("ConvTranspose3d.dilation", dilation, 3)
-        self.in_channels, self.groups = in_channels, groups
-        rng, share = generator(seed), out_channels // groups
-        fan = kernel[0] * kernel[1] * kernel[2] * share
-        self.weight = uniform(rng, (in_channels, *kernel, share), fan)
-        self.bias = uniform(rng, (out_channels,), fan) if bias else None
-
-    def forward(self, x: Any) -> Tensor:
-        """Map x (N, D, H, W, in) to (N, depths, rows, columns, out)."""
-        check_last_axis(self, x, 5, self.in_channels)
-        settings: Any = {"stride": self.stride, "pad": self.pad, "output_pad": self.output_pad}
-        settings |= {"dilation": self.dilation, "groups": self.groups}
-        return conv_transpose3d(x, self.weight, self.bias, **settings)

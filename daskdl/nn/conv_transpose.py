@@ -1,18 +1,78 @@
-"""Transposed convolution layers over sequences and images."""
+"""Transposed convolution layers over sequences, images and volumes."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 from daskdl.nn.arguments import Sizes, check_last_axis, sides, sizes
 from daskdl.nn.initialise import generator, uniform
 from daskdl.nn.module import Module
+from daskdl.ops.conv3d import conv_transpose3d
 from daskdl.ops.conv_transpose import conv_transpose2d
 from daskdl.ops.shape import reshape
 from daskdl.tensor import Tensor
 
 
-class ConvTranspose2d(Module):
+class _ConvTranspose(Module):
+    """Base of transposed convolutions: weights and settings for so many axes."""
+
+    axes: ClassVar[int]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        bias: bool = True,
+        seed: int | None = None,
+        dilation: Sizes = 1,
+        groups: int = 1,
+    ) -> None:
+        name, axes = type(self).__name__, self.axes
+        kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
+        self.stride = sizes(f"{name}.stride", stride, axes)
+        self.pad = sides(f"{name}.padding", padding, axes)
+        self.output_pad = sizes(f"{name}.output_padding", output_padding, axes, least=0)
+        self.dilation = sizes(f"{name}.dilation", dilation, axes)
+        self.in_channels, self.groups = in_channels, groups
+        rng, share = generator(seed), out_channels // groups
+        fan = math.prod(kernel) * share
+        self.weight = uniform(rng, (in_channels, *kernel, share), fan)
+        self.bias = uniform(rng, (out_channels,), fan) if bias else None
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """Transposed convolution of sequences, (N, T, in) -> (N, steps, out).
+
+    Arguments as :class:`ConvTranspose2d`'s, of one axis.
+    """
+
+    axes = 1
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, T, in) to (N, steps, out)."""
+        check_last_axis(self, x, 3, self.in_channels)
+        n, steps, channels = x.shape
+        filters, kernel, share = self.weight.shape
+        y = conv_transpose2d(  # of images with one row
+            reshape(x, shape=(n, 1, steps, channels)),
+            reshape(self.weight, shape=(filters, 1, kernel, share)),
+            self.bias,
+            stride=(1, *self.stride),
+            pad=(0, 0, *self.pad),
+            output_pad=(0, *self.output_pad),
+            dilation=(1, *self.dilation),
+            groups=self.groups,
+        )
+        sequence: Tensor = reshape(y, shape=(n, *y.shape[2:]))
+        return sequence
+
+
+class ConvTranspose2d(_ConvTranspose):
     """Transposed convolution of images, (N, H, W, in) -> (N, rows, columns, out).
 
     ``rows = (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding``.
@@ -32,29 +92,7 @@ class ConvTranspose2d(Module):
     groups : int
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        bias: bool = True,
-        seed: int | None = None,
-        dilation: Sizes = 1,
-        groups: int = 1,
-    ) -> None:
-        kernel = sizes("ConvTranspose2d.kernel_size", kernel_size, 2)
-        self.stride = sizes("ConvTranspose2d.stride", stride, 2)
-        self.pad = sides("ConvTranspose2d.padding", padding, 2)
-        self.output_pad = sizes("ConvTranspose2d.output_padding", output_padding, 2, least=0)
-        self.dilation = sizes("ConvTranspose2d.dilation", dilation, 2)
-        self.in_channels, self.groups = in_channels, groups
-        rng, share = generator(seed), out_channels // groups
-        fan = kernel[0] * kernel[1] * share
-        self.weight = uniform(rng, (in_channels, *kernel, share), fan)
-        self.bias = uniform(rng, (out_channels,), fan) if bias else None
+    axes = 2
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, in) to (N, rows, columns, out)."""
@@ -66,45 +104,17 @@ class ConvTranspose2d(Module):
         return y
 
 
-class ConvTranspose1d(Module):
-    """Transposed convolution of sequences, (N, T, in) -> (N, steps, out).
+class ConvTranspose3d(_ConvTranspose):
+    """Transposed convolution of volumes, (N, D, H, W, in) -> (N, depths, rows, columns, out).
 
-    Arguments as :class:`ConvTranspose2d`'s, of one axis.
+    Arguments as :class:`ConvTranspose2d`'s, of three axes.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        padding: Sizes = 0,
-        output_padding: int = 0,
-        bias: bool = True,
-        seed: int | None = None,
-        dilation: int = 1,
-        groups: int = 1,
-    ) -> None:
-        (kernel,) = sizes("ConvTranspose1d.kernel_size", kernel_size, 1)
-        self.stride = (1, *sizes("ConvTranspose1d.stride", stride, 1))
-        self.pad = (0, 0, *sides("ConvTranspose1d.padding", padding, 1))
-        self.output_pad = (0, *sizes("ConvTranspose1d.output_padding", output_padding, 1, least=0))
-        self.dilation = (1, *sizes("ConvTranspose1d.dilation", dilation, 1))
-        self.in_channels, self.groups = in_channels, groups
-        rng, share = generator(seed), out_channels // groups
-        self.weight = uniform(rng, (in_channels, kernel, share), kernel * share)
-        self.bias = uniform(rng, (out_channels,), kernel * share) if bias else None
+    axes = 3
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (N, T, in) to (N, steps, out)."""
-        check_last_axis(self, x, 3, self.in_channels)
-        n, steps, channels = x.shape
-        images = reshape(x, shape=(n, 1, steps, channels))
-        filters, kernel, share = self.weight.shape
-        weight = reshape(self.weight, shape=(filters, 1, kernel, share))
-        y = conv_transpose2d(
-            images, weight, self.bias, stride=self.stride, pad=self.pad,
-            output_pad=self.output_pad, dilation=self.dilation, groups=self.groups,
-        )  # fmt: skip
-        sequence: Tensor = reshape(y, shape=(n, *y.shape[2:]))
-        return sequence
+        """Map x (N, D, H, W, in) to (N, depths, rows, columns, out)."""
+        check_last_axis(self, x, 5, self.in_channels)
+        settings: Any = {"stride": self.stride, "pad": self.pad, "output_pad": self.output_pad}
+        settings |= {"dilation": self.dilation, "groups": self.groups}
+        return conv_transpose3d(x, self.weight, self.bias, **settings)

@@ -30,17 +30,6 @@ def test_agrees_with_pytorch(size, stride, padding, dilation, groups, torch):
     check_like_pytorch(torch, ours, theirs, (2, 5, 6, 5, 2))
 
 
-@settings(max_examples=8)
-@given(
-    size=triples(2, 3), stride=triples(1, 2), padding=triples(0, 1), groups=st.sampled_from([1, 2])
-)
-def test_transposed_agrees_with_pytorch(size, stride, padding, groups, torch):
-    more = tuple(step - 1 for step in stride)
-    ours = nn.ConvTranspose3d(2, 4, size, stride, padding, more, True, 0, 1, groups)
-    theirs = torch.nn.ConvTranspose3d(2, 4, size, stride, padding, more, groups)
-    check_like_pytorch(torch, ours, theirs, (2, 3, 4, 3, 2))
-
-
 def test_what_does_not_fit_is_said():
     with pytest.raises(ShapeError, match=r"Conv3d: expected an input of shape .*, found \(2, 3\)"):
         nn.Conv3d(3, 2, 3)(np.ones((2, 3), "f4"))
