@@ -184,6 +184,34 @@ def mix_levels(context, source, begin, result, at, mixture, most):  # type: igno
     return types.void(source, whole, result, whole, mixture, types.float32), generate
 
 
+@intrinsic
+def blend_levels(context, source, upper, lower, weights, result, at):  # type: ignore[no-untyped-def]
+    """Write a pixel of three levels, uint8, between four of them.
+
+    The weighted sum of those at ``upper``, behind it, at ``lower`` and behind that, and the fifth
+    weight. A fourth number is read behind each pixel, and written behind the result.
+    """
+    whole = types.uint64
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        levels = ir.VectorType(ir.IntType(8), LANES)
+        *factors, total = (
+            _all(builder, w, _VECTOR) for w in cgutils.unpack_tuple(builder, args[3], 5)
+        )
+        first = context.make_array(signature.args[0])(context, builder, args[0]).data
+        for k, factor in enumerate(factors):
+            place = builder.add(args[1 + k // 2], ir.Constant(_I64, 3 * (k % 2)))
+            here = builder.bitcast(builder.gep(first, [place]), levels.as_pointer())
+            wide = builder.zext(builder.load(here, align=1), _FOUR)
+            product = builder.fmul(factor, builder.sitofp(wide, _VECTOR), flags=_PRODUCT_AND_SUM)
+            total = builder.fadd(total, product, flags=_PRODUCT_AND_SUM)
+        found = builder.trunc(builder.fptosi(total, _FOUR), levels)
+        _store(context, builder, signature, args, 4, found)
+        return context.get_dummy_value()
+
+    return types.void(source, whole, whole, weights, result, whole), generate
+
+
 def _at(context, builder, signature, args, which):  # type: ignore[no-untyped-def]
     """Return the pointer to a place, the argument behind an array."""
     array = context.make_array(signature.args[which])(context, builder, args[which])

@@ -10,7 +10,7 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fastjit
-from daskdl.kernels.lanes import pointer
+from daskdl.kernels.lanes import blend_levels, pointer
 from daskdl.kernels.team import over_range
 
 Array = NDArray[Any]
@@ -64,6 +64,7 @@ def _warp(places, inverses, fill, levels, which, start, stop):  # type: ignore[n
 def _warp_one(source, result, sizes, m, fill, half):  # type: ignore[no-untyped-def]
     height, width, rows, columns = sizes[2], sizes[3], sizes[4], sizes[5]
     channels = len(fill)
+    behind, three = np.uint64(rows * columns * channels), np.uint64(3)
     for i in range(rows):
         for j in range(columns):
             target = np.uint64((i * columns + j) * channels)
@@ -83,6 +84,11 @@ def _warp_one(source, result, sizes, m, fill, half):  # type: ignore[no-untyped-
             if x0 >= 0 and y0 >= 0 and x0 + 1 < width and y0 + 1 < height:
                 a, b = np.uint64(here), np.uint64(here + width * channels)
                 step = np.uint64(channels)
+                inner = y0 + 2 < height or x0 + 2 < width  # a number is read behind the pixels
+                if channels == 3 and result.itemsize == 1 and inner and target + three < behind:
+                    weights = w00, w01, w10, w11, half
+                    blend_levels(source, a, b, weights, result, target)
+                    continue
                 for n in range(channels):
                     k = np.uint64(n)
                     result[target + k] = (

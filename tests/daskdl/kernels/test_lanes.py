@@ -10,6 +10,7 @@ from daskdl.kernels.jit import jit
 from daskdl.kernels.lanes import (
     LANES,
     PIXELS,
+    blend_levels,
     copy,
     mirror_levels,
     mix_levels,
@@ -62,6 +63,20 @@ def test_pairs_of_pixels_are_added():
     exact = taps @ source[5:17].reshape(4, 3)
     np.testing.assert_allclose(result[4:7], exact, rtol=1e-6)
     assert (result[[0, 1, 2, 3, 8, 9]] == -1).all()
+
+
+@jit
+def _blend(source, weights, result):
+    blend_levels(source, np.uint64(3), np.uint64(30), weights, result, np.uint64(6))
+
+
+def test_a_pixel_is_blended_of_four():
+    source = np.random.default_rng(0).integers(0, 256, 60).astype(np.uint8)
+    result, weights = np.zeros(12, np.uint8), np.float32([0.5, 0.25, 0.125, 0.125, 0.5])
+    _blend(source, tuple(weights), result)
+    pixels = np.stack([source[p : p + 3] for p in (3, 6, 30, 33)])
+    np.testing.assert_array_equal(result[6:9], (weights[:4] @ pixels + 0.5).astype(np.uint8))
+    assert not result[[*range(6), 10, 11]].any()
 
 
 @jit
