@@ -115,7 +115,7 @@ def test_an_update_takes_the_mean_over_samples() -> None:
     np.testing.assert_array_equal(after.slots["velocity"], 0.5 * 4 + 2)
     assert after.iteration == 13
     (record,) = after.records
-    assert (record.loss, record.samples, record.data) == (2.0, 8, 10.0)
+    assert (record.loss, record.samples, record.data, record.idle) == (2.0, 8, 8.0, 2.0)
     np.testing.assert_array_equal(state.weights, 1)
     np.testing.assert_array_equal(state.slots["velocity"], 4)
     assert step.update(job, after, of(1.0)).records[0] is record
