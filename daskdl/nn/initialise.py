@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,17 @@ def zeros(shape: tuple[int, ...]) -> Parameter:
 
 def generator(seed: int | None) -> np.random.Generator:
     """Return the Generator of a layer; without a seed every layer differs, run by run."""
-    return np.random.default_rng(seed)
+    return _unseeded(os.getpid()) if seed is None else np.random.default_rng(seed)
+
+
+@functools.cache
+def _unseeded(process: int) -> np.random.Generator:
+    """Return what all layers of a process draw from that have no seed.
+
+    To make a Generator takes longer than to draw a small layer's weights; a forked process, which
+    would draw its parent's numbers again, has one of its own.
+    """
+    return np.random.default_rng()
 
 
 def forget_bias(channels: int) -> NDArray[np.float32]:

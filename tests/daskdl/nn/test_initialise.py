@@ -32,6 +32,13 @@ def test_without_a_seed_every_layer_differs():
     assert (first != second).any()
 
 
+def test_a_forked_process_does_not_draw_what_its_parent_does(monkeypatch):
+    mine = initialise.generator(None)
+    assert initialise.generator(None) is mine
+    monkeypatch.setattr(initialise.os, "getpid", lambda: -1)
+    assert initialise.generator(None) is not mine
+
+
 def test_zeros_and_forget_bias():
     assert not initialise.zeros((2, 3)).data.any()
     np.testing.assert_array_equal(initialise.forget_bias(2), [0, 0, 1, 1, 0, 0, 0, 0])
