@@ -26,8 +26,8 @@ def pictures(first, count):
     """Return the files of samples: bytes that tell their number, and its square as class."""
     files = {}
     for i in range(first, first + count):
-        files[f"./train/{i:03}.v2.PNG"] = b"pixels " + bytes([i] * (1 + i))
         files[f"./train/{i:03}.cls"] = f"{i * i}\n".encode()
+        files[f"./train/{i:03}.v2.PNG"] = b"pixels " + bytes([i] * (1 + i))
     return files
 
 
@@ -95,7 +95,9 @@ def test_archives_that_break_off(folder):
             SampleSet.from_tar(str(folder), **ENDINGS)
         samples = SampleSet.from_tar(url, on_error="skip", **ENDINGS)
         assert len(samples) == left, cut
-        assert any("train-2.tar: expected a whole tar" in bad for bad in samples.bad)
+        (sample, archive) = samples.bad
+        assert "train-2.tar, ./train/012 (expected " in sample
+        assert "train-2.tar: expected a whole tar archive" in archive
     url.write_bytes(b"no archive at all" * 100)
     samples = SampleSet.from_tar(str(folder), on_error="skip", **ENDINGS)
     assert samples.lengths == (4, 5, 0)
