@@ -61,3 +61,15 @@ def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
     large = MODEL.predict(SampleSet.from_arrays(x=x, partitions=4))
     assert len(cloudpickle.dumps(large.dask)) < 20_000
     assert large.sum().compute() == pytest.approx(MODEL.predict(x).sum(dtype=float), rel=1e-3)
+
+
+def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    def odd(i: int) -> Any:
+        return X[i] if i != 5 else X[:2]
+
+    bag = db.from_sequence(range(8), npartitions=2)
+    samples = SampleSet.from_bag(bag, odd, on_error="skip")
+    with caplog.at_level("WARNING", "daskdl"):
+        found = MODEL.predict(samples).compute(scheduler="sync")
+    same(found, np.delete(EXPECTED[:8], 5, 0))
+    assert "1 of 4 records left out: bag 1, element 1 (expected x of 1 axes" in caplog.text

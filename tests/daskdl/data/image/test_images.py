@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskdl.data.image import CenterCrop, ColorJitter, HorizontalFlip
 from daskdl.data.image.boxes import Boxes
 from daskdl.data.image.images import Images
 from daskdl.errors import SettingsError, ShapeError
@@ -152,3 +153,21 @@ def test_windows_and_colours_that_do_not_fit_are_refused():
         images.resize(np.array([4, 4]), "lanczos")
     with pytest.raises(ShapeError, match=r"mask 1: expected the image's \(60, 80\)"):
         Images(photos(2), masks=[np.zeros((60, 80)), np.zeros((6, 8))])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[::-1],
+        lambda x: x[:, ::2, 1:],
+        lambda x: x[:, :, ::2],
+        lambda x: x[..., ::-1],
+        lambda x: np.broadcast_to(x[:1], x.shape),
+    ],
+)
+def test_images_of_one_array_are_those_that_one_sees(view):
+    steps = CenterCrop(30) | HorizontalFlip(1) | ColorJitter((1.2, 1.2))
+    some = view(photos())
+    found = steps(some, np.random.default_rng(0))
+    expected = steps([np.array(image) for image in some], np.random.default_rng(0))
+    np.testing.assert_array_equal(found, expected)
