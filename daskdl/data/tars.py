@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,23 +76,12 @@ class Fields:
                 f"decode: expected names among {sorted(self.endings)}, found {other}"
             )
 
-    def value(self, name: str, ending: str, data: bytes) -> Any:
-        """Return what a file holds."""
-        return self.decode.get(name, DECODERS.get(ending, as_bytes))(data)
 
-    def chosen(self, found: Container[str]) -> dict[str, str | None]:
-        """Return the ending that serves for each name, of those of one sample."""
-        return {
-            name: next((ending for ending in endings.lower().split(";") if ending in found), None)
-            for name, endings in self.endings.items()
-        }
+#: Which of a field's endings a file has, the byte of the archive where it begins, and its bytes.
+File = tuple[int, int, int]
 
 
-#: Where a file's bytes begin in the archive, and how many they are.
-Place = tuple[int, int]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tar:
     """Recipe of the samples of an archive.
 
@@ -99,8 +90,8 @@ class Tar:
     url : str
     names : tuple of str
         Of the samples.
-    places : tuple of mapping of ending to place
-        Of the files of each.
+    files : int64 (samples, fields, 3)
+        A :data:`File` each; -1 for the ending where there is none.
     fields : Fields
     on_error : "raise" or "skip"
     broken : str
@@ -110,7 +101,7 @@ class Tar:
 
     url: str
     names: tuple[str, ...] = field(repr=False)
-    places: tuple[dict[str, Place], ...] = field(repr=False)
+    files: NDArray[np.int64] = field(repr=False)
     fields: Fields
     on_error: str
     broken: str = ""
@@ -120,43 +111,38 @@ class Tar:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the files that are used."""
-        used = ((of, self.fields.chosen(of).values()) for of in self.places)
-        return sum(of[ending][1] for of, endings in used for ending in endings if ending)
+        """Bytes of the files."""
+        return int(self.files[..., 2].sum())
 
     def __len__(self) -> int:
         return len(self.names)
 
     def part(self, start: int, stop: int) -> Tar:
         """Return the recipe of the samples from ``start`` up to ``stop``; no others are read."""
-        return replace(self, names=self.names[start:stop], places=self.places[start:stop])
+        return replace(self, names=self.names[start:stop], files=self.files[start:stop])
 
     def load(self) -> Arrays:
         """Read the files that are wanted, in their order in the archive."""
-
-        def named(i: int) -> str:
-            return f"{self.url}, {self.names[i]}"
-
-        with opened(self.url, self.storage_options) as file:
-
-            def sample(i: int) -> dict[str, Any]:
-                places, values = self.places[i], {}
-                for name, ending in self.fields.chosen(places).items():
-                    if ending is None:
-                        wanted = self.fields.endings[name]
-                        raise DataError(
-                            f"expected a file for {name} that ends in {wanted}, found "
-                            f"{', '.join(sorted(places))}"
-                        )
-                    values[name] = self.fields.value(name, ending, _bytes(file, places[ending]))
-                return values
-
-            found = Records(sample, self.on_error, named)(range(len(self)))
+        names = [f"{self.url}, {name}" for name in self.names]
+        # An archive without any may not be there at all.
+        with opened(self.url, self.storage_options) if names else nullcontext() as file:
+            read = Records(partial(self._sample, file), self.on_error, names.__getitem__)
+            found = read(range(len(names)))
         return replace(found, bad=(*found.bad, self.broken)) if self.broken else found
 
+    def _sample(self, file: Any, i: int) -> dict[str, Any]:
+        values = {}
+        fields = self.fields.endings.items()
+        for (name, endings), (which, start, size) in zip(fields, self.files[i], strict=True):
+            if which < 0:
+                raise DataError(f"expected a file for {name}, *.{endings}, found none")
+            ending = endings.lower().split(";")[which]
+            decode = self.fields.decode.get(name, DECODERS.get(ending, as_bytes))
+            values[name] = decode(_bytes(file, start, size))
+        return values
 
-def _bytes(file: Any, place: Place) -> bytes:
-    start, size = place
+
+def _bytes(file: Any, start: int, size: int) -> bytes:
     file.seek(start)
     data: bytes = file.read(size)
     if len(data) < size:
@@ -178,23 +164,24 @@ class Listing:
 
     def load(self) -> Tar:
         """Read them."""
-        names, places = list[str](), list[dict[str, Place]]()
-        broken = ""
+        names, broken = list[str](), ""
+        files = list[list[File]]()
         try:
             with opened(self.url, self.storage_options) as file:
-                self._list(file, names, places)
+                self._list(file, names, files)
         except (OSError, tarfile.TarError, DataError) as error:
             broken = f"{self.url}: expected a whole tar archive, found that it is none ({error})"
             if self.on_error == "raise":
                 raise DataError(
                     f"{broken}; on_error='skip' takes the {len(names)} samples that are there"
                 ) from error
+        held = np.array(files, np.int64).reshape(len(files), len(self.fields.endings), 3)
         return Tar(
-            self.url, tuple(names), tuple(places), self.fields, self.on_error, broken,
-            self.storage_options,
-        )  # fmt: skip
+            self.url, tuple(names), held, self.fields, self.on_error, broken, self.storage_options
+        )
 
-    def _list(self, file: Any, names: list[str], places: list[dict[str, Place]]) -> None:
+    def _list(self, file: Any, names: list[str], files: list[list[File]]) -> None:
+        choices = [endings.lower().split(";") for endings in self.fields.endings.values()]
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 folder, slash, base = member.name.rpartition("/")
@@ -204,8 +191,11 @@ class Listing:
                 name = folder + slash + stem
                 if not names or names[-1] != name:
                     names.append(name)
-                    places.append({})
-                places[-1][ending.lower()] = (member.offset_data, member.size)
+                    files.append([(-1, 0, 0)] * len(choices))
+                for i, some in enumerate(choices):
+                    which = some.index(ending.lower()) if ending.lower() in some else -1
+                    if which >= 0 and not 0 <= files[-1][i][0] < which:
+                        files[-1][i] = (which, member.offset_data, member.size)
             end = archive.offset
         # What was cut short between two files, or in a header, reads like a whole one otherwise.
         file.seek(end)

@@ -71,11 +71,17 @@ def test_values_are_decoded_by_their_endings(tmp_path):
     assert (held["said"].tolist(), held["y"].tolist()) == (["ä b"], [6])
 
 
+def test_the_first_ending_goes_before_others(tmp_path):
+    files = {"0.png": b"png", "0.jpg": b"jpg", "1.jpg": b"jpg", "1.png": b"png", "2.png": b"png"}
+    held = everything(SampleSet.from_tar(write(tmp_path / "a.tar", files), x="jpg;png"))
+    assert [bytes(x) for x in held["x"]] == [b"jpg", b"jpg", b"png"]
+
+
 def test_bad_samples_are_named_or_left_out(folder):
     bad = {"a.v2.png": b"1", "b.cls": b"7", "b.v2.png": b"2", "c.v2.png": b"3", "c.cls": b"cat"}
     url = write(folder / "bad.tar", bad | {"._d.cls": b"hidden"})
     samples = SampleSet.from_tar(url, **ENDINGS)
-    with pytest.raises(DataError, match=r"bad\.tar, a: .* for y that ends in cls, found v2\.png"):
+    with pytest.raises(DataError, match=r"bad\.tar, a: .*expected a file for y, \*\.cls"):
         everything(samples)
     samples = SampleSet.from_tar(url, on_error="skip", **ENDINGS)
     assert everything(samples)["y"].tolist() == [7]
@@ -99,8 +105,10 @@ def test_archives_that_break_off(folder):
         assert "train-2.tar, ./train/012 (expected " in sample
         assert "train-2.tar: expected a whole tar archive" in archive
     url.write_bytes(b"no archive at all" * 100)
-    samples = SampleSet.from_tar(str(folder), on_error="skip", **ENDINGS)
-    assert samples.lengths == (4, 5, 0)
+    urls = [*sorted(folder.glob("*.tar")), folder / "missing.tar"]
+    samples = SampleSet.from_tar(urls, on_error="skip", **ENDINGS)
+    assert samples.lengths == (4, 5, 0, 0)
+    assert "missing.tar: expected a whole tar archive" in samples.bad[-1]
 
 
 def test_fields_are_checked(folder):
