@@ -16,6 +16,7 @@ from daskdl.kernels.batchnorm import SUMMED_LANES as SUMMED
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
+from daskdl.kernels.stores import streams
 from daskdl.kernels.team import over_range
 from daskdl.kernels.threads import threads
 
@@ -50,7 +51,7 @@ def forward(
         images, new = flat(x).reshape(n, -1), y.reshape(n, -1)
         own = flat(weight, x.dtype), flat(bias, x.dtype), eps
         least = 1 + LEAST // (pixels * channels)
-        over_range(_forward, n, least, images, *own, new, statistics)
+        over_range(_forward, n, least, images, *own, new, statistics, _past(y))
     return y, statistics
 
 
@@ -62,9 +63,14 @@ def backward(
     dx, totals = empty(x.shape, x.dtype), np.zeros((threads(), 2, channels))  # of parts
     if x.size:
         gradients, images = flat(dy, x.dtype).reshape(n, -1), flat(x).reshape(n, -1)
-        own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals
+        own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals, _past(dx)
         over_range(_backward, n, 1 + LEAST // (pixels * channels), gradients, images, *own)
     return dx, totals.sum(0)
+
+
+def _past(result: Array) -> bool | None:
+    """Return whether to write it past the caches: all of its pixels are aligned then."""
+    return True if result.shape[2] % 16 == 0 and streams(result) else None
 
 
 # Below, loops over repeats of the channels and not remainders: small images have hardly more
@@ -92,7 +98,9 @@ def _repeat(lanes, rows, channels):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _forward(x, weight, bias, eps, y, statistics, which, start, stop):  # type: ignore[no-untyped-def]
+def _forward(  # type: ignore[no-untyped-def]
+    x, weight, bias, eps, y, statistics, past, which, start, stop
+):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
@@ -120,11 +128,13 @@ def _forward(x, weight, bias, eps, y, statistics, which, start, stop):  # type: 
                 factor = inverse * weight[c]
                 lanes[0, c], lanes[1, c], lanes[2, c] = mean, factor, bias[c] - lost * factor
         _repeat(lanes, 3, channels)
-        put_normalised(x[n], y[n], lanes, floor, None)
+        put_normalised(x[n], y[n], lanes, floor, past)
 
 
 @fastjit
-def _backward(dy, x, weight, statistics, dx, parts, which, start, stop):  # type: ignore[no-untyped-def]
+def _backward(  # type: ignore[no-untyped-def]
+    dy, x, weight, statistics, dx, parts, past, which, start, stop
+):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
@@ -154,4 +164,4 @@ def _backward(dy, x, weight, statistics, dx, parts, which, start, stop):  # type
                 lanes[3, c], lanes[4, c] = inverse * along - slope * lost, slope
         _repeat(lanes, 2, channels)
         _repeat(lanes[3:], 2, channels)
-        put_gradient(dy[n], x[n], dx[n], lanes, floor, None)
+        put_gradient(dy[n], x[n], dx[n], lanes, floor, past)

@@ -16,6 +16,7 @@ from daskdl.kernels.threads import thread_budget
         ((3, 700, 6), 3),
         ((2, 40, 300), 4),
         ((4, 5000, 8), 1),
+        ((3, 6000, 64), 4),  # large enough to be written past the caches
         ((2, 9, 7), 7),
         ((0, 3, 2), 1),
         ((2, 0, 2), 1),
