@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> float:
     options = parser.parse_args(arguments)
 
     epochs, rate, decay, smoothing = RECIPES[options.network]
-    epochs = options.epochs or epochs
+    epochs = epochs if options.epochs is None else options.epochs
     workers = options.workers
     train = SampleSet.from_arrays(
         partitions=max(1, workers), **read(options.folder, "train", options.count)

@@ -28,6 +28,7 @@ from daskdl.data.image import (
     ShortestSide,
     decode,
 )
+from daskdl.errors import DataError
 from daskdl.metrics import Accuracy, TopKAccuracy
 from daskdl.nn import Loss, Module
 from daskdl.optim import SGD, Groups
@@ -57,8 +58,10 @@ def read(root: Path, part: str, partitions: int, on_error: str) -> SampleSet:
         return SampleSet.from_parquet(
             table, x="image", y="label", decode={"x": look}, on_error=on_error
         )
-    classes = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
     files = sorted((root / part).glob("*/*"))
+    if not files:
+        raise DataError(f"{root}: expected {part}*.tar, {part}.parquet or {part}/*/*, found none")
+    classes = sorted(folder.name for folder in (root / "train").iterdir() if folder.is_dir())
     labels = [classes.index(file.parent.name) for file in files]
     return SampleSet.from_files(
         files, lambda file: look(file.read()), partitions=partitions, on_error=on_error, y=labels
