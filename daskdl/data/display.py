@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from daskdl.data.derived import FromTasks
 from daskdl.data.partition import Recipe
-from daskdl.data.tasks import client_of, futures_of, is_lazy
+from daskdl.data.tasks import client_of, futures_of, is_lazy, itself
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
@@ -20,17 +21,19 @@ def line(samples: SampleSet) -> str:
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
     if not samples.is_counted:
         return f"SampleSet({told}; samples not counted yet, in {parts})"
-    more = [size(samples.nbytes)] if samples.nbytes else []
+    nbytes = bytes_of(samples)
+    more = [size(nbytes)] if nbytes else []
     more += filter(None, [places(samples.recipes)])
     return f"SampleSet({told}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
 
 
 def table(samples: SampleSet) -> str:
     """Return it as HTML."""
+    nbytes = bytes_of(samples) if samples.is_counted else 0
     rows = {
         "samples": f"{len(samples):,}" if samples.is_counted else "not counted yet",
         "partitions": _partitions(samples),
-        "bytes": size(samples.nbytes) if samples.is_counted and samples.nbytes else "not known",
+        "bytes": size(nbytes) if nbytes else "not known",
         "where": places(samples.known) or "read where they are used",
     }
     if samples.functions:
@@ -67,6 +70,17 @@ def places(recipes: Sequence[Recipe]) -> str:
     where: dict[Any, Any] = client.sync(client.scheduler.who_has, keys=keys)
     held = Counter(min(at) for at in where.values() if at)
     return ", ".join(f"{n} at {address}" for address, n in sorted(held.items()))
+
+
+def bytes_of(samples: SampleSet) -> int:
+    """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
+    held = [r for r in samples.known if isinstance(r, FromTasks) and r.futures and r.make is itself]
+    if len(held) < samples.partitions:
+        return samples.nbytes
+    keys, client = {recipe.keys[0] for recipe in held}, client_of(held)
+    assert client is not None
+    found: dict[Any, int] = client.sync(client.scheduler.nbytes, keys=list(keys), summary=False)
+    return sum(found.values()) if len(found) == len(keys) else samples.nbytes
 
 
 def size(nbytes: float) -> str:

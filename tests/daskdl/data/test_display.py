@@ -54,6 +54,14 @@ def test_what_dask_arrays_and_xarray_tell_is_shown():
     )
 
 
+def test_bytes_are_those_that_workers_hold(client):
+    held = SampleSet.from_arrays(x=np.zeros((8, 1000)), partitions=2)
+    grown = held.map_batches(lambda batch: {"x": np.repeat(batch["x"], 5, axis=1)}).persist(client)
+    assert [len(recipe.load()) for recipe in grown.recipes] == [4, 4]  # both are there
+    assert "8 samples in 2 partitions, 320 kB, " in repr(grown)
+    assert "<td>320 kB</td>" in grown._repr_html_()
+
+
 def test_bytes_that_nobody_knows_are_not_told():
     parts = SampleSet.from_delayed([dask.delayed({"x": np.arange(3)})], lengths=[3])
     assert repr(parts) == "SampleSet(...; 3 samples in 1 partition)"
