@@ -31,8 +31,8 @@ COMMANDS = {
     "--total-batch 32 --repeat 2 --seconds 20",
     "scaling-resnet50": "daskdl bench scaling --model resnet50 --workers 2 "
     "--total-batch 16 --repeat 2 --seconds 20",
-    "scaling-waiting": "daskdl bench scaling --model inception --simulate 1.5 --megabytes 1 "
-    "--first 8 --workers 256 --total-batch 1 --seconds 20",
+    "scaling-waiting": "daskdl bench scaling --model inception --simulate 1.5 --megabytes 0.1 "
+    "--first 8 --workers 256 --total-batch 1 --seconds 30",
 }
 
 

@@ -152,7 +152,7 @@ def prediction() -> list[str]:
         "gradient",
         "nodes",
         *(f"exchange at {rate / 1000:g} Gbit/s, ms" for rate in MEGABITS),
-        *(f"of {SECONDS:g} s, %" for _ in MEGABITS),
+        *(f"of {SECONDS:g} s at {rate / 1000:g} Gbit/s, %" for rate in MEGABITS),
         "control, measured, %",
         f"efficiency at {MEGABITS[0] / 1000:g} Gbit/s, %",
         "BigDL: synchronization, %",

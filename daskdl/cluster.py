@@ -150,7 +150,7 @@ def _local(
     else:
         workers = workers or max(1, available_cores() // threads)
     stack.enter_context(dask.config.set(_CONFIG))
-    stack.enter_context(_quiet())
+    stack.enter_context(quiet())
     folder = stack.enter_context(
         tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
     )
@@ -361,7 +361,7 @@ def _environment_as_it_was() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep what connections say when workers are ended, for instance by Ctrl-C, off the screen."""
     names = (
         "distributed.scheduler",

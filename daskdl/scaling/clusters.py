@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from daskdl.cluster import connect, wait_for
+from daskdl.cluster import connect, quiet, wait_for
 from daskdl.errors import SettingsError
 from daskdl.kernels.threads import available_cores
 
@@ -52,7 +52,7 @@ def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
     """
     from daskdl.scaling.processes import cluster
 
-    with ExitStack() as stack:
+    with quiet(), ExitStack() as stack:
         held: dict[int, Client] = {}
 
         def client_of(n: int) -> Client:
