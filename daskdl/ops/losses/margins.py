@@ -90,11 +90,13 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
     np.add.at(times, (np.nonzero(listed)[0], labels[listed]), 1)
     wrong = (times == 0).astype(prediction.dtype)
     short = np.maximum(1 - prediction[:, :, None] + prediction[:, None, :], 0)  # (N, right, wrong)
-    values = np.einsum("nij,ni,nj->n", short, times, wrong) / classes
+    values = (np.matmul(short, wrong[:, :, None])[:, :, 0] * times).sum(1) / classes
 
     def slope(s: Array) -> Array:
-        active = (short > 0) * times[:, :, None] * wrong[:, None, :]
-        return along_last(s) * (active.sum(1) - active.sum(2)) / classes
+        active = (short > 0).astype(s.dtype)
+        to_wrong = np.matmul(times[:, None, :], active)[:, 0] * wrong
+        to_right = np.matmul(active, wrong[:, :, None])[:, :, 0] * times
+        return along_last(s) * (to_wrong - to_right) / classes
 
     return values, (slope, None)
 

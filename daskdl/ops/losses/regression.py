@@ -109,7 +109,10 @@ def squared_log_error(prediction: Array, target: Array) -> Parts:
     difference = _log_ratio(positive, np.maximum(target, 0))
 
     def slope(s: Array) -> Array:
-        return np.where(prediction > 0, 2 * s * difference / (1 + positive), 0)
+        result = difference * (2 * s)
+        result /= 1 + positive
+        result *= prediction > 0
+        return result
 
     return difference * difference, (slope, None)
 
