@@ -66,12 +66,15 @@ def check(pixels: Sequence[Array] | Array, name: str) -> None:
 
 
 def lay(canvas: Array, image: Array, corner: Ints, colour: Array) -> None:
-    """Fill a canvas with a colour and lay an image onto it."""
-    paint(canvas, colour)
+    """Lay an image onto a canvas and fill what is around it with a colour."""
     (y, x), (skip, over) = np.maximum(corner, 0), np.maximum(-corner, 0)
     height, width = canvas.shape[:2] - corner
     part = image[skip : max(height, 0), over : max(width, 0)]
-    canvas[y : y + part.shape[0], x : x + part.shape[1]] = part
+    bottom, right = y + part.shape[0], x + part.shape[1]
+    middle = canvas[y:bottom]
+    middle[:, x:right] = part
+    for around in (canvas[:y], canvas[bottom:], middle[:, :x], middle[:, right:]):
+        paint(around, colour)
 
 
 def paint(canvas: Array, colour: Array) -> None:
