@@ -347,7 +347,7 @@ class SampleSet(Sources, Exports):
         partitions : int, optional
             Of the new set; by default as many as there are.
         held : int or str
-            Bytes, as in "1 GB", that are held of each partition.
+            Bytes, as in "1 GB", that are held of each partition: eight blocks.
         """
         samples = self if partitions is None else self.repartition(partitions)
         return SampleSet(streams(samples.recipes, held), self.functions)
