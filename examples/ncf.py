@@ -59,7 +59,8 @@ def generate(seed: int = 0) -> Interactions:
     while len(pairs) < ratings:
         more = int(1.2 * (ratings - len(pairs)))
         drawn = draw(more, users, *USERS) * items + draw(more, items, *ITEMS)
-        pairs = np.union1d(pairs, drawn)
+        pairs = np.sort(np.append(pairs, drawn))
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]  # each once
     pairs = rng.permutation(pairs)[:ratings]
     return Interactions(pairs // items, pairs % items, user_count=users, item_count=items)
 
@@ -156,7 +157,10 @@ def main(arguments: list[str] | None = None) -> list[Target]:
     """Train one model for each seed, and say how many reached the target."""
     args = parse(arguments)
     known = generate() if args.data == "generated" else read(Path(args.data))
-    print(f"{known.user_count:,} users, {known.item_count:,} items, {len(known):,} ratings")
+    print(
+        f"{known.user_count:,} users, {known.item_count:,} items, {len(known):,} ratings",
+        flush=True,
+    )
     with connect("local", workers=args.workers) if args.workers else nullcontext():
         if args.iterations:
             print(f"{speed(known, args):,.0f} pairs a second")
