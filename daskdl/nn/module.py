@@ -41,16 +41,24 @@ class Module(Predicting):
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the class known to model files: by its name, with its module's if that is taken."""
+        """Make the class known to model files: by its name, with its module's if that is taken.
+
+        One that defines nothing takes nobody's place before it is used: such are made where a class
+        of a notebook is unpickled, and are dropped if the class itself is there.
+        """
         super().__init_subclass__(**kwargs)
+        defines = any(name == "__init__" or name[:2] != "__" for name in vars(cls))
         held = Module.registry.get(cls.__name__)
         ours = held is not None and held.__module__.startswith("daskdl.")
         user = not cls.__module__.startswith("daskdl.")
         cls.registered = f"{cls.__module__}.{cls.__name__}" if ours and user else cls.__name__
-        Module.registry[cls.registered] = cls
+        if defines or cls.registered not in Module.registry:
+            Module.registry[cls.registered] = cls
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the constructor's arguments, from which a model file rebuilds the module."""
+        if Module.registry.get(cls.registered) is not cls and cls is not Module:
+            Module.registry[cls.registered] = cls
         self = super().__new__(cls)
         self.__dict__["_arguments"] = (args, kwargs)
         self.__dict__["_flat"] = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 
+import cloudpickle
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -132,6 +134,31 @@ def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loa
     rewrite(path, model=7)
     with pytest.raises(ModelFileError, match=r"found 7\); it was written by an earlier daskdl"):
         nn.load(path)
+
+
+def test_a_class_of_a_notebook_stays_known_when_its_model_comes_back_from_workers(path):
+    cell = """
+class Shifted(nn.Module):
+    def __init__(self, by):
+        self.by = by
+
+    def forward(self, x):
+        return x + self.by
+"""
+    notebook = {"nn": nn, "__name__": "notebook_of_nobody"}
+    try:
+        exec(cell, notebook)
+        nn.save(notebook["Shifted"](2.0), path)
+        pickled = cloudpickle.dumps(notebook["Shifted"](2.0))
+        assert type(pickle.loads(pickled)) is notebook["Shifted"]
+        assert type(nn.load(path)) is notebook["Shifted"]
+        exec(cell.replace("x +", "x -"), notebook)  # the cell was changed and run again
+        assert nn.load(path)(np.zeros(1, "f4")).data.tolist() == [-2]
+        exec("class Shifted(nn.Residual): pass", notebook)  # which defines nothing
+        made = notebook["Shifted"](nn.ReLU())
+        assert nn.Module.registry["Shifted"] is type(made)
+    finally:
+        nn.Module.registry.pop("Shifted")
 
 
 def test_missing_and_surplus_tensors(path):
