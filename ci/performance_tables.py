@@ -131,7 +131,7 @@ def scaling(found: Figure) -> list[str]:
                 row["workers"],
                 row["batch"],
                 f"{row['samples_per_second']:.4g}",
-                f"{1000 * row['seconds']:.4g}",
+                _ms(row["seconds"]),
                 *(_ms(row[f"{part}_seconds"]) for part in PARTS),
                 f"{100 * row['efficiency']:.1f}",
                 "-" if row["busy"] is None else f"{100 * row['busy']:.0f}",
@@ -212,6 +212,8 @@ def _control() -> dict[int, float]:
 
 
 def _ms(seconds: float) -> str:
+    if seconds >= 0.1:
+        return f"{1000 * seconds:.0f}"
     return f"{1000 * seconds:.3g}" if seconds >= 5e-6 else "0"
 
 
