@@ -12,7 +12,7 @@ from hypothesis import settings
 
 # The same draws in every run, so that a change is judged by what it changed. To look for new ones:
 # HYPOTHESIS_PROFILE=search pytest ... No deadline, since numba compiles inside the first example.
-settings.register_profile("same", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("same", deadline=None, max_examples=16, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.blas import matmul
 from daskdl.ops.losses.reduction import (
     Parts,
     along_last,
@@ -90,12 +91,12 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
     np.add.at(times, (np.nonzero(listed)[0], labels[listed]), 1)
     wrong = (times == 0).astype(prediction.dtype)
     short = np.maximum(1 - prediction[:, :, None] + prediction[:, None, :], 0)  # (N, right, wrong)
-    values = (np.matmul(short, wrong[:, :, None])[:, :, 0] * times).sum(1) / classes
+    values = (matmul(short, wrong[:, :, None])[:, :, 0] * times).sum(1) / classes
 
     def slope(s: Array) -> Array:
         active = (short > 0).astype(s.dtype)
-        to_wrong = np.matmul(times[:, None, :], active)[:, 0] * wrong
-        to_right = np.matmul(active, wrong[:, :, None])[:, :, 0] * times
+        to_wrong = matmul(times[:, None, :], active)[:, 0] * wrong
+        to_right = matmul(active, wrong[:, :, None])[:, :, 0] * times
         return along_last(s) * (to_wrong - to_right) / classes
 
     return values, (slope, None)

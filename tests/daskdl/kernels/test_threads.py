@@ -25,16 +25,19 @@ from daskdl.kernels.threads import (
 
 
 def blas_threads() -> dict[bool, set[int]]:
-    """Return the numbers of threads of BLAS libraries, by whether they are SciPy's.
+    """Return the numbers of threads of numpy's and SciPy's BLAS, by whether it is SciPy's.
 
-    Without MKL, of which each thread has its own number.
+    Without MKL, of which each thread has its own number, and those that other packages bring for
+    themselves, such as OpenCV.
     """
     import scipy.linalg.cython_blas  # noqa: F401
 
     found: dict[bool, set[int]] = {True: set(), False: set()}
     for library in threadpoolctl.threadpool_info():
-        if library["user_api"] == "blas" and library["internal_api"] != "mkl":
-            found[is_scipys(library["filepath"])].add(library["num_threads"])
+        path, kind = library["filepath"], (library["user_api"], library["internal_api"])
+        own = is_scipys(path) or "numpy" in path
+        if own and kind[0] == "blas" and kind[1] != "mkl":
+            found[is_scipys(path)].add(library["num_threads"])
     return found
 
 

@@ -92,12 +92,12 @@ def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
 ) -> None:
     add = History.add
 
-    def interrupted(self: History, records: Sequence[Record], seconds: float) -> None:
+    def interrupted(self: History, records: Sequence[Record], *more: Any) -> None:
         if len(self):
             for name in COLUMNS[:columns]:
                 self._columns[name].append(9.0)
             raise KeyboardInterrupt
-        add(self, records, seconds)
+        add(self, records, *more)
 
     with monkeypatch.context() as patched:
         patched.setattr(History, "add", interrupted)
