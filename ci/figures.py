@@ -18,8 +18,8 @@ FOLDER = ROOT / "docs" / "figures"
 
 #: What is measured, by name, and by which command; each takes ``--json FILE`` besides.
 COMMANDS = {
-    "kernels": "python -m ci.bench.kernels",
-    "training": "python -m ci.bench.training",
+    "kernels": "python -m ci.bench.kernels --seconds 0.15",
+    "training": "python -m ci.bench.training --seconds 2",
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms",
     "hosts": "python -m ci.bench.engine --part hosts",
