@@ -23,7 +23,7 @@ def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_pat
         os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
     figures.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
     found = figures.figure("kernels")
-    assert found["command"] == "python -m ci.bench.kernels"
+    assert found["command"] == figures.COMMANDS["kernels"]
     assert found["machine"] == {"cores": 2}
     assert found["date"] == "1970-01-03"
     assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
