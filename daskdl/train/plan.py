@@ -109,9 +109,9 @@ def plans(owners: Sequence[int]) -> list[Plan]:
     R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in
     MPICH (2005); here the nearest shards come first, which is the canonical tree, and their number
     need not be a power of two. A mesh, in which each sends each its part at once, moves as many
-    bytes in 2 (n - 1) messages a member instead of 2 log2 n. With 4 members on two cores and 0.01, 1
-    and 28 MB it took 1.5, 1.2 and 1.04 times as long through shared memory, and over TCP 0.93, 0.95
-    and 0.9; with more members it has more messages, of which each costs both sides CPU.
+    bytes in 2 (n - 1) messages a member instead of 2 log2 n. With 4 members on two cores and 0.01,
+    1 and 28 MB it took 1.5, 1.2 and 1.04 times as long through shared memory, and over TCP 0.93,
+    0.95 and 0.9; with more members it has more messages, each of which costs both sides CPU.
 
     Parameters
     ----------
