@@ -21,7 +21,8 @@ COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
     "training": "python -m ci.bench.training --seconds 2",
     "engine": "python -m ci.bench.engine",
-    "control": "python -m ci.bench.engine --part control --engines gang forms",
+    "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
+    "--groups 2 --settle 4",
     "hosts": "python -m ci.bench.engine --part hosts",
     "scaling-lenet": "daskdl bench scaling --model lenet --workers 2 --repeat 3",
     "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --repeat 3",

@@ -369,14 +369,20 @@ def quiet() -> Iterator[None]:
         "distributed.comm",
         "distributed.core",
         "distributed.batched",
-        "asyncio",  # of tasks of a client that nothing waits for any more
     )
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_not_of_dask)
     try:
         yield
     finally:
+        logging.getLogger("asyncio").removeFilter(_not_of_dask)
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+def _not_of_dask(record: logging.LogRecord) -> bool:
+    """Whether asyncio speaks of another task than Dask's, for which nothing waits any more."""
+    return "distributed" not in record.getMessage()

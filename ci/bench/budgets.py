@@ -1,12 +1,13 @@
-"""The options that benchmarks beside PyTorch have in common, and its threads and ours together."""
+"""What benchmarks beside PyTorch have in common: options, its threads and ours, and the table."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ci.bench.report import HEADER
+from ci.bench.report import HEADER, Row, line, means, write_json
+from ci.bench.timing import Case, race
 from daskdl.kernels.threads import available_cores, thread_budget
 
 
@@ -31,3 +32,15 @@ def budgets(threads: str, quiet: bool = False) -> Iterator[int]:
         torch.set_num_threads(n)
         with thread_budget(n):
             yield n
+
+
+def raced(options: argparse.Namespace, cases: Callable[[], Iterable[Case]]) -> None:
+    """Race the cases on each number of threads, print the table, and write it where asked."""
+    rows: list[Row] = []
+    for threads in budgets(options.threads):
+        for case in cases():
+            rows.append(Row.of(case.name, threads, race(case, options.seconds)))
+            print(line(rows[-1]), flush=True)
+    print(*means(rows), sep="\n")
+    if options.json:
+        write_json(rows, options.json)

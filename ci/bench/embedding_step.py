@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.budgets import budgets, options_of
-from ci.bench.report import Row, line, means, write_json
-from ci.bench.timing import Case, race
+from ci.bench.budgets import options_of, raced
+from ci.bench.timing import Case
 from daskdl import ops
 from daskdl.nn import BCEWithLogitsLoss, Embedding, Linear, Module, ReLU, Sequential
 from daskdl.optim import Adam
@@ -122,15 +121,7 @@ def main() -> None:
     parser = options_of(__doc__, seconds=3.0)
     parser.add_argument("--width", type=int, action="append", help="64 and 128 without")
     options = parser.parse_args()
-
-    rows: list[Row] = []
-    for threads in budgets(options.threads):
-        for case in cases(options.width or [64, 128]):
-            rows.append(Row.of(case.name, threads, race(case, options.seconds)))
-            print(line(rows[-1]), flush=True)
-    print(*means(rows), sep="\n")
-    if options.json:
-        write_json(rows, options.json)
+    raced(options, lambda: cases(options.width or [64, 128]))
 
 
 if __name__ == "__main__":

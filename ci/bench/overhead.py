@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.budgets import budgets, options_of
-from ci.bench.report import Row, line, means, write_json
-from ci.bench.timing import Case, race
+from ci.bench.budgets import options_of, raced
+from ci.bench.timing import Case
 from daskdl import nn, optim
 from daskdl.optim import Layout
 
@@ -113,14 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = options_of(__doc__.splitlines()[0], seconds=2.0)
     parser.set_defaults(threads="1")
     options = parser.parse_args(arguments)
-    rows: list[Row] = []
-    for threads in budgets(options.threads):
-        for case in cases():
-            rows.append(Row.of(case.name, threads, race(case, options.seconds)))
-            print(line(rows[-1]), flush=True)
-    print(*means(rows), sep="\n")
-    if options.json:
-        write_json(rows, options.json)
+    raced(options, cases)
 
 
 if __name__ == "__main__":

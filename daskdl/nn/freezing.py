@@ -7,10 +7,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from daskdl.errors import SettingsError
+from daskdl.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from daskdl.nn.module import Module
-from daskdl.nn.parameter import Parameter
 
 
 def set_requires_grad(model: Module, names: tuple[str, ...], wanted: bool) -> None:

@@ -19,7 +19,7 @@ import pytest
 from distributed import LocalCluster
 from distributed.security import Security
 
-from daskdl.cluster import QUEUES, _queue_options, connect
+from daskdl.cluster import QUEUES, _queue_options, connect, quiet
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.kernels.idle import VARIABLE
 
@@ -107,6 +107,18 @@ def test_worker_processes_end_with_the_block(monkeypatch):
     while not all(map(has_ended, processes.values())):
         assert time.monotonic() < limit, "workers are left behind"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("coroutine", "heard"), [("mine.py:3", True), ("distributed/client.py:9", False)]
+)
+def test_other_tasks_than_dasks_are_still_heard_to_fail(coroutine, heard, caplog):
+    with quiet():
+        logging.getLogger("asyncio").error("Task exception was never retrieved: %s", coroutine)
+    assert ("never retrieved" in caplog.text) is heard
+    caplog.clear()
+    logging.getLogger("asyncio").error("Task exception was never retrieved: %s", coroutine)
+    assert "never retrieved" in caplog.text
 
 
 def test_two_local_clusters_at_once_and_a_second_client_of_one():
