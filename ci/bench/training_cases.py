@@ -64,7 +64,9 @@ class Network:
             model.zero_grad()
             value = loss(model(x), y)
             value.backward()
-            weights, slots = method.update(model.flat, model.flat_grad, slots, iteration)
+            weights, slots = method.update(
+                model.flat, model.flat_grad, slots, iteration, overwrite=True
+            )
             model.load_flat(weights)
             for name, table in model.tables.items():
                 method.update_rows(name, table.data, table.grad, tables[name], iteration)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.stores import drain, put
+from daskdl.kernels.stores import drain, renew
 
 
 @jit
@@ -13,7 +13,7 @@ def sgd(w, g, new_w, factors, past):  # type: ignore[no-untyped-def]
     """Step against the gradient; factors: scale of the gradient, weight decay, rate."""
     scale, decay, rate = factors[0], factors[1], factors[2]
     for k in range(w.size):
-        put(new_w, k, w[k] - rate * (scale * g[k] + decay * w[k]), past)
+        renew(w, new_w, k, w[k] - rate * (scale * g[k] + decay * w[k]), past)
     drain(past)
 
 
@@ -29,9 +29,9 @@ def momentum(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-d
     for k in range(w.size):
         d = scale * g[k] + decay * w[k]
         velocity = keep * v[k] + share * d
-        put(new_v, k, velocity, past)
+        renew(v, new_v, k, velocity, past)
         along = d + keep * velocity if nesterov else velocity
-        put(new_w, k, w[k] - rate * along, past)
+        renew(w, new_w, k, w[k] - rate * along, past)
     drain(past)
 
 
@@ -45,10 +45,10 @@ def ftrl(w, g, z, n, new_w, new_z, new_n, factors, past):  # type: ignore[no-unt
         total = n[k] + d * d
         root = np.sqrt(total)
         tilt = z[k] + d - slowness * (root - np.sqrt(n[k])) * w[k]
-        put(new_z, k, tilt, past)
-        put(new_n, k, total, past)
+        renew(z, new_z, k, tilt, past)
+        renew(n, new_n, k, total, past)
         rest = tilt - l1 if tilt > 0 else tilt + l1
         steep = slowness * (beta + root) + l2
         # Also where nothing pulls yet, and not a number stays what it is.
-        put(new_w, k, w.dtype.type(0) if abs(tilt) <= l1 else -rest / steep, past)
+        renew(w, new_w, k, w.dtype.type(0) if abs(tilt) <= l1 else -rest / steep, past)
     drain(past)

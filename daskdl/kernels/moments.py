@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.stores import drain, put
+from daskdl.kernels.stores import drain, renew
 
 
 @jit
@@ -23,10 +23,10 @@ def adam(w, g, m, v, new_w, new_m, new_v, factors, past):  # type: ignore[no-unt
         d = scale * g[k] + decay * w[k]
         first = b1 * m[k] + new1 * d
         second = b2 * v[k] + new2 * d * d
-        put(new_m, k, first, past)
-        put(new_v, k, second, past)
+        renew(m, new_m, k, first, past)
+        renew(v, new_v, k, second, past)
         along = (rate * first + direct * d) / (np.sqrt(second) + epsilon)
-        put(new_w, k, keep * w[k] - along, past)
+        renew(w, new_w, k, keep * w[k] - along, past)
     drain(past)
 
 
@@ -41,10 +41,10 @@ def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):  # type: 
         first = b1 * m[k] + new1 * d
         second = b2 * v[k] + new2 * d * d
         largest = x[k] if x[k] > second else second
-        put(new_m, k, first, past)
-        put(new_v, k, second, past)
-        put(new_x, k, largest, past)
-        put(new_w, k, keep * w[k] - rate * first / (np.sqrt(largest) + epsilon), past)
+        renew(m, new_m, k, first, past)
+        renew(v, new_v, k, second, past)
+        renew(x, new_x, k, largest, past)
+        renew(w, new_w, k, keep * w[k] - rate * first / (np.sqrt(largest) + epsilon), past)
     drain(past)
 
 
@@ -62,7 +62,7 @@ def adamax(w, g, m, u, new_w, new_m, new_u, factors, past):  # type: ignore[no-u
         first = b1 * m[k] + new1 * d
         before, now = b2 * u[k], abs(d) + epsilon
         largest = before if before > now else now
-        put(new_m, k, first, past)
-        put(new_u, k, largest, past)
-        put(new_w, k, w[k] - rate * first / largest, past)
+        renew(m, new_m, k, first, past)
+        renew(u, new_u, k, largest, past)
+        renew(w, new_w, k, w[k] - rate * first / largest, past)
     drain(past)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.stores import drain, put
+from daskdl.kernels.stores import drain, renew
 
 
 @jit
@@ -15,8 +15,8 @@ def adagrad(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-de
     for k in range(w.size):
         d = scale * g[k] + decay * w[k]
         square = v[k] + d * d
-        put(new_v, k, square, past)
-        put(new_w, k, w[k] - rate * d / (np.sqrt(square) + epsilon), past)
+        renew(v, new_v, k, square, past)
+        renew(w, new_w, k, w[k] - rate * d / (np.sqrt(square) + epsilon), past)
     drain(past)
 
 
@@ -32,18 +32,18 @@ def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):  # type: 
     for k in range(w.size):
         d = scale * g[k] + decay * w[k]
         square = keep * s[k] + share * d * d
-        put(new_s, k, square, past)
+        renew(s, new_s, k, square, past)
         if m is not None:
             mean = keep * m[k] + share * d
-            put(new_m, k, mean, past)
+            renew(m, new_m, k, mean, past)
             square -= mean * mean
             if square < 0:  # by rounding
                 square = w.dtype.type(0)
         along = d / (np.sqrt(square) + epsilon)
         if v is not None:
             along += momentum * v[k]
-            put(new_v, k, along, past)
-        put(new_w, k, w[k] - rate * along, past)
+            renew(v, new_v, k, along, past)
+        renew(w, new_w, k, w[k] - rate * along, past)
     drain(past)
 
 
@@ -56,7 +56,7 @@ def adadelta(w, g, s, x, new_w, new_s, new_x, factors, past):  # type: ignore[no
         d = scale * g[k] + decay * w[k]
         square = keep * s[k] + share * d * d
         along = np.sqrt(x[k] + epsilon) / np.sqrt(square + epsilon) * d
-        put(new_s, k, square, past)
-        put(new_x, k, keep * x[k] + share * along * along, past)
-        put(new_w, k, w[k] - rate * along, past)
+        renew(s, new_s, k, square, past)
+        renew(x, new_x, k, keep * x[k] + share * along * along, past)
+        renew(w, new_w, k, w[k] - rate * along, past)
     drain(past)

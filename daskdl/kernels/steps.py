@@ -31,6 +31,7 @@ def step(
     state: Sequence[Array | None],
     factors: Array,
     ranges: tuple[Array, Array] | None = None,
+    overwrite: bool = False,
 ) -> list[Any]:
     """Return new weights and state.
 
@@ -38,8 +39,8 @@ def step(
     ----------
     kernel : numba function
         ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of vectors;
-        what it writes at ``k`` depends on what it reads at ``k`` alone. Stores by
-        :func:`~daskdl.kernels.stores.put` and ends with :func:`~daskdl.kernels.stores.drain`.
+        what it writes at ``k`` depends on what it reads at ``k`` alone, before. Stores by
+        :func:`~daskdl.kernels.stores.renew` and ends with :func:`~daskdl.kernels.stores.drain`.
     weights, gradient : float32 or float64 (n,)
     state : sequence of (n,) or None
         None, for what the method does without, reaches the kernel as None, twice.
@@ -48,6 +49,9 @@ def step(
     ranges : (stops, kinds), int64 (R,) each, optional
         Where consecutive ranges end, and which row each has, or -1 for one that stays as it is; one
         range of the first row if None.
+    overwrite : bool
+        Whether weights and state may be changed, and returned: so they are where they are writable
+        vectors of one dtype. No other memory is needed then.
 
     Returns
     -------
@@ -55,9 +59,11 @@ def step(
         New weights, then new state.
     """
     held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
-    new = [None if a is None else empty(weights.size, weights.dtype) for a in (weights, *state)]
+    before = [weights, *state]
+    over = overwrite and all(a is None or _changes(a, weights.dtype) for a in before)
+    new = [None if a is None or over else empty(weights.size, weights.dtype) for a in before]
     arrays = held + new
-    past = True if streams(*(a for a in new if a is not None)) else None
+    past = True if not over and streams(*(a for a in new if a is not None)) else None
     line = ALIGNMENT // weights.dtype.itemsize
 
     def run(start: int, stop: int, row: Any, past: bool | None) -> None:
@@ -80,4 +86,10 @@ def step(
         if start < end:
             run(start, end, row, past)
         start = end
-    return [None if a is None else a.reshape(weights.shape) for a in new]
+    return [None if a is None else a.reshape(weights.shape) for a in (before if over else new)]
+
+
+def _changes(array: Array, dtype: Any) -> bool:
+    """Whether a kernel may write to these very numbers."""
+    flags = array.flags
+    return bool(array.dtype == dtype and flags.c_contiguous and flags.aligned and flags.writeable)

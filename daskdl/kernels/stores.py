@@ -38,22 +38,48 @@ def put(typing_context, array, k, value, past):  # type: ignore[no-untyped-def]
     has to call :func:`drain` at its end. ``past`` is None or True: it is numba's type that decides,
     so that both loops are compiled from one source.
     """
-    near = isinstance(past, types.NoneType)
+    signature = types.void(array, types.intp, array.dtype, past)
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        item = array.dtype.bitwidth // 8
-        # LLVM joins such stores to vectors only where it may take them for aligned. The vectors of
-        # a loop from 0 over an aligned array are; what is left at its end is stored one by one,
-        # for which no processor asks for alignment.
-        align = item if near else VECTOR
-        store = builder.store(arguments[2], builder.gep(data, [arguments[1]]), align=align)
-        if not near:
-            one = ir.Constant(ir.IntType(32), 1)
-            store.set_metadata("nontemporal", builder.module.add_metadata([one]))
+        near = isinstance(past, types.NoneType)
+        to, k, value, _ = arguments
+        _store(context, builder, array, to, k, value, near)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, array.dtype, past), generate
+    return signature, generate
+
+
+@intrinsic
+def renew(typing_context, old, new, k, value, past):  # type: ignore[no-untyped-def]
+    """Do what :func:`put` does with ``new``; if that is None, ``old[k] = value``.
+
+    ``old`` may be read-only to all else. What a loop reads at ``k`` it has to read before.
+    """
+    over = isinstance(new, types.NoneType)
+    signature = types.void(old, new, types.intp, old.dtype, past)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        near = over or isinstance(past, types.NoneType)
+        old_one, new_one, k, value, _ = arguments
+        kind, to = (old, old_one) if over else (new, new_one)
+        _store(context, builder, kind, to, k, value, near)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _store(  # type: ignore[no-untyped-def]
+    context, builder, kind, array, k, value, near
+) -> None:
+    data = context.make_array(kind)(context, builder, array).data
+    # LLVM joins stores past the caches to vectors only where it may take them for aligned. The
+    # vectors of a loop from 0 over an aligned array are; what is left at its end is stored one by
+    # one, for which no processor asks for alignment.
+    align = kind.dtype.bitwidth // 8 if near else VECTOR
+    store = builder.store(value, builder.gep(data, [k]), align=align)
+    if not near:
+        one = ir.Constant(ir.IntType(32), 1)
+        store.set_metadata("nontemporal", builder.module.add_metadata([one]))
 
 
 @intrinsic

@@ -242,7 +242,8 @@ class Module(Predicting):
 
     def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
         self._check(method, own.size, vector, of)
-        own[:] = vector
+        if vector.ctypes.data != own.ctypes.data or vector.dtype != own.dtype:
+            own[:] = vector
 
     def _check(self, method: str, size: int, vector: Vector, of: str) -> None:
         if vector.shape != (size,):

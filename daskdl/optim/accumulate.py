@@ -43,14 +43,22 @@ class Accumulate(Wrapper):
         return self.method.rate_at(iteration // self.over, state)
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state; between steps, those that there were."""
         factors = np.array([[-scale / self.over, 0.0, 1.0]], gradient.dtype)
         old = np.asarray(state[GRADIENT], gradient.dtype)
-        (total,) = step(descent.sgd, old, gradient, [], factors)
+        (total,) = step(descent.sgd, old, gradient, [], factors, overwrite=overwrite)
         if (iteration + 1) % self.over:
             return weights, state | {GRADIENT: total}
         inner = {name: value for name, value in state.items() if name != GRADIENT}
-        new, after = self.method.update(weights, total, inner, iteration // self.over)
+        new, after = self.method.update(
+            weights, total, inner, iteration // self.over, overwrite=overwrite
+        )
         return new, after | {GRADIENT: np.zeros_like(total)}

@@ -69,11 +69,18 @@ class ClipNorm(Wrapper):
         return replace(self, known=tuple(map(float, sums)))
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         (total,) = self.known or self.sums(weights, gradient, state, iteration, scale)
-        return self.method.update(weights, gradient, state, iteration, scale * self._share(total))
+        share = scale * self._share(total)
+        return self.method.update(weights, gradient, state, iteration, share, overwrite)
 
     def init_rows(self, size: int) -> State:
         """Return the state of the one inside."""

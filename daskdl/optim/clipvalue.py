@@ -30,10 +30,17 @@ class ClipValue(Wrapper):
         at_least_zero(self, "value")
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
-        return self.method.update(weights, clip(gradient, self.value, scale), state, iteration)
+        clipped = clip(gradient, self.value, scale)
+        return self.method.update(weights, clipped, state, iteration, overwrite=overwrite)
 
     def init_rows(self, size: int) -> State:
         """Return the state of the one inside."""

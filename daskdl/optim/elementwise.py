@@ -75,10 +75,16 @@ class Elementwise(Scheduled):
         }
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
-        return self.update_groups(weights, gradient, state, iteration, scale, ALONE)
+        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
 
     def update_groups(
         self,
@@ -88,6 +94,7 @@ class Elementwise(Scheduled):
         iteration: int,
         scale: float,
         groups: Grouping,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state, where ranges differ in learning rate and decay."""
         rate = self.rate_at(iteration, state)
@@ -110,6 +117,7 @@ class Elementwise(Scheduled):
             [None if start is None else state[name] for name, start in starts.items()],
             np.array(rows, weights.dtype),
             ranges,
+            overwrite,
         )
         vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
         return new, vectors | self.kept(state)

@@ -43,14 +43,20 @@ class EMA(Wrapper):
         return state[WEIGHTS]
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         inner = {name: value for name, value in state.items() if name != WEIGHTS}
-        new, after = self.method.update(weights, gradient, inner, iteration, scale)
+        new, after = self.method.update(weights, gradient, inner, iteration, scale, overwrite)
         share = 1 - self.decay if iteration else 1.0
         # average - share * (average - new), as a step of SGD with decay
         factors = np.array([[-1.0, 1.0, share]], new.dtype)
         old = np.asarray(state[WEIGHTS], new.dtype)
-        (average,) = step(descent.sgd, old, new, [], factors)
+        (average,) = step(descent.sgd, old, new, [], factors, overwrite=overwrite)
         return new, after | {WEIGHTS: average}

@@ -152,11 +152,17 @@ class Groups(Method):
         return self.method.init(size)
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         put = (weights, gradient, state, iteration, scale)
-        return self.method.update_groups(*put, self._grouping())
+        return self.method.update_groups(*put, self._grouping(), overwrite)
 
     def init_rows(self, size: int) -> State:
         """Return the method's state of tables."""

@@ -71,6 +71,7 @@ class LAMB(Layerwise):
         iteration: int,
         scale: float,
         groups: Grouping,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         parts, decays = self._settings(groups)
@@ -85,7 +86,7 @@ class LAMB(Layerwise):
         ratio[usual] = np.minimum(w, self.most)[usual] / r[usual]
         rates = self.rate_at(iteration, state) * parts * ratio
         rows = np.stack([np.ones_like(w), np.zeros_like(w), -rates], axis=1)
-        (new,) = self.run(descent.sgd, weights, back, [], rows)
+        (new,) = self.run(descent.sgd, weights, back, [], rows, overwrite)
         return new, {"mean": mean, "square": square} | self.kept(state)
 
     def _back(

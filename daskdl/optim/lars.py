@@ -66,6 +66,7 @@ class LARS(Layerwise):
         iteration: int,
         scale: float,
         groups: Grouping,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         parts, decays = settings = self._settings(groups)
@@ -83,5 +84,6 @@ class LARS(Layerwise):
         rows = np.stack(
             [scale * one, decays, one, self.momentum * one, rates, np.zeros_like(w)], axis=1
         )
-        new, velocity = self.run(descent.momentum, weights, gradient, [state["velocity"]], rows)
+        held = [state["velocity"]]
+        new, velocity = self.run(descent.momentum, weights, gradient, held, rows, overwrite)
         return new, {"velocity": velocity} | self.kept(state)

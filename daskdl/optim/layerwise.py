@@ -96,10 +96,16 @@ class Layerwise(Scheduled):
         return replace(self, known=tuple(map(float, sums)))
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
-        return self.update_groups(weights, gradient, state, iteration, scale, ALONE)
+        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
 
     @abstractmethod
     def squares(
@@ -122,6 +128,7 @@ class Layerwise(Scheduled):
         iteration: int,
         scale: float,
         groups: Grouping,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state, where ranges differ in learning rate and decay."""
 
@@ -134,11 +141,18 @@ class Layerwise(Scheduled):
         return sums
 
     def run(
-        self, kernel: Any, weights: Vector, gradient: Vector, state: Sequence[Any], rows: Any
+        self,
+        kernel: Any,
+        weights: Vector,
+        gradient: Vector,
+        state: Sequence[Any],
+        rows: Any,
+        overwrite: bool = False,
     ) -> list[Any]:
         """Run a kernel with a row of factors for each parameter, (P, F)."""
         table = np.ascontiguousarray(rows, weights.dtype)
-        return step(kernel, weights, gradient, state, table, self._bound()[1].joined().arrays)
+        ranges = self._bound()[1].joined().arrays
+        return step(kernel, weights, gradient, state, table, ranges, overwrite)
 
     def _settings(self, groups: Grouping) -> tuple[Norms, Norms]:
         """Return what the rate is multiplied with, and the weight decay, of each parameter."""

@@ -52,7 +52,13 @@ class LBFGS(Scheduled):
         return {name: np.zeros(size, np.float32) for name in ("gradient", "step", *names)}
 
     def update(
-        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state; vectors of the history are handed on."""
         g = gradient * gradient.dtype.type(scale)

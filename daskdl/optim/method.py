@@ -22,10 +22,11 @@ State = dict[str, NDArray[Any]]
 class Method(ABC):
     """An optim method: settings that do not change, and pure functions.
 
-    It changes none of its inputs, since a task's result may be used again; an array that a step
-    leaves as it is may be handed on. Methods are frozen dataclasses: they pickle and compare by
-    value. Around a method there may be others, which :class:`ClipNorm`, :class:`EMA` and such are:
-    each has the state of the inner one and its own beside it, under names with its own prefix.
+    It changes none of its inputs, since a task's result may be used again, unless it is told that
+    it may; an array that a step leaves as it is may be handed on. Methods are frozen dataclasses:
+    they pickle and compare by value. Around a method there may be others, which :class:`ClipNorm`,
+    :class:`EMA` and such are: each has the state of the inner one and its own beside it, under
+    names with its own prefix.
 
     What an engine does with one::
 
@@ -80,6 +81,7 @@ class Method(ABC):
         state: State,
         iteration: int,
         scale: float = 1.0,
+        overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state.
 
@@ -92,6 +94,9 @@ class Method(ABC):
             From 0.
         scale : float
             What the gradient is multiplied with first.
+        overwrite : bool
+            Whether weights and state may be changed, and returned, where their arrays are writable.
+            They are nobody else's then, and a step needs no other memory.
         """
 
     def on(self, layout: Layout) -> Method:

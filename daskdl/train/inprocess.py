@@ -34,7 +34,6 @@ class InProcessEngine:
 
     def __init__(self, job: Job, samples: SampleSet, validation: SampleSet | None) -> None:
         self._job, self._samples, self._validation = job, samples, validation
-        self._tables = bool(job.tools().model.tables)
         self._held: dict[tuple[bool, int], Partition] = {}
         cores = max(1, available_cores() // job.threads)
         self._threads = min(cores, samples.partitions)
@@ -42,10 +41,8 @@ class InProcessEngine:
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
-        state = State(state.weights, state.slots, state.iteration)
-        if self._tables:  # which change in place from here on
-            slots = {name: slot.copy() for name, slot in state.slots.items()}
-            state = State(state.weights.copy(), slots, state.iteration)
+        slots = {name: slot.copy() for name, slot in state.slots.items()}
+        state = State(state.weights.copy(), slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
                 with for_caller():
@@ -57,7 +54,7 @@ class InProcessEngine:
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
         roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded))
-        return step.update(self._job, state, *roots, in_place=True)
+        return step.update(self._job, state, *roots, overwrite=True)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
         return step.gradient(

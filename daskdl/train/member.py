@@ -161,6 +161,9 @@ class Member:
         if self.share is not None:
             end = sum(s.stop - s.start for s in self.owned)
             weights, slots = self.share.begin(weights, slots, end)
+        else:  # to change in place: what was kept, or sent, may be somebody's yet
+            slots = {name: slot.copy() for name, slot in slots.items()}
+            weights = weights if self.method is not None else weights.copy()
         if self.method is not None:  # then the weights change in place, and the model uses these
             self.vector[:] = weights[: self.size]
             weights = self.vector
@@ -294,6 +297,7 @@ class Member:
                 method=self.method,
                 parameters=self.parameters,
                 summed=True,
+                overwrite=True,
             )
             self.own = after.weights
             unpack(self.own, weights, self.owned)
@@ -311,7 +315,7 @@ class Member:
             whole = replace(total, vector=vector, rows=rows)
             clock += [time.perf_counter()] * 2
             state = State(weights, slots, t)
-            after = step.update(self.job, state, whole, summed=True, in_place=True)
+            after = step.update(self.job, state, whole, summed=True, overwrite=True)
             weights = after.weights
         reduce, broadcast = clock[1] - clock[0], clock[3] - clock[2]
         record = replace(after.records[0], reduce=reduce, broadcast=broadcast)

@@ -25,7 +25,7 @@ from daskdl.nn import Module, drawing
 from daskdl.optim import Method
 from daskdl.rows import Rows
 from daskdl.train.clocks import Clocks
-from daskdl.train.job import Job, Measured, Tools
+from daskdl.train.job import Job, Measured
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
 from daskdl.train.wire import add_rounded, round_in_place
@@ -240,7 +240,7 @@ def update(
     method: Method | None = None,
     parameters: int | None = None,
     summed: bool = False,
-    in_place: bool = False,
+    overwrite: bool = False,
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
@@ -259,9 +259,8 @@ def update(
         How many of the state's numbers are parameters, which come first; the model's without.
     summed : bool
         Whether the one part is what a member of a gang has made of all.
-    in_place : bool
-        Whether the arrays of a state with tables are changed and returned. To copy them costs what
-        the tables hold.
+    overwrite : bool
+        Whether the state's arrays may be changed, and returned: they are nobody else's then.
 
     Raises
     ------
@@ -286,13 +285,9 @@ def update(
         tools = job.tools()
         if parameters is None:
             parameters = tools.model.flat.size
-        stepper = method or tools.optimizer
-        if total.rows:
-            rows = [one.over(total.samples) for one in total.rows]
-            after = _step_tables(tools, stepper, state, mean, rows, parameters, in_place)
-        else:
-            after = _step(stepper, state, mean, parameters)
-        weights, slots = after
+        stepper, tables = method or tools.optimizer, Tables.of(tools.model)
+        rows = [one.over(total.samples) for one in total.rows]
+        weights, slots = _step(stepper, tables, state, mean, rows, parameters, overwrite)
     took = time.perf_counter() - began
     metrics = tools.values(total.measured)
     record = Record(
@@ -307,53 +302,41 @@ def update(
 
 
 def _step(
-    optimizer: Method, state: State, mean: Vector, parameters: int
-) -> tuple[Vector, dict[str, Vector]]:
-    if parameters == mean.size:
-        return optimizer.update(state.weights, mean, state.slots, state.iteration)
-    own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
-    weights, slots = optimizer.update(
-        state.weights[:parameters], mean[:parameters], own, state.iteration
-    )
-    return np.concatenate([weights, mean[parameters:]]), {
-        n: np.concatenate([s, state.slots[n][parameters:]]) if s.ndim else s
-        for n, s in slots.items()
-    }
-
-
-def _step_tables(
-    tools: Tools,
     optimizer: Method,
+    tables: Tables,
     state: State,
     mean: Vector,
     rows: Sequence[Rows],
     parameters: int,
-    in_place: bool,
+    overwrite: bool,
 ) -> tuple[Vector, dict[str, Vector]]:
-    tables = Tables.of(tools.model)
-    start, held = tables.start, state.slots
-    own = State(
-        state.weights[:start],
-        {n: s[:start] if s.ndim else s for n, s in held.items()},
-        state.iteration,
-    )
-    needed = {n: s[:parameters] if s.ndim else s for n, s in held.items()}
-    put = own.weights[:parameters], mean[:parameters], needed, state.iteration
-    sums, more = optimizer.sums(*put), optimizer.row_sums(rows)
-    if sums is not None and more is not None:
-        optimizer = optimizer.knowing(sums + more)
-    vector, changed = _step(optimizer, own, mean, parameters)
-    weights = state.weights if in_place else state.weights.copy()
-    weights[:start] = vector
-    slots = {n: s if in_place or not s.ndim else s.copy() for n, s in held.items()}
+    """Return new weights and state: parameters, then the buffers' means, then tables."""
+    own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
+    put = state.weights[:parameters], mean[:parameters], own, state.iteration
+    if rows:
+        sums, more = optimizer.sums(*put), optimizer.row_sums(rows)
+        if sums is not None and more is not None:
+            optimizer = optimizer.knowing(sums + more)
+    first, changed = optimizer.update(*put, overwrite=overwrite)
+    weights = _beginning_with(first, state.weights, overwrite)
+    slots = dict(state.slots)
     for name, slot in changed.items():
-        if slot.ndim:
-            slots[name][:start] = slot
-        else:
-            slots[name] = slot
-    behind = {n: s[start:] if s.ndim else s for n, s in slots.items()}
-    tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration)
+        slots[name] = _beginning_with(slot, slots[name], overwrite) if slot.ndim else slot
+    if parameters < mean.size:
+        weights[parameters : mean.size] = mean[parameters:]
+    if rows:
+        behind = {n: s[tables.start :] if s.ndim else s for n, s in slots.items()}
+        tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration)
     return weights, slots
+
+
+def _beginning_with(first: Vector, whole: Vector, overwrite: bool) -> Vector:
+    """Return a vector that begins with these numbers and goes on like a whole one."""
+    if first.size == whole.size:
+        return first
+    if overwrite and first.ctypes.data == whole.ctypes.data:
+        return whole
+    return np.concatenate([first, whole[first.size :]])
 
 
 # An iteration waits for the new weights only, but the optimizer's state must not travel with them.

@@ -77,6 +77,30 @@ def test_none_stands_for_state_that_a_method_does_without():
     assert velocity is None
 
 
+@pytest.mark.parametrize("n", [17, LARGE])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_may_be_overwritten_gets_the_same_bits_where_it_is(n, threads):
+    w, g, *state = vectors(n)
+    rows, ranges = table(ADAM, ADAM), (np.array([n // 3, n // 2, n]), np.array([0, -1, 1]))
+    kept = g.copy()
+    expected = step(adam, w, g, state, rows, ranges)
+    with thread_budget(threads):
+        new = step(adam, w, g, state, rows, ranges, overwrite=True)
+    for before, after, wanted in zip([w, *state], new, expected, strict=True):
+        assert after is before or after.base is before.base
+        np.testing.assert_array_equal(after, wanted)
+    np.testing.assert_array_equal(g, kept)
+
+
+def test_what_cannot_be_written_to_is_left_as_it_was():
+    w, g, *state = vectors(50)
+    before = [a.copy() for a in (w, *state)]
+    state[1].flags.writeable = False
+    new = step(adam, w, g, state, table(ADAM), overwrite=True)
+    np.testing.assert_array_equal([w, *state], before)
+    assert (new[0] != w).all()
+
+
 def test_shape_is_kept_and_nothing_is_changed():
     w, g = vectors(60, 2).reshape(2, 6, 10)
     kept = w.copy(), g.copy()

@@ -38,7 +38,7 @@ class Plain(Method):
     def init(self, size):
         return {}
 
-    def update(self, weights, gradient, state, iteration, scale=1.0):
+    def update(self, weights, gradient, state, iteration, scale=1.0, overwrite=False):
         return weights - np.float32(scale) * gradient, {}
 
 

@@ -128,10 +128,10 @@ class DeadlyAdam(Adam):
 
     marker: str = ""
 
-    def update(self, weights: Any, gradient: Any, state: Any, iteration: int) -> Any:
+    def update(self, weights: Any, gradient: Any, state: Any, iteration: int, **how: Any) -> Any:
         if iteration == 9:
             Once(Path(self.marker), 0, die)({"x": np.zeros((1, 5))})
-        return super().update(weights, gradient, state, iteration)
+        return super().update(weights, gradient, state, iteration, **how)
 
 
 def test_a_worker_killed_in_its_update_changes_nothing(

@@ -193,10 +193,10 @@ def test_what_goes_wrong_in_a_shard_is_named(
 
 
 class Broken(SGD):
-    def update(self, weights: Any, gradient: Any, state: Any, iteration: int) -> Any:
+    def update(self, weights: Any, gradient: Any, state: Any, iteration: int, **how: Any) -> Any:
         if iteration == 2:
             raise LookupError("a mistake of the user's")
-        return super().update(weights, gradient, state, iteration)
+        return super().update(weights, gradient, state, iteration, **how)
 
 
 def test_what_goes_wrong_elsewhere_is_named() -> None:

@@ -133,9 +133,9 @@ updates: list[int] = []
 
 
 class Counting(SGD):
-    def update(self, weights: Any, gradient: Any, state: Any, iteration: int) -> Any:
+    def update(self, weights: Any, gradient: Any, state: Any, iteration: int, **how: Any) -> Any:
         updates.append(iteration)
-        return super().update(weights, gradient, state, iteration)
+        return super().update(weights, gradient, state, iteration, **how)
 
 
 def test_weights_and_state_of_a_worker_are_computed_once() -> None:
