@@ -1,4 +1,4 @@
-"""Matrix products: from Python and inside numba functions; MKL's when it is installed."""
+"""Matrix products inside numba functions: SciPy's BLAS, or MKL's when it is installed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from daskdl.kernels.jit import jit
 from daskdl.kernels.threads import is_scipys, set_threads
 
 
-def _register(name: str) -> types.ExternalFunction:
+def register(name: str, by_address: bool = False) -> types.ExternalFunction:
     """Make a BLAS routine, MKL's or SciPy's, known to the linker of numba by name.
 
-    A name, unlike a pointer, may stand in code that numba caches on disk.
+    A name, unlike a pointer, may stand in code that numba caches on disk. ``by_address``: the
+    arguments are given as addresses, int64, and not as pointers.
     """
-    symbol = f"daskdl_{name}"
+    symbol = f"daskdl_{name}_at" if by_address else f"daskdl_{name}"
     library = mkl.library()
     if library is None:
         address = get_cython_function_address("scipy.linalg.cython_blas", name)
     else:
         address = ctypes.cast(getattr(library, f"{name}_"), ctypes.c_void_p).value
     llvmlite.binding.add_symbol(symbol, address)
+    if by_address:
+        return types.ExternalFunction(symbol, types.void(*[types.int64] * 13))
     byte, integer = types.CPointer(types.uint8), types.CPointer(types.int32)
     number = types.CPointer(types.float32 if name[0] == "s" else types.float64)
     arguments = (
@@ -51,54 +54,8 @@ def _keep_scipy_single_threaded() -> None:
 
 let_sleep()
 _keep_scipy_single_threaded()
-_sgemm = _register("sgemm")
-_dgemm = _register("dgemm")
-
-
-def matmul(
-    a: NDArray[np.floating],
-    b: NDArray[np.floating],
-    out: NDArray[np.floating] | None = None,
-    *,
-    precision: str = "float32",
-) -> NDArray[np.floating]:
-    """Return ``a @ b``; every matrix product of this package that is called from Python.
-
-    Parameters
-    ----------
-    a : array (..., M, K)
-    b : array (..., K, N)
-    out : array (..., M, N), the numbers of a row side by side, optional
-    precision : "float32" or "bf16"
-        Of float32 matrices: with ``"bf16"`` both are rounded to bfloat16 and their products are
-        summed in float32, by MKL.
-
-    Raises
-    ------
-    MissingExtraError
-        For ``"bf16"`` without the ``mkl`` extra.
-    """
-    if precision == "float32" and mkl.library() is None:
-        return np.matmul(a, b, out=out)
-    dtype = np.result_type(a, b)
-    if dtype not in (np.float32, np.float64) or min(a.ndim, b.ndim) < 2:
-        return np.matmul(a, b, out=out)
-    multiply = mkl.matmul_bf16 if precision == "bf16" and dtype == np.float32 else mkl.matmul
-    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if a.shape[-1] != b.shape[-2]:
-        return np.matmul(a, b)  # numpy's own error
-    if out is None:
-        out = np.empty((*lead, a.shape[-2], b.shape[-1]), dtype)
-    if not a.shape[-1] or not out.size:
-        out[...] = 0
-    elif not lead:
-        multiply(a, b, out)
-    else:
-        a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-        for index in np.ndindex(*lead):
-            multiply(a[index], b[index], out[index])
-    return out
+_sgemm = register("sgemm")
+_dgemm = register("dgemm")
 
 
 _N, _T = np.array([78], np.uint8), np.array([84], np.uint8)
@@ -114,12 +71,14 @@ def gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     All have one dtype and the numbers of a row side by side; rows may lie apart, as those of a
     range of columns do. ``scratch`` is :func:`gemm_scratch`'s result.
     """
-    raise NotImplementedError("gemm is for numba functions; use numpy.matmul from Python")
+    raise NotImplementedError("gemm is for numba functions; use kernels.matmul from Python")
 
 
 def gemm_tn(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     """Compute ``c = a.T @ b + beta * c`` inside a numba function; (K, M), (K, N), (M, N)."""
-    raise NotImplementedError("gemm_tn is for numba functions; use numpy.matmul from Python")
+    raise NotImplementedError(
+        "gemm_tn is for numba functions; use daskdl.kernels.matmul from Python"
+    )
 
 
 @jit

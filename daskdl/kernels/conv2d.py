@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels import depthwise, direct, stem, winograd
-from daskdl.kernels.blas import matmul
 from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.matmul import matmul
 
 Array = NDArray[np.floating]
 

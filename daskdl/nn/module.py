@@ -38,6 +38,7 @@ class Module(Predicting):
     registered: ClassVar[str] = "Module"
     training: bool = True
     _flat: tuple[Vector, Vector] | None
+    _tables: dict[str, Parameter]
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -61,7 +62,7 @@ class Module(Predicting):
             Module.registry[cls.registered] = cls
         self = super().__new__(cls)
         self.__dict__["_arguments"] = (args, kwargs)
-        self.__dict__["_flat"] = None
+        self.__dict__["_flat"], self.__dict__["_tables"] = None, {}
         return self
 
     def __init__(self) -> None:
@@ -181,15 +182,17 @@ class Module(Predicting):
     def _vectors(self) -> tuple[Vector, Vector, dict[str, Parameter]]:
         parameters: list[Parameter] = []
         buffers: list[Buffer] = []
-        tables: dict[str, Parameter] = {}
+        by_rows: set[int] = set()
         for tensor in _collected(self, {}).values():
             if isinstance(tensor, Buffer):
                 buffers.append(tensor)
             elif tensor.sparse:
-                tables = {name: p for name, p in self.named_parameters() if p.sparse}
+                by_rows.add(id(tensor))
             else:
                 parameters.append(tensor)
-        tensors = (*parameters, *buffers)
+        if by_rows != set(map(id, self._tables.values())):  # names take longer to make than to keep
+            self._tables = {name: p for name, p in self.named_parameters() if p.sparse}
+        tensors, tables = (*parameters, *buffers), self._tables
         if self._flat is not None:
             whole, grad = self._flat
             own = [t.data.size for t in tensors if t.data.base is whole]
@@ -322,7 +325,7 @@ class Module(Predicting):
             own[name].data[...] = arrays[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_flat": None}
+        return {**self.__dict__, "_flat": None, "_tables": {}}
 
     def __repr__(self) -> str:
         lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in self._children()]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels import blas
+from daskdl.kernels import matmul as products
 from daskdl.kernels.addition import added
 from daskdl.tensor import Array, op
 
@@ -78,8 +78,8 @@ def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
-            lambda: unbroadcast(blas.matmul(dy, b.swapaxes(-1, -2)), a.shape),
-            lambda: unbroadcast(blas.matmul(a.swapaxes(-1, -2), dy), b.shape),
+            lambda: unbroadcast(products.matmul(dy, b.swapaxes(-1, -2)), a.shape),
+            lambda: unbroadcast(products.matmul(a.swapaxes(-1, -2), dy), b.shape),
         )
 
-    return blas.matmul(a, b), backward
+    return products.matmul(a, b), backward

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.kernels import gru as kernel
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.ops.sequence import Steps, check, flat, start_of, to_inputs
 from daskdl.tensor import Array, op
 

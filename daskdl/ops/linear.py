@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.tensor import Array, op
 
 
@@ -18,7 +18,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
     """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
 
     ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
-    :func:`daskdl.kernels.blas.matmul`.
+    :func:`daskdl.kernels.matmul.matmul`.
     """
     y = matmul(rows(x), weight.T, precision=precision)
     if bias is not None:

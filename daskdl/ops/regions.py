@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import bins as kernel
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.resample import bins, linear_weights
 from daskdl.tensor import Array, op

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.shape import repeat
 from daskdl.tensor import Array, Tensor, op

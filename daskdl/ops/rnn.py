@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from daskdl.errors import SettingsError
 from daskdl.kernels import rnn as kernel
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 from daskdl.ops.losses.reduction import (
     Parts,
     along_last,

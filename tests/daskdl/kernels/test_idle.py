@@ -15,7 +15,7 @@ import threadpoolctl
 a = np.random.default_rng(0).normal(size=(300, 300)).astype("f4")
 before = a @ a
 {first}
-from daskdl.kernels.blas import matmul
+from daskdl.kernels.matmul import matmul
 libraries = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
 numpys = [it.dynlib for it in libraries if "numpy.libs" in it.filepath]
 for library in numpys:

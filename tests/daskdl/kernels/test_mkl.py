@@ -19,8 +19,8 @@ from numba import types
 from daskdl.errors import MissingExtraError
 from daskdl.kernels import mkl
 from daskdl.kernels.bfloat16 import from_bfloat16, to_bfloat16
-from daskdl.kernels.blas import matmul
 from daskdl.kernels.jit import jit
+from daskdl.kernels.matmul import matmul
 from daskdl.kernels.team import over_range
 from daskdl.kernels.threads import thread_budget
 from daskdl.ops.linear import linear
@@ -35,7 +35,7 @@ def test_products_are_asked_of_one_place():
     """An ``@`` or ``np.matmul`` elsewhere would be numpy's BLAS even where MKL is installed."""
     found = []
     for path in sorted((ROOT / "daskdl").rglob("*.py")):
-        if path.name == "blas.py" or path.is_relative_to(ROOT / "daskdl/data/image"):
+        if path.name == "matmul.py" or path.is_relative_to(ROOT / "daskdl/data/image"):
             continue  # the matrices of images are 3 x 3
         for node in ast.walk(ast.parse(path.read_text())):
             operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
@@ -43,7 +43,7 @@ def test_products_are_asked_of_one_place():
             library = isinstance(getattr(node, "value", None), ast.Name) and node.value.id == "np"  # type: ignore[attr-defined]
             if operator or (library and called in {"matmul", "dot", "tensordot", "inner"}):
                 found.append(f"{path.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
-    assert not found, f"use daskdl.kernels.blas.matmul: {found}"
+    assert not found, f"use daskdl.kernels.matmul.matmul: {found}"
 
 
 def test_without_it_bfloat16_names_the_extra(monkeypatch):
