@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 from daskdl.gateway import gateway_client
 from daskdl.interrupts import interrupts_are_the_drivers, interrupts_later
-from daskdl.kernels.idle import TICKS, VARIABLE, let_sleep
 from daskdl.kernels.threads import available_cores
 from daskdl.numa import keeping, nodes
 
@@ -101,7 +100,6 @@ def connect(
     ...     Trainer(model, loss, optimizer).fit(samples, epochs=3, client=client)
     """
     spec = "local" if cluster is None else os.fspath(cluster)
-    let_sleep()  # workers on this machine inherit it
     with ExitStack() as stack:
         stack.enter_context(_environment_as_it_was())
         # Checked first: Dask's own complaint would come from a coroutine.
@@ -312,10 +310,6 @@ def _queue_options(path: Path) -> dict[str, Any]:
     if "walltime" in options:
         # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
-    if content["system"] != "gateway":
-        # A worker may load numpy, and with it OpenBLAS, before it loads this package.
-        lines = options.get("job_script_prologue", [])
-        options["job_script_prologue"] = [f"export {VARIABLE}=${{{VARIABLE}:-{TICKS}}}", *lines]
     # LSF leaves out the seconds.
     seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
     form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"

@@ -13,7 +13,6 @@ from numba.extending import get_cython_function_address, overload
 from numpy.typing import NDArray
 
 from daskdl.kernels import mkl
-from daskdl.kernels.idle import let_sleep
 from daskdl.kernels.jit import jit
 from daskdl.kernels.threads import is_scipys, set_threads
 
@@ -52,7 +51,6 @@ def _keep_scipy_single_threaded() -> None:
             set_threads(library, 1)
 
 
-let_sleep()
 _keep_scipy_single_threaded()
 _sgemm = register("sgemm")
 _dgemm = register("dgemm")

@@ -21,14 +21,13 @@ from distributed.security import Security
 
 from daskdl.cluster import QUEUES, _queue_options, connect, quiet
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
-from daskdl.kernels.idle import VARIABLE
 
 STEALING = "distributed.scheduler.work-stealing"
 
 
 def variables():
-    """Return the environment but for what stays: of pytest, of Dask, and of idle threads."""
-    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID", VARIABLE}
+    """Return the environment but for what stays: of pytest and of Dask."""
+    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID"}
     return {name: value for name, value in os.environ.items() if name not in own}
 
 
@@ -340,8 +339,7 @@ class Jobs(LocalCluster):
 
     seen: dict
 
-    def __init__(self, cores, job_script_prologue, **options):
-        assert VARIABLE in job_script_prologue[0]
+    def __init__(self, cores, **options):
         if options:
             raise ValueError(f"no such settings:\n{options}")
         type(self).seen = {"cores": cores, "stealing": dask.config.get(STEALING)}

@@ -48,6 +48,6 @@ def test_the_job_script_of_each_queue(system, walltime, lines, tmp_path):
         f"--local-directory {tmp_path}",
         "--lifetime 6900s",
         "--lifetime-stagger 150s",
-        "\nexport OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}\nmodule load radar\n",
+        "\nmodule load radar\n",
     ):
         assert option in text
