@@ -7,6 +7,8 @@ for each other: a product right after another kernel took 3 ms more for it, what
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -90,12 +92,13 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
     Each part puts all of the other matrix in BLAS' order for itself, so that parts have to be long;
     of the gradient to the weights of a convolution over many pixels that is the sum over these.
     """
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    plain = a.ndim == b.ndim == 2
+    lead = () if plain else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
     if out is None:
         out = np.empty((*lead, m, n), a.dtype)
-    matrices = out.size // (m * n) if m * n else 0
-    if not (matrices and k):
+    matrices = math.prod(lead)
+    if not (m and k and n and matrices):
         return np.matmul(a, b, out=out)
     if matrices > 1:
         kind, items, least = _MATRICES, matrices, least_of(2.0 * m * n * k)
@@ -111,10 +114,9 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
     steps = [0] * (4 - out.ndim) + [*steps[:-2], max(n, steps[-2])]
     more = len(parts(items, least)) - 1 if kind == _SUMMANDS else 0
     sums = np.empty((more, m, n), out.dtype)  # of the other parts
-    plan = np.array(
-        [kind, lead[1], m, n, k, *left[1:], *right[1:], out.ctypes.data, *steps, sums.ctypes.data]
-    )
-    over_range(_multiply, items, least, plan, np.empty(0, out.dtype))
+    places = out.ctypes.data, *steps, sums.ctypes.data
+    plan = np.array([kind, lead[1], m, n, k, *left[1:], *right[1:], *places])
+    over_range(_multiply, items, least, plan, sums)
     for other in sums:
         out += other
     return out
@@ -126,19 +128,21 @@ def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int
     That is: whether they are transposed, and how many numbers there are from one to the next along
     both leading axes, and from row to row.
     """
-    turned = x.strides[-1] != x.itemsize or x.strides[-2] < x.shape[-1] * x.itemsize
+    size, (rows, columns), (down, across) = x.itemsize, x.shape[-2:], x.strides[-2:]
+    turned = across != size or down < columns * size
     if turned:
-        x = x.swapaxes(-1, -2)
-    rows, columns = x.shape[-2:]
-    down, across = x.strides[-2:]
-    apart = columns > 1 and across != x.itemsize
-    if apart or (rows > 1 and (down < columns * x.itemsize or down % x.itemsize)):
+        x, rows, columns, down, across = x.swapaxes(-1, -2), columns, rows, across, down
+    apart = columns > 1 and across != size
+    if apart or (rows > 1 and (down < columns * size or down % size)):
         x = np.ascontiguousarray(x)
         down = x.strides[-2]
-    whole = np.broadcast_to(x, (*lead, rows, columns))
-    steps = [step // x.itemsize for step in whole.strides[:2]]
-    row = max(columns, down // x.itemsize) if rows > 1 else columns
-    return x, x.ctypes.data, int(turned), *steps, row
+    row = max(columns, down // size) if rows > 1 else columns
+    far = near = 0
+    if x.ndim > 2:
+        far, near = (
+            step // size for step in np.broadcast_to(x, (*lead, rows, columns)).strides[:2]
+        )
+    return x, x.ctypes.data, int(turned), far, near, row
 
 
 def _gemm(like, transposed, sizes, factors, b, a, c):  # type: ignore[no-untyped-def]
