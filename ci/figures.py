@@ -25,7 +25,7 @@ COMMANDS = {
     "--groups 2 --settle 4",
     "hosts": "python -m ci.bench.engine --part hosts",
     "scaling-lenet": "daskdl bench scaling --model lenet --workers 2 --repeat 3",
-    "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --repeat 3",
+    "scaling-ncf": "daskdl bench scaling --model ncf --workers 2 --seconds 30",
     "scaling-text": "daskdl bench scaling --model text --workers 2 --repeat 3",
     "scaling-convlstm": "daskdl bench scaling --model convlstm --workers 2 --repeat 3",
     "scaling-inception": "daskdl bench scaling --model inception --workers 2 "

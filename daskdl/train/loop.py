@@ -11,10 +11,10 @@ from daskdl.data.batches import Batches, Share
 from daskdl.train.asynchronous import stop_if_asked
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
-from daskdl.train.history import History
+from daskdl.train.history import PHASES, History
 from daskdl.train.progress import Progress
 from daskdl.train.settings import seconds
-from daskdl.train.step import State
+from daskdl.train.step import Record, State
 
 if TYPE_CHECKING:
     from daskdl.train.trainer import Trainer
@@ -38,16 +38,38 @@ class Engine(Protocol):
         """Let go of the samples."""
 
 
+#: A group is to last so many times as long as what comes with each, such as handing large tables to
+#: the driver; but no longer than so many times ``daskdl.group-time``.
+WORTH, MOST = 20, 4
+
+
 class GroupSize:
     """How many iterations the next group has, so that it lasts about ``daskdl.group-time``."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._target, self.size = limit, seconds("group-time"), 1
 
-    def learn(self, iterations: int, took: float) -> None:
-        """Take in how long a group lasted; the size grows fourfold at most."""
-        fits = self._target / max(took / iterations, 1e-6)
+    def learn(self, took: float, iterations: int, inside: float) -> None:
+        """Take in how long a group lasted, and of it ``inside`` these iterations were under way.
+
+        The size grows fourfold at most.
+        """
+        worth = max(self._target, min(WORTH * (took - inside), MOST * self._target))
+        fits = worth / max(inside / iterations, 1e-6)
         self.size = max(1, int(min(fits, 4 * self.size, self._limit)))
+
+
+def inside(records: Sequence[Record], took: float) -> float:
+    """Return how long the iterations of a group were under way, of the seconds that it took.
+
+    The first one has no beginning; it counts as much as the others do, or as its phases.
+    """
+    first, last = records[0], records[-1]
+    if len(records) > 1:
+        between = (last.finished - first.finished) / (len(records) - 1)
+    else:
+        between = sum(getattr(first, name) for name in PHASES[:-1])
+    return min(took, max(0.0, between) * len(records))
 
 
 class Loop:
@@ -135,7 +157,7 @@ class Loop:
         history.add(after.records, took, self._measured)
         self.state = State(after.weights, after.slots, after.iteration)
         self.trainer.model.restore(after.weights)
-        self._size.learn(last - first, took)
+        self._size.learn(took, last - first, inside(after.records, took))
         samples = sum(record.samples for record in after.records)
         self.progress.advance(last, after.records[-1].loss, samples / max(took, 1e-9))
         for callback in self.callbacks:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.kernels.memory import empty
+from daskdl.kernels.threads import thread_budget
 from daskdl.train import step
 from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.exchange import Exchange
@@ -132,7 +133,8 @@ class Member:
         try:
             self.exchange.open()
             while True:
-                records = self._group(first, draws, given, partitions)
+                with thread_budget(self.job.threads):
+                    records = self._group(first, draws, given, partitions)
                 result = self._report(first, records)
                 if not self.gang.stays:
                     break
@@ -289,6 +291,7 @@ class Member:
         total, clock = self.sums.total(), [self._clock, time.perf_counter()]
         if self.share is not None:
             self.share.step(t, total.samples)
+        stepped = time.perf_counter() - clock[1]
         if self.method is not None:
             after = step.update(
                 self.job,
@@ -318,7 +321,8 @@ class Member:
             after = step.update(self.job, state, whole, summed=True, overwrite=True)
             weights = after.weights
         reduce, broadcast = clock[1] - clock[0], clock[3] - clock[2]
-        record = replace(after.records[0], reduce=reduce, broadcast=broadcast)
+        record = after.records[0]
+        record = replace(record, reduce=reduce, update=record.update + stepped, broadcast=broadcast)
         return weights, after.slots, record
 
     def _gather(self, t: int, kind: str, vector: Vector, rounded: int = 0) -> None:

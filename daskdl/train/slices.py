@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.memory import empty
 from daskdl.train.plan import Span
 
 Vector = NDArray[np.float32]
@@ -73,9 +74,9 @@ def put_together(
     parts: Sequence[Slice], slices: Sequence[Sequence[slice]], size: int
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return weights and state of all members' numbers."""
-    weights = np.empty(size, np.float32)
+    weights = empty(size, np.float32)
     slots: dict[str, Any] = {
-        name: np.empty(size, slot.dtype) if slot.ndim else slot
+        name: empty(size, slot.dtype) if slot.ndim else slot
         for name, slot in parts[0].slots.items()
     }
     for part, own in zip(parts, slices, strict=True):

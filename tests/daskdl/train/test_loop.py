@@ -10,7 +10,8 @@ from daskdl.errors import CheckpointError, SettingsError, TrainingError
 from daskdl.train.checkpoint import CheckpointFolder, Saved
 from daskdl.train.history import PHASES
 from daskdl.train.inprocess import InProcessEngine
-from daskdl.train.loop import GroupSize
+from daskdl.train.loop import GroupSize, inside
+from daskdl.train.step import Record
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
 
 
@@ -149,11 +150,31 @@ def test_the_size_of_a_group_follows_its_time() -> None:
         size = GroupSize(100)
     sizes = [size.size]
     for seconds_each in (0.0, 1e-3, 1e-3, 1e-3, 0.5, 100.0, 3.0):
-        size.learn(size.size, seconds_each * size.size)
+        size.learn(seconds_each * size.size, size.size, seconds_each * size.size)
         sizes.append(size.size)
     assert sizes == [1, 4, 16, 64, 100, 16, 1, 2]
     with dask.config.set({"daskdl.group-time": float("1e400")}), pytest.raises(SettingsError):
         GroupSize(100)
+
+
+@pytest.mark.parametrize(("each_group", "size"), [(0.1, 80), (0.4, 80), (1.0, 200), (60.0, 320)])
+def test_a_group_is_worth_what_comes_with_each(each_group: float, size: int) -> None:
+    """Twenty times as long, such as of a second in which tables go to the driver."""
+    with dask.config.set({"daskdl.group-time": "8 s"}):
+        sizes = GroupSize(1000)
+    for _ in range(6):
+        sizes.learn(each_group + 0.1 * sizes.size, sizes.size, 0.1 * sizes.size)
+    assert sizes.size == size
+
+
+def test_what_of_a_group_its_iterations_take() -> None:
+    def record(finished: float) -> Record:
+        return Record(0.0, 1, 0.1, 0.2, 0.3, 0.1, finished, reduce=0.05)
+
+    assert inside([record(5.0), record(6.0), record(7.0)], 9.0) == pytest.approx(3.0)
+    assert inside([record(5.0)], 9.0) == pytest.approx(0.75)
+    assert inside([record(5.0)], 0.5) == 0.5
+    assert inside([record(6.0), record(5.0)], 9.0) == 0  # by another clock
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt, TrainingError])
