@@ -13,6 +13,7 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError
+from daskdl.kernels.threads import threads
 from daskdl.nn import Embedding, MSELoss
 from daskdl.optim import SGD, Adagrad, Adam, ClipNorm
 from daskdl.train import Trainer
@@ -44,6 +45,21 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(
 @pytest.mark.usefixtures("short_groups")
 def test_groups_of_iterations_do_not_show_in_the_result(client: Client, undisturbed: str) -> None:
     assert digest_of_all(fit_ratings(client=client, engine="gang")) == undisturbed
+
+
+class Modest(Adam):
+    """Steps rows with one thread, or not at all."""
+
+    def update_rows(self, *put: Any, **more: Any) -> None:
+        assert threads() == 1
+        super().update_rows(*put, **more)
+
+
+def test_rows_are_stepped_with_the_threads_of_the_job(client: Client) -> None:
+    """Not with all cores of the machine, which are other workers' too."""
+    with dask.config.set({"daskdl.threads": 1}):
+        fitted = fit_ratings(method=Modest(0.05), client=client, engine="gang", iterations=3)
+    assert len(fitted.history) == 3
 
 
 def test_batches_without_samples_of_some_shards(client: Client) -> None:
