@@ -23,6 +23,8 @@ def test_the_slope_is_that_of_what_is_moved():
     (line,) = conclusions(rows)
     assert "9.00 ms a MB moved (model 8.55, ratio 1.05)" in line
     assert "the cores are the limit" in conclusions([row(2, 240), row(4, 900, busy=0.99)])[0]
+    small = [Row(1000, n, 1e-4, moved(n, 1e-4), 0.4, 0.4 + n, 0.2) for n in (2, 4, 8)]
+    assert "no slope of the network" in conclusions(small)[0]
 
 
 def test_another_user_is_refused_in_one_sentence(monkeypatch, capsys):
