@@ -98,7 +98,8 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
     if out is None:
         out = np.empty((*lead, m, n), a.dtype)
     matrices = math.prod(lead)
-    if not (m and k and n and matrices):
+    fits = out.shape == (*lead, m, n) and out.dtype == a.dtype and out.flags.writeable
+    if not (m and k and n and matrices and fits):  # numpy's own error, or conversion
         return np.matmul(a, b, out=out)
     if matrices > 1:
         kind, items, least = _MATRICES, matrices, least_of(2.0 * m * n * k)

@@ -92,3 +92,12 @@ def test_shapes_that_do_not_fit_are_numpys_error():
     x = np.ones((600, 601), np.float32)
     with thread_budget(2), pytest.raises(ValueError, match="mismatch"):
         matmul(x, x)
+    with thread_budget(2), pytest.raises(ValueError, match="mismatch"):
+        matmul(x, x.T, out=np.zeros((300, 600), np.float32))  # and nothing beyond it is written
+
+
+def test_a_result_of_another_dtype_is_converted():
+    x, out = np.ones((300, 300), np.float32), np.zeros((300, 300))
+    with thread_budget(2):
+        matmul(x, x, out=out)
+    np.testing.assert_array_equal(out, 300)
