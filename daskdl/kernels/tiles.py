@@ -16,8 +16,10 @@ from daskdl.kernels.microkernel import (
 )
 from daskdl.kernels.transforms import scheme, tile_transform
 
+#: Groups of ``ROWS`` filters whose gradients are summed, and folded, together: whole vectors.
+FOLDED = LANES // 2
 #: Channels of a tile that go through memory kept aside at a time, where it meets an edge.
-CHUNK = 64
+CHUNK = 12 * LANES
 
 _three, _five = scheme(3, 4), scheme(5, 4)
 _input3, _input5 = tile_transform(_three.input), tile_transform(_five.input)
@@ -33,7 +35,7 @@ _M = 4
 def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-untyped-def]
     """Copy many channels of a tile at row i and column j, with zeros outside of the image."""
     height, width, channels = image.shape[1:]
-    flat = image.reshape(-1)
+    flat, padded = image.reshape(-1), -(-many // LANES) * LANES
     for p in range(side):
         for q in range(side):
             room = spare[p * side + q]
@@ -41,94 +43,77 @@ def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-unt
                 place = ((n * height + i + p) * width + j + q) * channels + first
                 for c in range(many):
                     room[c] = flat[place + c]
-                room[many:] = 0
+                room[many:padded] = 0
             else:
-                room[:] = 0
+                room[:padded] = 0
 
 
 @jit
-def inputs(x, v, width, kernel, top, left, rows, columns, start, stop, origin, spare):  # type: ignore[no-untyped-def]
-    """Transform the tiles ``start`` to ``stop`` into v (points, tiles * width + rest).
+def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+    """Transform the tiles ``start`` to ``stop`` into v (points, strips * step + rest).
 
-    A tile's place in ``v`` counts from ``origin``; its corner lies (top, left) off the corner of
-    its results, which are cut from images of (rows, columns).
+    A strip holds all tiles' numbers of so many channels, of all or a divisor of ``CHUNK``; it
+    begins ``step`` numbers behind the one before. A tile's place counts from ``origin``; its corner
+    lies (top, left) off that of its results, which are cut from images of (rows, columns).
     """
     height, breadth, channels = x.shape[1:]
     size, side = x.itemsize, kernel + _M - 1
     down, across = -(-rows // _M), -(-columns // _M)
     plane = v.shape[1] * size
+    leap = (step if strip < channels else CHUNK) * size
     for index in range(start, stop):
         n, rest = divmod(index, down * across)
         i, j = rest // across * _M - top, rest % across * _M - left
-        target = address(v) + (index - origin) * width * size
         inside = i >= 0 and j >= 0 and i + side <= height and j + side <= breadth
-        if inside and channels % LANES == 0:
-            source = address(x) + ((n * height + i) * breadth + j) * channels * size
-            if kernel == 3:
-                _input3(
-                    x, source, breadth * channels * size, channels * size, target, side * plane,
-                    plane, channels,
-                )  # fmt: skip
-            else:
-                _input5(
-                    x, source, breadth * channels * size, channels * size, target, side * plane,
-                    plane, channels,
-                )  # fmt: skip
-            continue
-        for first in range(0, channels, CHUNK):
-            many = min(CHUNK, channels - first)
-            _set_aside(x, n, i, j, side, first, many, spare)
-            to, padded = target + first * size, -(-many // LANES) * LANES
-            if kernel == 3:
-                _input3(
-                    x, address(spare), side * CHUNK * size, CHUNK * size, to, side * plane, plane,
-                    padded,
-                )  # fmt: skip
-            else:
-                _input5(
-                    x, address(spare), side * CHUNK * size, CHUNK * size, to, side * plane, plane,
-                    padded,
-                )  # fmt: skip
+        inside = inside and channels % LANES == 0
+        source = address(x) + ((n * height + i) * breadth + j) * channels * size
+        to = address(v) + (index - origin) * strip * size
+        part = channels if inside else CHUNK
+        for first in range(0, channels, part):
+            many = min(part, channels - first)
+            at, pixel, line = source + first * size, channels * size, breadth * channels * size
+            if not inside:
+                _set_aside(x, n, i, j, side, first, many, spare)
+                at, pixel, line = address(spare), CHUNK * size, side * CHUNK * size
+                many = -(-many // LANES) * LANES
+            for begin in range(0, many, strip):
+                here, count = at + begin * size, min(strip, many - begin)
+                if kernel == 3:
+                    _input3(x, here, line, pixel, to, side * plane, plane, count)
+                else:
+                    _input5(x, here, line, pixel, to, side * plane, plane, count)
+                to += leap
 
 
 @jit
-def gradients(dy, z, width, kernel, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):  # type: ignore[no-untyped-def]
     """Transform the tiles ``start`` to ``stop`` of results' gradients into z, as :func:`inputs`."""
     rows, columns, filters = dy.shape[1:]
     size, side = dy.itemsize, kernel + _M - 1
     down, across = -(-rows // _M), -(-columns // _M)
     plane = z.shape[1] * size
+    leap = (step if strip < filters else CHUNK) * size
     for index in range(start, stop):
         n, rest = divmod(index, down * across)
         i, j = rest // across * _M, rest % across * _M
-        target = address(z) + (index - origin) * width * size
-        if i + _M <= rows and j + _M <= columns and filters % LANES == 0:
-            source = address(dy) + ((n * rows + i) * columns + j) * filters * size
-            if kernel == 3:
-                _spread3(
-                    dy, source, columns * filters * size, filters * size, target, side * plane,
-                    plane, filters,
-                )  # fmt: skip
-            else:
-                _spread5(
-                    dy, source, columns * filters * size, filters * size, target, side * plane,
-                    plane, filters,
-                )  # fmt: skip
-            continue
-        for first in range(0, filters, CHUNK):
-            many = min(CHUNK, filters - first)
-            _set_aside(dy, n, i, j, _M, first, many, spare)
-            to, padded = target + first * size, -(-many // LANES) * LANES
-            if kernel == 3:
-                _spread3(
-                    dy, address(spare), _M * CHUNK * size, CHUNK * size, to, side * plane, plane,
-                    padded,
-                )  # fmt: skip
-            else:
-                _spread5(
-                    dy, address(spare), _M * CHUNK * size, CHUNK * size, to, side * plane, plane,
-                    padded,
-                )  # fmt: skip
+        inside = i + _M <= rows and j + _M <= columns and filters % LANES == 0
+        source = address(dy) + ((n * rows + i) * columns + j) * filters * size
+        to = address(z) + (index - origin) * strip * size
+        part = filters if inside else CHUNK
+        for first in range(0, filters, part):
+            many = min(part, filters - first)
+            at, pixel, line = source + first * size, filters * size, columns * filters * size
+            if not inside:
+                _set_aside(dy, n, i, j, _M, first, many, spare)
+                at, pixel, line = address(spare), CHUNK * size, _M * CHUNK * size
+                many = -(-many // LANES) * LANES
+            for begin in range(0, many, strip):
+                here, count = at + begin * size, min(strip, many - begin)
+                if kernel == 3:
+                    _spread3(dy, here, line, pixel, to, side * plane, plane, count)
+                else:
+                    _spread5(dy, here, line, pixel, to, side * plane, plane, count)
+                to += leap
 
 
 @jit
@@ -241,21 +226,25 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
 
 
 @jit
-def sums(v, width, z, sums, count, du, dw, add, last, start, stop, table, spare):  # type: ignore[no-untyped-def]
+def sums(v, z, strips, count, du, dw, add, last, start, stop, table, spare):  # type: ignore[no-untyped-def]
     """Sum over ``count`` tiles the gradients to the weights of some groups of ``ROWS`` filters.
 
-    ``du`` (points, filters and one more, width) holds the sums of all filters, or of as many groups
-    as fit into it; with ``last`` they are folded into dw.
+    ``strips`` are the strip and step of v, of whole panels of ``COLUMNS``, and those of z, see
+    :func:`inputs`. ``du`` (points, filters and one more, width) holds the sums of all filters, or
+    of as many groups as fit into it; with ``last`` they are folded into dw. ``table`` is (at least
+    ``FOLDED``, SEGMENT + ROWS).
     """
+    v_strip, v_step, z_strip, z_step = strips
     size = v.itemsize
     filters, kernel, channels = dw.shape[0], dw.shape[1], dw.shape[3]
     side = kernel + _M - 1
-    entries, entry, targets = table.reshape(-1), address(table), address(table) + SEGMENT * 8
+    entries, at_table, one = table.reshape(-1), address(table), SEGMENT + ROWS
     kept = du.shape[1] == filters + 1
-    together = stop - start if kept else (du.shape[1] - 1) // ROWS
     flat = dw.reshape(-1)
     wide = du.shape[2] * size
     plane = du.shape[1] * wide
+    together = stop - start if kept else FOLDED
+    side_by_side = FOLDED if v_strip == COLUMNS else 1
     for block in range(start, stop, together):
         end = min(block + together, stop)
         origin = 0 if kept else block * ROWS
@@ -264,18 +253,25 @@ def sums(v, width, z, sums, count, du, dw, add, last, start, stop, table, spare)
             from_z = address(z) + point * z.shape[1] * size
             to = address(du) + point * plane
             for begin in range(0, count, DEPTH):
-                entries[ROWS + 1] = min(DEPTH, count - begin)
-                for group in range(block, end):
-                    for i in range(ROWS):
-                        row = min(group * ROWS + i, filters - 1)
-                        entries[i] = from_z + (begin * sums + row) * size
-                        entries[SEGMENT + i] = to + (row - origin) * wide
-                    for j in range(-(-channels // COLUMNS)):
-                        entries[ROWS] = (begin * width + j * COLUMNS) * size
-                        multiply(
-                            v, entry, 1, sums * size, from_v, width * size, targets,
-                            j * COLUMNS * size, add or begin > 0,
-                        )  # fmt: skip
+                for few in range(block, end, side_by_side):
+                    groups = min(side_by_side, end - few)
+                    for group in range(groups):
+                        entry = group * one
+                        for i in range(ROWS):
+                            row = min((few + group) * ROWS + i, filters - 1)
+                            place = row // z_strip * z_step + begin * z_strip + row % z_strip
+                            entries[entry + i] = from_z + place * size
+                            entries[entry + SEGMENT + i] = to + (row - origin) * wide
+                        entries[entry + ROWS] = begin * v_strip * size
+                        entries[entry + ROWS + 1] = min(DEPTH, count - begin)
+                    for column in range(0, channels, COLUMNS):
+                        panel = from_v + (column // v_strip * v_step + column % v_strip) * size
+                        for group in range(groups):
+                            entry = at_table + group * one * 8
+                            multiply(
+                                v, entry, 1, z_strip * size, panel, v_strip * size,
+                                entry + SEGMENT * 8, column * size, add or begin > 0,
+                            )  # fmt: skip
         if not last:
             continue
         for row in range(block * ROWS, min(end * ROWS, filters)):

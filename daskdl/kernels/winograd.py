@@ -33,8 +33,8 @@ FEW = 8 << 20
 SUMMED = 1 << 20
 #: Tiles that it sums up at a time at least: their sums are read and written again for each block.
 LEAST = 128
-#: Groups of ``ROWS`` filters whose gradients are folded together.
-FOLDED = 4
+#: Channels up to which those of a tile lie together where gradients to the weights are summed up.
+WIDE = 64
 #: Panels of filters that are transformed together, from rows of the weights that lie together.
 TOGETHER = 4
 #: Bytes of transformed filters that are used up at a time: about L2.
@@ -162,7 +162,7 @@ def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):  # type: ign
     rows, columns, filters = y.shape[1:]
     for first in range(start, stop, block):
         last = min(first + block, stop)
-        tiles.inputs(x, v, width, kernel, top, left, rows, columns, first, last, first, spare)
+        tiles.inputs(x, v, width, 0, kernel, top, left, rows, columns, first, last, first, spare)
         tiles.products(v, width, panels, products, sums, last - first, 0, x.shape[3], table)
         tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
 
@@ -222,7 +222,7 @@ def _by_filters(
 def _inputs(x, v, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
     width, kernel, top, left, rows, columns, origin = sizes
     tiles.inputs(
-        x, v, width, kernel, top, left, rows, columns, origin + start, origin + stop, origin,
+        x, v, width, 0, kernel, top, left, rows, columns, origin + start, origin + stop, origin,
         spare[which],
     )  # fmt: skip
 
@@ -274,23 +274,22 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     if not number:
         dw[:] = 0
         return dw
-    width, sums = _width(channels), _width(filters)
-    block = max(LEAST, SUMMED // (points * (width + sums) * x.itemsize))
+    block = max(LEAST, SUMMED // (points * (_width(channels) + _width(filters)) * x.itemsize))
     block = -(-number // -(-number // block))  # all blocks about as long
-    v = scratch("all v", (points, block * width + COLUMNS), x.dtype)
-    z = scratch("all z", (points, block * sums + COLUMNS), x.dtype)
-    table, spare = _tables(kernel, 1, x)
+    *v_strips, v_size = _strips(channels, COLUMNS, block)
+    *z_strips, z_size = _strips(filters, tiles.FOLDED * ROWS, block)
+    v = scratch("all v", (points, v_size), x.dtype)
+    z = scratch("all z", (points, z_size), x.dtype)
+    table, spare = _tables(kernel, tiles.FOLDED * ROWS, x)
     # In one go, a few filters' sums are folded to weights at once; else all wait for the last.
-    if block < number:
-        kept = scratch("sums", (1, points, filters + 1, _width(channels)), x.dtype)
-    else:
-        kept = scratch("few sums", (threads(), points, FOLDED * ROWS + 1, width), x.dtype)
+    rows = (1, filters) if block < number else (threads(), tiles.FOLDED * ROWS)
+    kept = scratch("sums", (rows[0], points, rows[1] + 1, _width(channels)), x.dtype)
     for first in range(0, number, block):
         last = min(first + block, number)
-        sizes = width, sums, kernel, *pad, first
+        sizes = *v_strips, *z_strips, kernel, *pad, first
         least = least_of(10 * points * (channels + filters))
         over_range(_gradient_tiles, last - first, least, x, dy, v, z, spare, sizes)
-        own = width, sums, last - first, first > 0, last == number
+        own = (*v_strips, *z_strips), last - first, first > 0, last == number
         least = least_of(2 * points * (last - first) * channels * ROWS)
         over_range(
             _gradient_sums, -(-filters // ROWS), least, v, z, kept, dw, table, spare, own
@@ -298,19 +297,30 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     return dw
 
 
+def _strips(channels: int, narrow: int, block: int) -> tuple[int, int, int]:
+    """Return the numbers of a tile in a strip, from strip to strip, and of a point.
+
+    Strips of many channels are narrow: a product's part of them stays in L1, which rows of more
+    than :data:`WIDE` channels would not. Steps are never multiples of 1 kB.
+    """
+    strip = narrow if channels > WIDE else _width(channels)
+    step = block * strip + COLUMNS
+    return strip, step, -(-channels // strip) * step + COLUMNS
+
+
 @jit
 def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
-    width, sums, kernel, top, left, origin = sizes
+    v_strip, v_step, z_strip, z_step, kernel, top, left, origin = sizes
     rows, columns, first, last = dy.shape[1], dy.shape[2], origin + start, origin + stop
     room = spare[which]
-    tiles.inputs(x, v, width, kernel, top, left, rows, columns, first, last, origin, room)
-    tiles.gradients(dy, z, sums, kernel, first, last, origin, room)
+    tiles.inputs(
+        x, v, v_strip, v_step, kernel, top, left, rows, columns, first, last, origin, room
+    )  # fmt: skip
+    tiles.gradients(dy, z, z_strip, z_step, kernel, first, last, origin, room)
 
 
 @jit
 def _gradient_sums(v, z, kept, dw, table, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
-    width, sums, count, add, last = sizes
+    strips, count, add, last = sizes
     du = kept[min(which, len(kept) - 1)]
-    tiles.sums(
-        v, width, z, sums, count, du, dw, add, last, start, stop, table[which], spare[which]
-    )  # fmt: skip
+    tiles.sums(v, z, strips, count, du, dw, add, last, start, stop, table[which], spare[which])

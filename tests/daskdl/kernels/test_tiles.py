@@ -19,7 +19,7 @@ def test_tiles_at_edges_are_tiles_of_a_padded_image(kernel, channels):
     number = 2 * 3 * 4
     v = np.full((side * side, number * width + 16), np.nan)
     spare = np.empty((side * side, tiles.CHUNK))
-    tiles.inputs(x, v, width, kernel, 2, 2, rows, columns, 0, number, 0, spare)
+    tiles.inputs(x, v, width, 0, kernel, 2, 2, rows, columns, 0, number, 0, spare)
     matrix = scheme(kernel, 4).input
     for index in range(number):
         n, rest = divmod(index, 12)
@@ -40,7 +40,7 @@ def test_gradients_and_outputs_are_adjoint(kernel):
     products = rng.normal(size=(side * side, number * width))
     tiles.outputs(products, width, kernel, y, 0, 21, 0, number, False, spare)
     z = np.zeros_like(products)
-    tiles.gradients(dy, z, width, kernel, 0, number, 0, spare)
+    tiles.gradients(dy, z, width, 0, kernel, 0, number, 0, spare)
     wanted = np.arange(number * width) % width < 21
     left, right = (y * dy).sum(), (products * z)[:, wanted].sum()
     np.testing.assert_allclose(left, right, rtol=1e-10)
