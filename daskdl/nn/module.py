@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.memory import empty
+from daskdl.kernels.zeros import clear
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.predicting import Predicting
@@ -199,7 +201,8 @@ class Module(Predicting):
             if len(own) == len(tensors) and sum(own) == whole.size:
                 return whole, grad, tables
         whole = _joined(tensors)
-        grad, start = np.zeros(sum(p.data.size for p in parameters), np.float32), 0
+        grad, start = empty(sum(p.data.size for p in parameters), np.float32), 0
+        clear(grad)
         for parameter in parameters:
             stop = start + parameter.data.size
             if parameter.grad is not None:
@@ -282,7 +285,7 @@ class Module(Predicting):
     def zero_grad(self) -> None:
         """Set all gradients to zero; those of tables to None."""
         _, grad, tables = self._vectors()
-        grad[:] = 0
+        clear(grad)
         for table in tables.values():
             table.grad = None
 

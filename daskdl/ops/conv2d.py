@@ -8,6 +8,7 @@ from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.memory import empty
+from daskdl.kernels.zeros import clear
 from daskdl.tensor import Array, op
 
 
@@ -63,7 +64,7 @@ def conv2d(  # type: ignore[no-untyped-def]
         if not picks:
             return dx
         whole = empty(shape, dx.dtype)
-        whole[...] = 0
+        clear(whole.reshape(-1))
         whole[:, :: stride[0], :: stride[1]] = dx
         return whole
 
