@@ -47,3 +47,23 @@ def test_gradients_and_outputs_are_adjoint(kernel):
     once = y.copy()
     tiles.outputs(products, width, kernel, y, 0, 21, 0, number, True, spare)
     np.testing.assert_allclose(y, 2 * once)
+
+
+@pytest.mark.parametrize("channels", [96, 100])  # whole strips; an end that is no whole vector
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_narrow_strips_hold_what_one_of_all_channels_does(kernel, channels):
+    rng = np.random.default_rng(0)
+    side, rows, columns, number = kernel + 3, 9, 14, 2 * 3 * 4
+    x = rng.normal(size=(2, rows, columns, channels))
+    spare = np.empty((side * side, tiles.CHUNK))
+    strip, step, width = 16, number * 16 + 8, 112
+    for transform, corner in ((tiles.inputs, (2, 2, rows, columns)), (tiles.gradients, ())):
+        whole = np.full((side * side, number * width), np.nan)
+        strips = np.full((side * side, 7 * step), np.nan)
+        transform(x, whole, width, 0, kernel, *corner, 0, number, 0, spare)
+        transform(x, strips, strip, step, kernel, *corner, 0, number, 0, spare)
+        found = strips.reshape(side * side, 7, step)[:, :, : number * strip]
+        found = found.reshape(side * side, 7, number, strip).transpose(0, 2, 1, 3)
+        found = found.reshape(side * side, number, width)[:, :, :channels]
+        expected = whole.reshape(side * side, number, width)[:, :, :channels]
+        np.testing.assert_array_equal(found, expected)

@@ -55,12 +55,11 @@ def test_transformed_weights_are_panels_by_point(kernel, adjoint):
     assert not transformed.panels[-1, :, :channels, used:].any()
 
 
-@pytest.mark.parametrize("limit", ["FEW", "BLOCK", "PANELS", "SUMMED"])
+@pytest.mark.parametrize("limit", ["FEW", "BLOCK", "PANELS", "SUMMED", "WIDE"])
 def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
     """Few tiles are handled by filters, many in blocks; both are the plain sum."""
     x, weight, dy = draw((2, 30, 33, 40), (35, 3, 3, 40), (2, 30, 33, 35))
     monkeypatch.setattr(winograd, "FEW", 1 << 30 if limit in ("FEW", "PANELS") else 0)
-    monkeypatch.setattr(winograd, "LEAST", 16)
     if limit != "FEW":
         monkeypatch.setattr(winograd, limit, 1)
     for weights in (winograd.Weights(weight, False),) * 2 + (
@@ -68,8 +67,10 @@ def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
     ):
         y = winograd.convolve(x, weights, (1, 1), (30, 33), None)
         np.testing.assert_allclose(y, correlate(x, weight, same(3)), atol=1e-11)
-    dw = winograd.weight_gradient(x, dy, 3, (1, 1))
-    np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, same(3)), atol=1e-10)
+    for least in (16, 1000):  # in blocks, and all tiles at once
+        monkeypatch.setattr(winograd, "LEAST", least)
+        dw = winograd.weight_gradient(x, dy, 3, (1, 1))
+        np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, same(3)), atol=1e-10)
 
 
 @pytest.mark.parametrize("tiles", [1, 5, 6, 7, 97])
