@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -91,7 +92,9 @@ def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_r
         return found
     found[path] = os.stat(path)
     for value in list(vars(module).values()):
-        used = getattr(value, "__module__", None) or ""
+        # What is taken from a module, or a module from which functions are taken by name.
+        of = "__name__" if isinstance(value, ModuleType) else "__module__"
+        used = getattr(value, of, None) or ""
         if package and used.startswith(f"{package}.") and used in sys.modules:
             _sources(used, found)
     return found

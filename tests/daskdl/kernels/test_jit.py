@@ -149,20 +149,24 @@ def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
 
 USER = """
 from daskdl.kernels.jit import jit
-from {package}.used import inner
+{taken}
 
 @jit
 def outer(x):
-    return 2 * inner(x)
+    return 2 * {inner}(x)
 """
 
 
-def test_an_edit_of_an_inlined_function_is_noticed(tmp_path):
+@pytest.mark.parametrize(
+    ("taken", "inner"),
+    [("from {package}.used import inner", "inner"), ("from {package} import used", "used.inner")],
+)
+def test_an_edit_of_an_inlined_function_is_noticed(taken, inner, tmp_path):
     package = "kernels_in_a_package"
     folder = tmp_path / package
     folder.mkdir()
     (folder / "__init__.py").touch()
-    (folder / "user.py").write_text(USER.format(package=package))
+    (folder / "user.py").write_text(USER.format(taken=taken.format(package=package), inner=inner))
     environment = os.environ | {
         "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
