@@ -33,6 +33,6 @@ def test_a_loss_is_made_good_and_nothing_stays(client: Client, monkeypatch) -> N
     assert loss > 0
     assert not lost
     limit = time.monotonic() + 60
-    while set(client.futures) != before:  # by the client's event loop
+    while not set(client.futures) <= before:  # by the client's event loop; of others, some may go
         assert time.monotonic() < limit
         time.sleep(0.01)
