@@ -29,6 +29,15 @@ def test_lenet_learns_from_a_few_pictures(program, capsys):
     assert "61,706 parameters, 4 epochs" in capsys.readouterr().out
 
 
+def test_the_resnet_is_asked_about_mirror_images_too(program, capsys):
+    if not program.FOLDER.is_dir():
+        pytest.skip("no dataset-fashion-mnist here")
+    arguments = ["--count", "96", "--epochs", "1", "--batch", "16", "--width", "4"]
+    accuracy = program.main(["resnet", *arguments])
+    assert round(accuracy * 96, 6).is_integer()
+    assert f"accuracy on 96 test pictures: {accuracy:.4f}" in capsys.readouterr().out
+
+
 def test_reads_idx_files(program, tmp_path):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 2, 4), np.uint8)
     for name, array in (("images-idx3", pictures), ("labels-idx1", np.array([7, 0, 9], np.uint8))):
