@@ -56,9 +56,27 @@ def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, ori
     begins ``step`` numbers behind the one before. A tile's place counts from ``origin``; its corner
     lies (top, left) off that of its results, which are cut from images of (rows, columns).
     """
-    height, breadth, channels = x.shape[1:]
-    size, side = x.itemsize, kernel + _M - 1
-    down, across = -(-rows // _M), -(-columns // _M)
+    corner = top, left, -(-rows // _M), -(-columns // _M)
+    _transform(x, v, strip, step, kernel, False, corner, start, stop, origin, spare)
+
+
+@jit
+def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+    """Transform the tiles ``start`` to ``stop`` of results' gradients into z, as :func:`inputs`."""
+    corner = 0, 0, -(-dy.shape[1] // _M), -(-dy.shape[2] // _M)
+    _transform(dy, z, strip, step, kernel, True, corner, start, stop, origin, spare)
+
+
+@jit
+def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+    """Transform tiles of inputs or, with ``spread``, of results' gradients.
+
+    ``corner`` is (top, left), and how many tiles an image has down and across.
+    """
+    height, breadth, channels = image.shape[1:]
+    top, left, down, across = corner
+    size, points = image.itemsize, kernel + _M - 1
+    side = _M if spread else points
     plane = v.shape[1] * size
     leap = (step if strip < channels else CHUNK) * size
     for index in range(start, stop):
@@ -66,53 +84,27 @@ def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, ori
         i, j = rest // across * _M - top, rest % across * _M - left
         inside = i >= 0 and j >= 0 and i + side <= height and j + side <= breadth
         inside = inside and channels % LANES == 0
-        source = address(x) + ((n * height + i) * breadth + j) * channels * size
+        source = address(image) + ((n * height + i) * breadth + j) * channels * size
         to = address(v) + (index - origin) * strip * size
         part = channels if inside else CHUNK
         for first in range(0, channels, part):
             many = min(part, channels - first)
             at, pixel, line = source + first * size, channels * size, breadth * channels * size
             if not inside:
-                _set_aside(x, n, i, j, side, first, many, spare)
+                _set_aside(image, n, i, j, side, first, many, spare)
                 at, pixel, line = address(spare), CHUNK * size, side * CHUNK * size
                 many = -(-many // LANES) * LANES
             for begin in range(0, many, strip):
                 here, count = at + begin * size, min(strip, many - begin)
-                if kernel == 3:
-                    _input3(x, here, line, pixel, to, side * plane, plane, count)
+                if spread:
+                    if kernel == 3:
+                        _spread3(image, here, line, pixel, to, points * plane, plane, count)
+                    else:
+                        _spread5(image, here, line, pixel, to, points * plane, plane, count)
+                elif kernel == 3:
+                    _input3(image, here, line, pixel, to, points * plane, plane, count)
                 else:
-                    _input5(x, here, line, pixel, to, side * plane, plane, count)
-                to += leap
-
-
-@jit
-def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):  # type: ignore[no-untyped-def]
-    """Transform the tiles ``start`` to ``stop`` of results' gradients into z, as :func:`inputs`."""
-    rows, columns, filters = dy.shape[1:]
-    size, side = dy.itemsize, kernel + _M - 1
-    down, across = -(-rows // _M), -(-columns // _M)
-    plane = z.shape[1] * size
-    leap = (step if strip < filters else CHUNK) * size
-    for index in range(start, stop):
-        n, rest = divmod(index, down * across)
-        i, j = rest // across * _M, rest % across * _M
-        inside = i + _M <= rows and j + _M <= columns and filters % LANES == 0
-        source = address(dy) + ((n * rows + i) * columns + j) * filters * size
-        to = address(z) + (index - origin) * strip * size
-        part = filters if inside else CHUNK
-        for first in range(0, filters, part):
-            many = min(part, filters - first)
-            at, pixel, line = source + first * size, filters * size, columns * filters * size
-            if not inside:
-                _set_aside(dy, n, i, j, _M, first, many, spare)
-                at, pixel, line = address(spare), CHUNK * size, _M * CHUNK * size
-                many = -(-many // LANES) * LANES
-            for begin in range(0, many, strip):
-                here, count = at + begin * size, min(strip, many - begin)
-                if kernel == 3:
-                    _spread3(dy, here, line, pixel, to, side * plane, plane, count)
-                else:
-                    _spread5(dy, here, line, pixel, to, side * plane, plane, count)
+                    _input5(image, here, line, pixel, to, points * plane, plane, count)
                 to += leap
 
 
