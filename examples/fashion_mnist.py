@@ -22,7 +22,7 @@ from daskdl import SampleSet, Trainer, connect
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.metrics import Accuracy
 from daskdl.models import LeNet5, ResNet
-from daskdl.nn import CrossEntropyLoss
+from daskdl.nn import CrossEntropyLoss, Module
 from daskdl.optim import SGD, Groups
 from daskdl.optim.schedules import OneCycle
 
@@ -50,6 +50,12 @@ def read(folder: Path, part: str, count: int | None) -> dict[str, np.ndarray]:
     return {"x": pictures[..., None], "y": labels.astype(np.int64)}
 
 
+def answers(model: Module, pictures: SampleSet) -> np.ndarray:
+    """Return the sum of what a model says of pictures and of their mirror images, (n, 10)."""
+    plain, mirrored = pictures.map(NORMALISED), pictures.map(HorizontalFlip(1.0) | NORMALISED)
+    return (model.predict(plain) + model.predict(mirrored)).compute()
+
+
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the accuracy on the test pictures."""
     parser = argparse.ArgumentParser(
@@ -73,8 +79,9 @@ def main(arguments: list[str] | None = None) -> float:
     train = SampleSet.from_arrays(
         partitions=max(1, workers), **read(options.folder, "train", options.count)
     )
-    pictures = read(options.folder, "t10k", options.count)
-    test = SampleSet.from_arrays(**pictures).map(NORMALISED)
+    held = read(options.folder, "t10k", options.count)
+    pictures = SampleSet.from_arrays(**held)
+    test = pictures.map(NORMALISED)
     if options.network == "lenet":
         model, train = LeNet5(seed=options.seed), train.map(NORMALISED)
     else:
@@ -92,11 +99,9 @@ def main(arguments: list[str] | None = None) -> float:
             checkpoint=options.checkpoint, threads=options.threads,
         )  # fmt: skip
     print(trainer.history.to_frame(epochs=True).round(4).to_string())
-    answers = model.predict(test)
+    accuracy = float(trainer.history.epochs[-1]["val_accuracy"])
     if options.network == "resnet":
-        mirrored = SampleSet.from_arrays(**pictures).map(HorizontalFlip(1.0) | NORMALISED)
-        answers = answers + model.predict(mirrored)
-    accuracy = float((answers.compute().argmax(1) == pictures["y"]).mean())
+        accuracy = float((answers(model, pictures).argmax(1) == held["y"]).mean())
     print(f"{options.network}: {model.flat.size:,} parameters, {epochs} epochs, "
           f"{time.monotonic() - began:.0f} s")  # fmt: skip
     print(f"accuracy on {len(test):,} test pictures: {accuracy:.4f}")
