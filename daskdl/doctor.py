@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Packages whose versions decide speed or results.
 PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
+#: How names of variables begin that decide speed or results.
+DECIDING = ("DASK_", "MKL_", "NUMBA_", "OPENBLAS_")
+
 #: Bytes that one worker fetches from another, so often, to time the network.
 FETCHED, FETCHES = 64 << 20, 5
 
@@ -37,9 +40,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
     from daskdl.kernels.threads import available_cores, threads
 
     libraries = {
-        Path(library["filepath"]).name: (
-            f"{library['internal_api']} {library['version']}, {library['num_threads']} threads"
-        )
+        Path(library["filepath"]).name: f"{_kind(library)}, {library['num_threads']} threads"
         for library in threadpoolctl.threadpool_info()
         if _computes_here(Path(library["filepath"]))
     }
@@ -109,8 +110,17 @@ def _computes_here(library: Path) -> bool:
     return not ending or wheel in ("numpy", "scipy")
 
 
+def _kind(library: dict[str, Any]) -> str:
+    """Return kind and version, and of OpenBLAS for which processors the kernels are that it took.
+
+    It takes them by itself, or as ``OPENBLAS_CORETYPE`` says, whatever the processor could do.
+    """
+    chosen = library.get("architecture")
+    return f"{library['internal_api']} {library['version']}{f' {chosen}' if chosen else ''}"
+
+
 def _libraries(it: dict[str, Any]) -> str:
-    """Return kind and version of all BLAS libraries; another one gives other bits."""
+    """Return what all BLAS libraries are; other ones, or other kernels, give other bits."""
     found = {text.partition(",")[0] for text in it["libraries"].values()}
     return " and ".join(sorted(name for name in found if not name.startswith("openmp")))
 
@@ -140,7 +150,7 @@ def _version(package: str) -> str:
 
 
 def _decides_speed(variable: str) -> bool:
-    return variable.endswith("_NUM_THREADS") or variable.startswith(("DASK_", "NUMBA_"))
+    return variable.endswith("_NUM_THREADS") or variable.startswith(DECIDING)
 
 
 def _folder(path: Path) -> dict[str, Any]:

@@ -52,12 +52,21 @@ def machines(client: Client) -> list[dict[str, Any]]:
 
 
 def processor() -> str:
-    """Return the name that the processor gives itself."""
+    """Return the name that the processor gives itself, and its family and model.
+
+    Virtual machines name several generations alike, by their maker's brand.
+    """
     import platform
 
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    told: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        told.setdefault(name.strip(), value.strip())
+    name = told.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" not in told:
+        return name
+    return f"{name} (family {told['cpu family']}, model {told.get('model', '?')})"

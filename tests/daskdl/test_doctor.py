@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from distributed import Client, LocalCluster
 
 from daskdl import doctor
@@ -65,6 +70,20 @@ def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
         "folder": str(tmp_path / "not" / "made"),
         "writable": True,
     }
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="has other kernels")
+def test_the_kernels_that_openblas_took_are_told():
+    script = "import json, daskdl.doctor as d; print(json.dumps(d.diagnosis()))"
+    environment = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    facts = json.loads(done.stdout)
+    assert facts["environment"]["OPENBLAS_CORETYPE"] == "Nehalem"
+    taken = [text for text in facts["libraries"].values() if text.startswith("openblas")]
+    assert taken
+    assert all(" Nehalem, " in text for text in taken)
 
 
 def test_libraries_of_other_packages_do_not_compute_here() -> None:
