@@ -1,8 +1,5 @@
 """Fashion-MNIST: LeNet-5 to 90 %, or a narrow ResNet-18 to 93 % of the test pictures.
 
-The ResNet learns from pictures and their mirror images, and is asked about both: what counts is the
-mean of its two answers. The history's val_accuracy is that of the pictures alone.
-
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
 Run: python examples/fashion_mnist.py lenet
      python examples/fashion_mnist.py resnet --workers 2
@@ -22,7 +19,7 @@ from daskdl import SampleSet, Trainer, connect
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.metrics import Accuracy
 from daskdl.models import LeNet5, ResNet
-from daskdl.nn import CrossEntropyLoss, Module
+from daskdl.nn import CrossEntropyLoss
 from daskdl.optim import SGD, Groups
 from daskdl.optim.schedules import OneCycle
 
@@ -32,7 +29,7 @@ NORMALISED = Normalize(MEAN, DEVIATION)
 #: Mirrored or not, and shifted by up to 2 pixels.
 AUGMENTED = HorizontalFlip() | Pad(32) | RandomCrop(28) | NORMALISED
 #: Epochs, highest learning rate, weight decay, label smoothing.
-RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (8, 0.2, 5e-4, 0.1)}
+RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (12, 0.2, 5e-4, 0.1)}
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -48,12 +45,6 @@ def read(folder: Path, part: str, count: int | None) -> dict[str, np.ndarray]:
     pictures = read_idx(folder / f"{part}-images-idx3-ubyte.gz")[:count]
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")[:count]
     return {"x": pictures[..., None], "y": labels.astype(np.int64)}
-
-
-def answers(model: Module, pictures: SampleSet) -> np.ndarray:
-    """Return the sum of what a model says of pictures and of their mirror images, (n, 10)."""
-    plain, mirrored = pictures.map(NORMALISED), pictures.map(HorizontalFlip(1.0) | NORMALISED)
-    return (model.predict(plain) + model.predict(mirrored)).compute()
 
 
 def main(arguments: list[str] | None = None) -> float:
@@ -79,9 +70,7 @@ def main(arguments: list[str] | None = None) -> float:
     train = SampleSet.from_arrays(
         partitions=max(1, workers), **read(options.folder, "train", options.count)
     )
-    held = read(options.folder, "t10k", options.count)
-    pictures = SampleSet.from_arrays(**held)
-    test = pictures.map(NORMALISED)
+    test = SampleSet.from_arrays(**read(options.folder, "t10k", options.count)).map(NORMALISED)
     if options.network == "lenet":
         model, train = LeNet5(seed=options.seed), train.map(NORMALISED)
     else:
@@ -100,8 +89,6 @@ def main(arguments: list[str] | None = None) -> float:
         )  # fmt: skip
     print(trainer.history.to_frame(epochs=True).round(4).to_string())
     accuracy = float(trainer.history.epochs[-1]["val_accuracy"])
-    if options.network == "resnet":
-        accuracy = float((answers(model, pictures).argmax(1) == held["y"]).mean())
     print(f"{options.network}: {model.flat.size:,} parameters, {epochs} epochs, "
           f"{time.monotonic() - began:.0f} s")  # fmt: skip
     print(f"accuracy on {len(test):,} test pictures: {accuracy:.4f}")

@@ -37,19 +37,6 @@ def test_the_resnet_learns_as_the_program_says(program, capsys):
     assert f"accuracy on 96 test pictures: {accuracy:.4f}" in capsys.readouterr().out
 
 
-def test_mirror_images_get_the_same_answers(program):
-    x = np.random.default_rng(0).integers(0, 256, (8, 28, 28, 1), np.uint8)
-    model = program.ResNet(18, 10, "small", 4, channels=1, seed=0)
-    pictures, mirrored = (
-        program.SampleSet.from_arrays(x=a, y=np.arange(8)) for a in (x, x[:, :, ::-1])
-    )
-    found = program.answers(model, pictures)
-    np.testing.assert_allclose(program.answers(model, mirrored), found, rtol=1e-4, atol=1e-5)
-    alone = [model.predict(p.map(program.NORMALISED)).compute() for p in (pictures, mirrored)]
-    assert np.abs(alone[0] - alone[1]).max() > 1e-3
-    np.testing.assert_allclose(alone[0] + alone[1], found, rtol=1e-4, atol=1e-5)
-
-
 def test_reads_idx_files(program, tmp_path):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 2, 4), np.uint8)
     for name, array in (("images-idx3", pictures), ("labels-idx1", np.array([7, 0, 9], np.uint8))):
