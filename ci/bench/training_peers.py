@@ -167,7 +167,7 @@ class ConvLSTMForecaster(nn.Module):
         below = [block * block, *channels]
         self.encoder = nn.ModuleList(map(ConvLSTM, below, channels))
         self.forecaster = nn.ModuleList(map(ConvLSTM, [0, *channels], channels))
-        self.head = nn.Conv2d(sum(channels), block * block, 1)
+        self.head = nn.Conv2d(sum(channels), block * block, 3, padding=1, padding_mode="replicate")
 
     def forward(self, x: Any) -> Any:
         """Return images of the shape of x."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from daskdl.errors import ShapeError
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.conv2d import Conv2d
 from daskdl.nn.convlstm import ConvLSTM
 from daskdl.nn.module import Module
-from daskdl.ops.shape import concatenate, depth_to_space, reshape, space_to_depth
+from daskdl.ops.shape import concatenate, depth_to_space, pad, reshape, space_to_depth
 from daskdl.tensor import Tensor
 
 
@@ -23,7 +26,9 @@ class ConvLSTMForecaster(Module):
 
     Blocks of pixels are folded into channels first, so that the layers work on a coarser grid. The
     forecaster's layers start from the states of the encoder's; its first layer has no input. Each
-    output image is a 1x1 convolution of the outputs of all its layers.
+    output image is a 3x3 convolution of the outputs of all its layers, which begins as a linear
+    interpolation between blocks: pixels of a block that differ from the start, or know their own
+    block only, show in the images as a comb.
 
     Parameters
     ----------
@@ -58,7 +63,10 @@ class ConvLSTMForecaster(Module):
             above = self.forecaster[-1].channels if self.forecaster else 0
             self.forecaster.append(ConvLSTM(above, count, kernel_size, seed=key + 1))
             below = count
-        self.head = Conv2d(sum(channels), block * block, 1, seed=seed * 1000 + 999)
+        self.head = Conv2d(sum(channels), block * block, 3, seed=seed * 1000 + 999)
+        one = Conv2d(sum(channels), 1, 1, seed=seed * 1000 + 999).state_dict()  # number of a block
+        weight = np.multiply.outer(_interpolation(block), one["weight"][0, 0, 0])
+        self.head.load_state_dict({"weight": weight, "bias": one["bias"].repeat(block * block)})
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, n_in, H, W, 1) to (N, n_out, H, W, 1)."""
@@ -82,6 +90,19 @@ class ConvLSTMForecaster(Module):
             outputs.append(below)
         together = concatenate(*outputs) if len(outputs) > 1 else outputs[0]
         rows, columns, channels = height // self.block, width // self.block, together.shape[-1]
-        images = self.head(reshape(together, shape=(n * self.n_out, rows, columns, channels)))
-        images = depth_to_space(images, block=self.block)
+        together = reshape(together, shape=(n * self.n_out, rows, columns, channels))
+        together = pad(together, widths=((0, 0), (1, 1), (1, 1), (0, 0)), mode="edge")
+        images = depth_to_space(self.head(together), block=self.block)
         return reshape(images, shape=(n, self.n_out, height, width, 1))
+
+
+def _interpolation(block: int) -> NDArray[np.float32]:
+    """Return what each pixel of a block takes of it and of those around it, (block * block, 3, 3).
+
+    Linear between the middles of blocks.
+    """
+    place = (np.arange(block) + 0.5) / block - 0.5  # of a pixel, in blocks off the middle
+    line = np.stack([np.maximum(-place, 0), 1 - np.abs(place), np.maximum(place, 0)], 1)
+    both = np.einsum("ia,jb->ijab", line, line)
+    weights: NDArray[np.float32] = both.reshape(block * block, 3, 3).astype(np.float32)
+    return weights

@@ -113,9 +113,9 @@ def pad(  # type: ignore[no-untyped-def]
     )
     around = [(max(0, a), max(0, b)) for a, b in widths]
     cut = x[inner]
+    place = tuple(slice(a, a + n) for n, (a, _) in zip(cut.shape, around, strict=True))
     if mode == "constant":
         y = np.pad(cut, around, constant_values=value)
-        place = tuple(slice(a, a + n) for n, (a, _) in zip(cut.shape, around, strict=True))
 
         def backward(dy: Array):  # type: ignore[no-untyped-def]
             dx = np.zeros_like(x)
@@ -127,19 +127,27 @@ def pad(  # type: ignore[no-untyped-def]
         max(pair) >= n for n, pair in zip(cut.shape, around, strict=True) if max(pair)
     ):
         raise ShapeError(f"pad: expected to reflect less than x has, {cut.shape}, found {widths}")
-    sources = [np.pad(np.arange(n), w, mode=mode) for n, w in zip(cut.shape, around, strict=True)]  # type: ignore[call-overload]
+    y = np.empty([n + a + b for n, (a, b) in zip(cut.shape, around, strict=True)], x.dtype)
+    y[place] = cut
+    # What is repeated where, by axis: corners repeat borders.
+    borders: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
+    for axis, (n, (before, behind)) in enumerate(zip(cut.shape, around, strict=True)):
+        sources = np.pad(np.arange(before, before + n), (before, behind), mode=mode)  # type: ignore[call-overload]
+        for k in (*range(before), *range(before + n, len(sources))):
+            lead = (slice(None),) * axis
+            borders.append(((*lead, int(sources[k])), (*lead, k)))
+            source, to = borders[-1]
+            y[to] = y[source]
 
     def add_back(dy: Array):  # type: ignore[no-untyped-def]
-        for axis, (source, n) in enumerate(zip(sources, cut.shape, strict=True)):
-            if len(source) != n:
-                total = np.zeros((*dy.shape[:axis], n, *dy.shape[axis + 1 :]), dy.dtype)
-                np.add.at(total, (*(slice(None),) * axis, source), dy)
-                dy = total
+        dy = dy.copy()
+        for source, to in reversed(borders):
+            dy[source] += dy[to]
         dx = np.zeros_like(x)
-        dx[inner] = dy
+        dx[inner] = dy[place]
         return (dx,)
 
-    return cut[np.ix_(*sources)], add_back
+    return y, add_back
 
 
 def _fold(x: Array, block: int) -> Array:

@@ -8,6 +8,7 @@ import pytest
 from daskdl.errors import ShapeError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import MSELoss, load, save
+from daskdl.ops.shape import depth_to_space
 
 
 def small(**settings) -> ConvLSTMForecaster:
@@ -18,6 +19,32 @@ def test_makes_as_many_images_as_asked_for_of_the_same_size():
     y = small()(np.zeros((2, 2, 6, 8, 1), np.float32))
     assert y.shape == (2, 3, 6, 8, 1)
     assert y.dtype == np.float32
+
+
+def test_images_begin_as_an_interpolation_between_blocks():
+    model = small(block=4)
+    weight = model.state_dict()["head.weight"].astype(np.float64)
+    rows, columns, channels = 5, 6, weight.shape[-1]
+    mixture = weight.sum((1, 2))
+    np.testing.assert_allclose(mixture, mixture[:1].repeat(16, 0), atol=1e-6)  # of all pixels
+    places = np.add.outer(3.0 * np.arange(rows), -2.0 * np.arange(columns))  # a plane
+    below = (places[..., None] * np.ones(channels)).astype(np.float32)[None]
+    model.head.bias.data[:] = 0
+    images = depth_to_space(model.head(below), block=4).data[0, ..., 0]
+    middles = [(np.arange(4 * n) + 0.5) / 4 - 0.5 for n in (rows, columns)]  # in blocks
+    plane = np.add.outer(3.0 * middles[0], -2.0 * middles[1])[4:-4, 4:-4]
+    np.testing.assert_allclose(images, plane * mixture[0].sum(), rtol=1e-3, atol=1e-3)
+
+
+def test_a_wet_plain_is_no_drier_at_its_edges():
+    model = small(block=4)
+    for layer in (*model.encoder, *model.forecaster):  # whose outputs are alike everywhere
+        layer.load_state_dict(
+            {n: np.full_like(v, "bias" in n) for n, v in layer.state_dict().items()}
+        )
+    y = model(np.ones((1, 2, 16, 16, 1), np.float32)).data - model.head.bias.data[0]
+    np.testing.assert_allclose(y, y[:, :, :1, :1].repeat(16, 2).repeat(16, 3), rtol=1e-4)
+    assert (np.abs(y) > 1e-3).all()
 
 
 def test_every_input_image_reaches_every_output_image():
