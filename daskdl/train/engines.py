@@ -20,9 +20,9 @@ ENGINES = ("auto", "graph", "gang")
 def choose(engine: str, adaptive: bool = False) -> str:
     """Return "graph" or "gang".
 
-    A gang is ahead: what an iteration costs two workers of one machine beside its computation is a
-    ninth of the graph engine's for 1 MB of weights, and less than half for 28 and 100 MB (medians
-    of ``python -m ci.bench.engine --rounds 3 --calls 5``). Both need workers that can speak to each
+    A gang is ahead: what an iteration costs two workers of one machine beside its computation is
+    less than a tenth of the graph engine's for 1 MB of weights, and less than half for 28 and
+    100 MB (``python -m ci.bench.engine``). Both need workers that can speak to each
     other, as all tasks of Dask's do. But a gang has one task on each worker, whatever there is to
     do, from which a cluster that adapts itself to its tasks does not learn that it should grow.
 
