@@ -163,7 +163,8 @@ def test_an_address_and_a_scheduler_file_lead_to_the_scheduler(running, tmp_path
     path = tmp_path / "scheduler.json"
     with connect(running.scheduler_address) as client:
         assert client.submit(pow, 2, 5).result() == 32
-        client.write_scheduler_file(str(path))
+        # As client.write_scheduler_file, which fails once a worker's metrics have names of tuples.
+        path.write_text(json.dumps(client.scheduler_info(), skipkeys=True))
     with connect(path) as client:
         assert client.scheduler.address == running.scheduler_address
         assert client.submit(pow, 2, 6).result() == 64
