@@ -14,7 +14,7 @@ import typer
 
 from daskdl.errors import DaskdlError, MissingExtraError
 
-INTERNAL, UNREADABLE = 1, 3
+INTERNAL, UNREADABLE, INTERRUPTED = 1, 3, 130
 
 
 def _tell_version(context: typer.Context, wanted: bool) -> None:
@@ -76,6 +76,8 @@ def run(
     try:
         typer.main.get_command(app).main(args=rest, prog_name=name)
     except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
+        if end.code == INTERRUPTED:
+            print(f"{name}: interrupted", file=sys.stderr)
         return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
     except Exception as error:
         code, sentence, unexpected = _sentence(error, install)

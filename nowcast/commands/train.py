@@ -30,8 +30,12 @@ def run(
 
     settings = parse(config, assignments, lead_minutes=lead_minutes(lead), epochs=epochs)
     open_rain(rain)  # refuse a wrong store before workers are started
-    with connect(cluster, workers=workers) as client:
-        model = train(rain, out, settings, client, progress, say)
+    try:
+        with connect(cluster, workers=workers) as client:
+            model = train(rain, out, settings, client, progress, say)
+    except KeyboardInterrupt:
+        say("the same command goes on where this one stops")
+        raise
     say(f"model written to {out}: {model.n_in} frames in, {model.n_out} out")
     if as_json:
         result: dict[str, Any] = {"model": str(out), **model.about, "split": model.split.to_dict()}
