@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.addition import added
+from daskdl.kernels.addition import add_into, added
+from daskdl.kernels.embedding import add_to
 from daskdl.rows import Rows
 
 Array = NDArray[Any]
@@ -230,14 +231,14 @@ def _accumulate(tensor: Tensor, gradient: Array | Rows) -> None:
         return
     _check_shape(tensor, gradient)
     if type(gradient) is type(tensor.grad) is np.ndarray:  # the usual case
-        tensor.grad += gradient
+        add_into(tensor.grad, gradient)
         return
     if tensor.keeps_rows:
         rows = gradient if isinstance(gradient, Rows) else Rows.all_of(gradient)
         tensor.grad = rows if tensor.grad is None else tensor.grad + rows
         return
     if isinstance(gradient, Rows) and tensor.grad is not None:
-        tensor.grad[gradient.ids] += gradient.values
+        add_to(tensor.grad, gradient.ids, gradient.values)
         return
     if isinstance(gradient, Rows):
         gradient = gradient.dense()

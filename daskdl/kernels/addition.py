@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.jit import fusedjit
 from daskdl.kernels.memory import empty
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.passes import flat, one_pass
 from daskdl.kernels.stores import drain, put
+from daskdl.kernels.team import over_rows
 
 Array = NDArray[Any]
 
@@ -26,6 +27,21 @@ def added(a: Array, b: Array) -> Array:
         return np.add(a, b, out=empty(a.shape, a.dtype))
     (total,) = one_pass(plus, a, b)
     return total
+
+
+def add_into(total: Array, more: Array) -> None:
+    """Do ``total += more``, to the bits of numpy's."""
+    plain = total.flags.c_contiguous and more.flags.c_contiguous and total.dtype == more.dtype
+    if total.size >= LEAST and plain and total.dtype.kind == "f" and total.shape == more.shape:
+        over_rows(_add_into, (total.reshape(-1), flat(more)), LEAST)
+    else:
+        total += more
+
+
+@fusedjit
+def _add_into(total, more):  # type: ignore[no-untyped-def]
+    for k in range(total.size):
+        total[k] += more[k]
 
 
 @fusedjit

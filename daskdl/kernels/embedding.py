@@ -14,7 +14,7 @@ from daskdl.errors import ShapeError
 from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
-from daskdl.kernels.team import over_range
+from daskdl.kernels.team import over_range, over_rows
 from daskdl.kernels.threads import threads
 
 Array = NDArray[Any]
@@ -100,6 +100,13 @@ def add_rows(
     one, other = (flat(a, rows.dtype).reshape(a.shape) for a in (rows, other_rows))
     over_range(_add, n, max(1, LEAST // max(1, width)), one, other, at, result)
     return unique[:n].copy(), result
+
+
+def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
+    """Add rows (U, C) to those of a table (N, C), in place; ids (U,), each once."""
+    width = table.shape[1]
+    pairs = flat(ids), flat(rows, table.dtype).reshape(rows.shape)
+    over_rows(_add_to, pairs, max(1, LEAST // max(1, width)), table)
 
 
 def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:
@@ -205,3 +212,11 @@ def _add(rows, other, at, result, which, start, stop):  # type: ignore[no-untype
             more = other[j]
             for c in range(row.size):
                 row[c] += more[c]
+
+
+@jit
+def _add_to(ids, rows, table):  # type: ignore[no-untyped-def]
+    for u in range(ids.size):
+        row, more = table[ids[u]], rows[u]
+        for c in range(row.size):
+            row[c] += more[c]

@@ -53,6 +53,8 @@ def matmul(
         For ``"bf16"`` without the ``mkl`` extra.
     """
     if precision == "float32" and mkl.library() is None:
+        if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
+            return np.multiply(a, b, out=out)  # for which numpy has a slow loop
         if threads() > 1 and _may_be_shared(a, b):
             return _shared(a, b, out)
         return np.matmul(a, b, out=out)

@@ -110,14 +110,15 @@ class TextClassifier(Module):
             raise ShapeError(f"TextClassifier: expected ids of shape (N, T), found {ids.shape}")
         lengths = lengths_of(ids)
         ids = ids[:, : max(1, int(lengths.max(initial=0)))]
-        vectors = self.dropout(self.embedding(ids))
         if isinstance(self.encoder, Conv1d):
+            vectors = self.dropout(self.embedding(ids))
             inside = np.arange(ids.shape[1]) < lengths[:, None]
             found = ops.relu(self.encoder(vectors)) * inside[..., None].astype(vectors.dtype)
             n, steps, channels = found.shape
             y = global_max_pool2d(ops.reshape(found, shape=(n, steps, 1, channels)))
-        else:
-            y = self.encoder(vectors, lengths=lengths)
+        else:  # steps first in memory, as recurrent layers would put them
+            vectors = self.dropout(self.embedding(ids.T))
+            y = self.encoder(ops.transpose(vectors, axes=(1, 0, 2)), lengths=lengths)
         y = ops.relu(self.dropout(self.hidden(y)))
         result: Tensor = log_softmax(self.head(y))
         return result

@@ -65,13 +65,11 @@ class Embedding(Module):
     def forward(self, ids: Any) -> Tensor:
         """Map integer ids (...) to (..., features)."""
         ids = np.asarray(ids)
-        y: Tensor = ops.embedding(self.weight, ids)
+        y: Tensor = ops.embedding(self.weight, ids, padding=self.padding_index)
         if self.max_norm is not None:
             # The least square keeps the root's slope finite; such a row is not shortened.
             squares = ops.maximum(ops.sum(ops.square(y), axis=-1, keepdims=True), self.max_norm**2)
             y = y * ops.divide(self.max_norm, ops.sqrt(squares))
-        if self.padding_index is not None:
-            y = y * (ids != self.padding_index)[..., None].astype(y.dtype)
         return y
 
 

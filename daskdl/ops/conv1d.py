@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.geometry import Geometry
 from daskdl.ops.conv2d import check
 from daskdl.tensor import Array, op
@@ -55,14 +56,14 @@ def conv1d(  # type: ignore[no-untyped-def]
     check("conv1d", images, filters, bias, geometry)
     y = kernel.forward(images, filters, geometry)[:, 0]
     if bias is not None:
-        y += bias
+        add_bias(y, bias)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         rows = dy[:, None]
         return (
             lambda: kernel.input_gradient(rows, filters, geometry, 1, x.shape[1])[:, 0],
             lambda: kernel.weight_gradient(images, rows, geometry)[:, 0],
-            lambda: dy.sum((0, 1)),
+            lambda: bias_gradient(dy),
         )
 
     return y, backward

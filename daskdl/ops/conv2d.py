@@ -6,6 +6,7 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.memory import empty
 from daskdl.kernels.zeros import clear
@@ -57,7 +58,7 @@ def conv2d(  # type: ignore[no-untyped-def]
         x, geometry = np.ascontiguousarray(x[:, :: stride[0], :: stride[1]]), Geometry((1, 1))
     y = kernel.forward(x, weight, geometry)
     if bias is not None:
-        y += bias
+        add_bias(y, bias)
 
     def to_input(dy: Array) -> Array:
         dx = kernel.input_gradient(dy, weight, geometry, *x.shape[1:3])
@@ -72,7 +73,7 @@ def conv2d(  # type: ignore[no-untyped-def]
         return (
             lambda: to_input(dy),
             lambda: kernel.weight_gradient(x, dy, geometry),
-            lambda: dy.sum((0, 1, 2)),
+            lambda: bias_gradient(dy),
         )
 
     return y, backward

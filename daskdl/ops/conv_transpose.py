@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.geometry import Geometry
 from daskdl.ops.conv2d import check_dtypes
 from daskdl.tensor import Array, op
@@ -80,13 +81,13 @@ def conv_transpose2d(  # type: ignore[no-untyped-def]
         raise ShapeError(f"{name}: pad {pad} leaves nothing of the result, found size {size}")
     y = kernel.input_gradient(x, weight, geometry, *size)
     if bias is not None:
-        y += bias
+        add_bias(y, bias)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         return (
             lambda: kernel.forward(dy, weight, geometry),
             lambda: kernel.weight_gradient(dy, x, geometry),
-            lambda: dy.sum((0, 1, 2)),
+            lambda: bias_gradient(dy),
         )
 
     return y, backward

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
+from daskdl.kernels.bias import bias_gradient
 from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
 from daskdl.kernels.geometry import Geometry
 from daskdl.ops.sequence import check, plain, unrolled
@@ -134,6 +135,6 @@ def convlstm(  # type: ignore[no-untyped-def]
         def to_weight_state() -> Array:
             return kernel.weight_gradient(outputs[:-1].reshape(*images, channels), d, around)
 
-        return to_input, dh, dc, to_weight_input, to_weight_state, lambda: d.sum((0, 1, 2))
+        return to_input, dh, dc, to_weight_input, to_weight_state, lambda: bias_gradient(d)
 
     return (outputs[1:].swapaxes(0, 1), outputs[-1], states[-1]), backward

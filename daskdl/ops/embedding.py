@@ -11,8 +11,10 @@ from daskdl.tensor import Array, op
 
 
 @op
-def embedding(table: Array, ids: Array):  # type: ignore[no-untyped-def]
+def embedding(table: Array, ids: Array, *, padding: int | None = None):  # type: ignore[no-untyped-def]
     """Take rows of a table.  table (rows, C), ids (...) of any integer dtype -> (..., C).
+
+    For the id ``padding`` zeros come out, and no gradient goes to its row.
 
     The gradient to the table is the :class:`~daskdl.rows.Rows` that were taken. Tensors add it into
     an array of their shape, but for parameters that keep it, see :class:`daskdl.nn.Parameter`.
@@ -28,7 +30,13 @@ def embedding(table: Array, ids: Array):  # type: ignore[no-untyped-def]
     if ids.dtype.kind not in "iu":
         raise ShapeError(f"embedding: expected integer ids, found {ids.dtype} {ids.shape}")
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
-        return lambda: Rows.of(ids, dy, len(table)), None
+    def to_table(dy: Array) -> Rows:
+        rows = Rows.of(ids, dy, len(table))
+        if padding is not None:
+            rows.values[rows.ids == padding] = 0
+        return rows
 
-    return kernel.gather(table, ids), backward
+    y = kernel.gather(table, ids)
+    if padding is not None:
+        y[ids == padding] = 0
+    return y, lambda dy: (lambda: to_table(dy), None)

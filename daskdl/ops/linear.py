@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.matmul import matmul
 from daskdl.tensor import Array, op
 
@@ -22,7 +21,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
     """
     y = matmul(rows(x), weight.T, precision=precision)
     if bias is not None:
-        y += bias
+        add_bias(y, bias)
     if x.ndim != 2:
         y = y.reshape(*x.shape[:-1], len(weight))
 
@@ -30,7 +29,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
         return (
             lambda: matmul(rows(dy), weight, precision=precision).reshape(x.shape),
             lambda: matmul(rows(dy).T, rows(x), precision=precision),
-            lambda: np.add.reduce(rows(dy), axis=0),
+            lambda: bias_gradient(dy),
         )
 
     return y, backward

@@ -12,6 +12,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels import links
 from daskdl.kernels.activations import leaky_relu, leaky_relu_back
+from daskdl.kernels.bias import bias_gradient
 from daskdl.kernels.gru import gru_cell, gru_cell_gradient
 from daskdl.kernels.passes import one_pass
 from daskdl.ops.convlstm import same
@@ -159,7 +160,7 @@ def trajgru(  # type: ignore[no-untyped-def]
             )[0]
             dh += from_hidden(d_hidden[t])
         # The gates' values have become the gradients to their sums.
-        d_bias = gates.sum((0, 1, 2, 3))
+        d_bias = bias_gradient(gates)
         from_sums, from_links = (
             d_hidden.reshape(*images, hidden_channels),
             d_flows.reshape(*images, -1),
@@ -187,11 +188,11 @@ def trajgru(  # type: ignore[no-untyped-def]
             d_bias[channels:],
             lambda: kernel.weight_gradient(frames, from_sums, around),
             lambda: kernel.weight_gradient(before, from_sums, around),
-            lambda: from_sums.sum((0, 1, 2)),
+            lambda: bias_gradient(from_sums),
             lambda: kernel.weight_gradient(
                 hidden.reshape(*images, hidden_channels), from_links, from_one
             ),
-            lambda: from_links.sum((0, 1, 2)),
+            lambda: bias_gradient(from_links),
         )
 
     return (states[1:].swapaxes(0, 1), states[-1]), backward

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.embedding import add_rows, dense_gradient, gather, row_gradient
+from daskdl.kernels.embedding import add_rows, add_to, dense_gradient, gather, row_gradient
 from daskdl.kernels.threads import thread_budget
 
 
@@ -81,6 +81,19 @@ def test_threads_do_not_change_the_bits():
 def test_dense_gradient_is_zero_elsewhere():
     dense = dense_gradient(np.array([[2, 0], [2, 2]]), np.ones((2, 2, 3)), 4)
     np.testing.assert_array_equal(dense, np.array([1, 0, 3, 0])[:, None] * np.ones(3))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_are_added_to_a_tables(threads):
+    rng = np.random.default_rng(0)
+    table, ids = rng.normal(size=(5000, 33)).astype("f4"), np.arange(1, 5000, 2)
+    rows = rng.normal(size=(len(ids), 33))
+    expected = table.copy()
+    expected[ids] += rows.astype("f4")
+    with thread_budget(threads):
+        add_to(table, ids, rows)
+        add_to(table, ids[:0], rows[:0])
+    np.testing.assert_array_equal(table, expected)
 
 
 @given(n=st.integers(0, 9), m=st.integers(0, 9))
