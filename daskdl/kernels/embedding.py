@@ -67,7 +67,7 @@ def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.i
     """
     width = gradient.shape[-1]
     numbers, d = flat(ids, np.int64), flat(gradient)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n_rows:
+    if not _known(numbers, n_rows):
         _refuse(ids, n_rows)
     order, starts = np.empty(numbers.size, np.int64), np.empty(numbers.size + 1, np.int64)
     unique = np.empty(numbers.size, np.int64)
@@ -138,6 +138,15 @@ def _gather(table, ids, result, bad, which, start, stop):  # type: ignore[no-unt
         source, sink = table[ids[k]], result[k]
         for c in range(sink.size):
             sink[c] = source[c]
+
+
+@jit
+def _known(ids, n_rows):  # type: ignore[no-untyped-def]
+    """Return whether all ids are of a table's rows."""
+    known = True
+    for k in range(ids.size):
+        known &= 0 <= ids[k] < n_rows
+    return known
 
 
 @jit

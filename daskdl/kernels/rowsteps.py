@@ -91,14 +91,26 @@ def _check(weights: Array, ids: Array, rows: Array, state: Sequence[Array | None
             f"ids, found {rows.shape}"
         )
     numbers = flat(ids, np.int64)
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(weights):
+    if _in_order(numbers, len(weights)):
+        return numbers
+    if not 0 <= numbers.min() <= numbers.max() < len(weights):
         raise ShapeError(
             f"rows: expected ids from 0 to {len(weights) - 1}, found {numbers.min()} to "
             f"{numbers.max()}"
         )
-    if (np.diff(numbers) <= 0).any():  # two threads would step one row
-        raise ShapeError("rows: expected increasing ids, each once; see row_gradient")
-    return numbers
+    # Two threads would step one row.
+    raise ShapeError("rows: expected increasing ids, each once; see row_gradient")
+
+
+@jit
+def _in_order(ids, n):  # type: ignore[no-untyped-def]
+    """Return whether ids increase, from 0 on to less than ``n``."""
+    last = -1
+    for k in range(ids.size):
+        if not last < ids[k] < n:
+            return False
+        last = ids[k]
+    return True
 
 
 @jit
