@@ -1,5 +1,6 @@
 """Matrix products that are called from Python: numpy's BLAS, or MKL's when it is installed.
 
+Without MKL, gradients to weights are of :mod:`daskdl.kernels.outer`, which is quicker at these.
 With a budget of several threads the product is cut into parts for a team of them, each by a BLAS of
 one thread. OpenBLAS has threads of its own, and two kinds of threads in turn on the same cores wait
 for each other: a product right after another kernel took 3 ms more for it, whatever its size.
@@ -14,7 +15,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from daskdl.kernels import mkl
+from daskdl.kernels import mkl, outer
 from daskdl.kernels.blas import register
 from daskdl.kernels.jit import jit
 from daskdl.kernels.team import over_range
@@ -55,6 +56,8 @@ def matmul(
     if precision == "float32" and mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
             return np.multiply(a, b, out=out)  # for which numpy has a slow loop
+        if out is None and a.ndim == 2 and outer.serves(a.T, b):
+            return outer.product(a.T, b)
         if threads() > 1 and _may_be_shared(a, b):
             return _shared(a, b, out)
         return np.matmul(a, b, out=out)
