@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,9 @@ QUEUES = {
 
 #: Seconds to wait for workers.
 PATIENCE = 300
+
+#: Seconds to wait for the rest of a scheduler file, which may just be being written.
+WRITING = 2.0
 
 # Compression costs time and float32 does not compress. A shard stays where its partition lies.
 _CONFIG = {
@@ -245,15 +249,18 @@ def _address_in(path: Path) -> str:
             f"{path}: expected a scheduler file, found none; start the scheduler with "
             "--scheduler-file and wait until it has written it"
         )
-    try:
-        content = json.loads(path.read_text())
-        address = content["address"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ClusterError(
-            f"{path}: expected a scheduler file, as dask scheduler --scheduler-file writes it, "
-            f"found no address in it ({type(error).__name__}: {error})"
-        ) from error
-    return str(address)
+    limit = time.monotonic() + WRITING
+    while True:
+        try:
+            return str(json.loads(path.read_text())["address"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, ValueError) and time.monotonic() < limit:
+                time.sleep(0.02)
+                continue
+            raise ClusterError(
+                f"{path}: expected a scheduler file, as dask scheduler --scheduler-file writes it, "
+                f"found no address in it ({type(error).__name__}: {error})"
+            ) from error
 
 
 def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:

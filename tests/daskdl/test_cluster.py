@@ -262,6 +262,16 @@ def test_scheduler_files_that_lead_nowhere(content, said, tmp_path):
     assert said in refused(str(path))
 
 
+def test_a_scheduler_file_that_is_being_written_is_read_when_it_is_whole(tmp_path):
+    """A script that waits until there is a file may find it empty."""
+    path = tmp_path / "scheduler.json"
+    path.touch()
+    whole = threading.Timer(0.5, path.write_text, [json.dumps({"address": "tcp://host"})])
+    whole.start()
+    assert "missing port" in refused(str(path))
+    whole.join()
+
+
 # --- job queues
 
 
