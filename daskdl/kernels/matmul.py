@@ -56,7 +56,7 @@ def matmul(
     if precision == "float32" and mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
             return np.multiply(a, b, out=out)  # for which numpy has a slow loop
-        if out is None and a.ndim == 2 and outer.serves(a.T, b):
+        if out is None and a.ndim == 2 and a.size * b.shape[-1] > FEW and outer.serves(a.T, b):
             return outer.product(a.T, b)
         if threads() > 1 and _may_be_shared(a, b):
             return _shared(a, b, out)

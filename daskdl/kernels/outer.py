@@ -38,7 +38,6 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
         and b.flags.c_contiguous
         and a.shape[1] <= WIDEST
         and len(a) == len(b) >= max(a.shape[1], b.shape[1], TOGETHER)
-        and a.size * b.shape[1] > 1 << 18
     )
 
 
