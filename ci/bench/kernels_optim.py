@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from inspect import signature
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels.threads import parts
+from daskdl.kernels.threads import threads
 from daskdl.optim import SGD, Adagrad, Adam, AdamW, Method, RMSprop
 
 SIZE = 25_000_000
@@ -54,7 +55,8 @@ def cases() -> Iterator[Case]:
         yield Case(f"optim/{name} 25M", ours, {how: peer.step})
 
         def copy(n: int = arrays * SIZE // 2) -> None:
-            jobs = [pool.submit(np.copyto, sink[i:j], source[i:j]) for i, j in parts(n)]
+            bounds = pairwise(n * i // threads() for i in range(threads() + 1))
+            jobs = [pool.submit(np.copyto, sink[i:j], source[i:j]) for i, j in bounds]
             for job in jobs:
                 job.result()
 

@@ -21,6 +21,7 @@ from daskdl.kernels.microkernel import (
     SEGMENT,
     address,
     copy,
+    fetch,
     multiply,
     pack_all,
 )
@@ -161,6 +162,9 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop): 
     # Blocks of about one length: a short last one would read all panels for a few pixels.
     blocks = max(1, -(-(stop - start) // (GROUPS * ROWS)))
     block = -(-(stop - start) // (blocks * ROWS)) * ROWS
+    # Where rows lie one after the other: from those of a block to those of the next.
+    close = (offsets.shape[0] == 1) & (step_down == 1) & (step_across == 1)
+    ahead = block * channels * size
     for first in range(start, stop, block):
         count = min(block, stop - first)
         groups = -(-count // ROWS)
@@ -202,6 +206,13 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop): 
                         from_panels + j * panel_bytes, COLUMNS * size, target + group * ROWS * 8,
                         j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
                     )  # fmt: skip
+                    if close and (s + 1 < segments or first + block < stop):
+                        for i in range(j, ROWS, panels.shape[0]):
+                            last = s + 1 == segments
+                            entry = group * one + i + (0 if last else (s + 1) * SEGMENT)
+                            row = entries[entry] + (ahead if last else 0)
+                            for place in range(row, row + length * size, 64):
+                                fetch(place)
         if filters % COLUMNS:
             width_left = filters % COLUMNS
             _move(spare, count, width_left, y, filters - width_left, places, add)
@@ -307,6 +318,9 @@ def _columns(x, first_channel, depth, offsets, places, count, begin, end, column
             row, column = places[1, p] + runs[0, r], places[2, p] + runs[1, r]
             source, target = places[0, p] + runs[2, r], to + runs[3, r]
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            # Most of the next panel's columns are the next channels of the same pixels.
+            fetch(source + COLUMNS * size)
+            fetch(source + COLUMNS * size + 64)
             if inside and source > limit:
                 position, behind = (source - address(x)) // size, runs[3, r] // size
                 for c in range(min(COLUMNS - behind, x.size - position)):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.blas import gemm, gemm_scratch, gemm_tn
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.team import over_range
-from daskdl.kernels.threads import parts
+from daskdl.kernels.threads import n_parts
 
 Array = NDArray[np.floating]
 
@@ -61,7 +61,7 @@ def project_gradient(
 
     pixels = _pixels(weight)
     # Where flows point, two parts may meet: each but the first sums for itself.
-    count = len(parts(len(d_sums), pixels))
+    count = n_parts(len(d_sums), pixels)
     others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
     d_weights = np.zeros((count, *weight.shape), weight.dtype)
     own = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels

@@ -19,7 +19,7 @@ from daskdl.kernels import mkl, outer
 from daskdl.kernels.blas import register
 from daskdl.kernels.jit import jit
 from daskdl.kernels.team import over_range
-from daskdl.kernels.threads import least_of, parts, threads
+from daskdl.kernels.threads import least_of, n_parts, threads
 
 Array = NDArray[np.floating]
 
@@ -118,7 +118,7 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
     left, right = _operand(a, lead), _operand(b, lead)
     steps = [step // a.itemsize for step in out.strides]
     steps = [0] * (4 - out.ndim) + [*steps[:-2], max(n, steps[-2])]
-    more = len(parts(items, least)) - 1 if kind == _SUMMANDS else 0
+    more = n_parts(items, least) - 1 if kind == _SUMMANDS else 0
     sums = np.empty((more, m, n), out.dtype)  # of the other parts
     places = out.ctypes.data, *steps, sums.ctypes.data
     plan = np.array([kind, lead[1], m, n, k, *left[1:], *right[1:], *places])

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, copy, multiply
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, copy, fetch, multiply
 from daskdl.kernels.passes import flat
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.team import over_range
-from daskdl.kernels.threads import least_of, parts, threads
+from daskdl.kernels.threads import least_of, n_parts, threads
 
 Array = NDArray[np.float32]
 
@@ -27,6 +27,8 @@ WIDEST = 512
 TOGETHER = 192
 #: Bytes of ``a`` in these rows, at most: they stay in L2 from one panel to the next.
 BLOCK = 256 << 10
+#: Bytes that come from memory together.
+LINE = 64
 
 
 def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
@@ -50,7 +52,7 @@ def product(a: Array, b: Array) -> Array:
     columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), np.float32)
     long = k >= 4 * max(m, n)  # then parts are of what is summed up
     items, least = (k, least_of(2 * m * n)) if long else (-(-n // COLUMNS), 1)
-    more = np.empty((len(parts(items, least)) - 1 if long else 0, m, n), np.float32)
+    more = np.empty((n_parts(items, least) - 1 if long else 0, m, n), np.float32)
     matrices = (flat(x).reshape(x.shape) for x in (a, b))
     over_range(_product, items, least, *matrices, c, more, columns, long)
     for other in more:
@@ -78,8 +80,11 @@ def _sum(a, b, c, columns, start, stop, left, right):  # type: ignore[no-untyped
     spare = np.empty((ROWS, COLUMNS), a.dtype)
     at_table, at_targets = address(table), address(targets)
     at_columns, line = address(columns), COLUMNS * size
+    turns = -(-m // ROWS) * -(-(right - left) // COLUMNS)
+    wide = (right - left) * size if block * (right - left) * size <= BLOCK else 0
     for first in range(start, stop, block):
-        count, add = min(block, stop - first), first > start
+        count, add, turn = min(block, stop - first), first > start, 0
+        after, following = first + count, min(block, stop - first - count)
         table[ROWS], table[ROWS + 1] = 0, count
         for begin in range(left, right, COLUMNS):
             width = min(COLUMNS, right - begin)
@@ -100,6 +105,13 @@ def _sum(a, b, c, columns, start, stop, left, right):  # type: ignore[no-untyped
                 multiply(
                     a, at_table, 1, row, at_columns, line, at_targets, 0, add and width == COLUMNS
                 )  # fmt: skip
+                # Of the next block's rows a share with each product: they come while it computes.
+                for k in range(turn * following // turns, (turn + 1) * following // turns):
+                    for place in range(0, row, LINE):
+                        fetch(address(a) + (after + k) * row + place)
+                    for place in range(0, wide, LINE):
+                        fetch(address(b) + ((after + k) * n + left) * size + place)
+                turn += 1
                 if width < COLUMNS:
                     for i in range(min(ROWS, m - group)):
                         for j in range(width):

@@ -34,7 +34,7 @@ from daskdl.kernels.signals import (
     tell,
     wait_until,
 )
-from daskdl.kernels.threads import available_cores, parts
+from daskdl.kernels.threads import available_cores, n_parts
 
 #: Bytes of a slot.
 SLOT = 8 * CELLS
@@ -132,7 +132,7 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     MemoryError
         If a part failed. Kernels raise no other errors.
     """
-    count = len(parts(n_items, least)) if n_items >= 2 * least else 1
+    count = n_parts(n_items, least)
     if count == 1:
         _single_threaded(kernel, *arguments, 0, 0, n_items)
     else:
@@ -157,7 +157,7 @@ def over_rows(
         Parts begin at whole numbers of so many rows.
     """
     n_units = -(-len(rows[0]) // unit)
-    count = len(parts(n_units, least)) if n_units >= 2 * least else 1
+    count = n_parts(n_units, least)
     if count == 1:
         _single_threaded(kernel, *rows, *arguments)
     else:

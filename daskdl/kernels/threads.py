@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,11 +138,9 @@ def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
     return controller.select(filepath=paths)
 
 
-def parts(n_items: int, least: int = 1) -> list[tuple[int, int]]:
-    """Cut ``range(n_items)`` into one contiguous part per thread, none shorter than ``least``."""
-    n = max(1, min(threads(), n_items // max(1, least)))
-    bounds = [n_items * i // n for i in range(n + 1)]
-    return list(pairwise(bounds))
+def n_parts(n_items: int, least: int = 1) -> int:
+    """Return into how many parts to cut ``range(n_items)``: one a thread, none below ``least``."""
+    return max(1, min(threads(), n_items // max(1, least))) if n_items >= 2 * least else 1
 
 
 def least_of(operations: float) -> int:

@@ -35,8 +35,9 @@ SUMMED = 1 << 20
 LEAST = 128
 #: Channels up to which those of a tile lie together where gradients to the weights are summed up.
 WIDE = 64
-#: Panels of filters that are transformed together, from rows of the weights that lie together.
-TOGETHER = 4
+#: Panels of filters that are transformed together: their weights lie together, and all channels of
+#: a few make longer sums than a few of many.
+TOGETHER = 64 // COLUMNS
 #: Bytes of transformed filters that are used up at a time: about L2.
 PANELS = 600 << 10
 
