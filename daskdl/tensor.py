@@ -26,6 +26,8 @@ Backward = Callable[..., Any]
 #: is; nobody if no gradient is wanted. Not the tensor that was made: its array goes when nobody and
 #: no backward needs it any more.
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
+#: To a result, from its readers so far; two are still to be added where its backward does that.
+Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
 
 
 class _Mode(threading.local):
@@ -50,6 +52,20 @@ def no_grad() -> Iterator[None]:
 def recording() -> bool:
     """Return whether operations of this thread are recorded."""
     return _mode.recording
+
+
+class InParts:
+    """A backward of one result that adds up the gradients from its readers in a pass of its own.
+
+    It is called with the gradient, or with two that are still to be added.
+    """
+
+    def __init__(self, backward: Backward) -> None:
+        self.backward = backward
+
+    def __call__(self, gradient: Array | tuple[Array, Array]) -> Any:
+        """Return the gradients to the inputs."""
+        return self.backward(*gradient) if isinstance(gradient, tuple) else self.backward(gradient)
 
 
 class Node:
@@ -179,7 +195,7 @@ class Tensor:
         if self._node is None:
             _accumulate(self, start)
             return
-        pending: dict[Node, list[Array | None]] = {self._node: [None] * self._node.results}
+        pending: dict[Node, list[Gathered]] = {self._node: [None] * self._node.results}
         pending[self._node][self._slot] = start
         while pending:
             # Results come after their inputs on the clock: the latest node has all it waits for.
@@ -190,9 +206,7 @@ class Tensor:
 _order = operator.attrgetter("order")
 
 
-def _pass_on(
-    node: Node, gradients: list[Array | None], pending: dict[Node, list[Array | None]]
-) -> None:
+def _pass_on(node: Node, gradients: list[Gathered], pending: dict[Node, list[Gathered]]) -> None:
     # What the node kept goes with it: the memory of later layers serves the gradients of earlier.
     backward, node.backward = node.backward, _spent
     results = backward(*gradients)
@@ -216,7 +230,14 @@ def _pass_on(
         maker, slot = source
         slots = pending.setdefault(maker, [None] * maker.results)
         held = slots[slot]
-        slots[slot] = value if held is None else added(held, value)
+        if isinstance(held, tuple):
+            held = added(*held)
+        if held is None:
+            slots[slot] = value
+        elif isinstance(maker.backward, InParts):
+            slots[slot] = held, value
+        else:
+            slots[slot] = added(held, value)
 
 
 def _spent(*_: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.jit import fastjit
+from daskdl.kernels.jit import fastjit, jit
 from daskdl.kernels.memory import empty
 from daskdl.kernels.passes import flat
 from daskdl.kernels.stores import drain, put, streams
@@ -51,14 +51,11 @@ def moments(x: Array) -> tuple[Array, Array]:
     Sums of ``x - shift`` and of its squares, where the shift is the mean of a few rows from all
     over the batch: what is lost where the mean is large against the deviation is lost there.
     """
-    channels = x.shape[-1]
-    rows = x.reshape(-1, channels)
-    shift = rows[:: max(1, len(rows) // SAMPLE)].mean(0)
-    source, lanes = flat(x), _tiled(x.dtype, SUMMED_LANES, shift)
-    sums = _sums(add_moments, x, source, lanes)
-    n = len(rows)
-    offset = sums[0] / n
-    return shift + offset, np.maximum(sums[1] / n - offset * offset, 0)
+    source, channels = flat(x), x.shape[-1]
+    shift = _sampled(source, channels, repeats(channels, SUMMED_LANES))
+    sums = sums_of(add_moments, x, source, shift)
+    offset, square = sums / (x.size // channels)
+    return shift[0, :channels] + offset, np.maximum(square - offset * offset, 0)
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
@@ -70,7 +67,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     mean, scale, bias : float64 arrays (C,)
     """
     source, (new, past) = flat(x), result_for(x)
-    lanes = affine_lanes(x.dtype, LANES, mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     in_rows(put_normalised, x, (source, new), lanes, floor, past)
     return new.reshape(x.shape)
@@ -84,11 +81,10 @@ def gradient_sums(
     With ``relu`` only of what :func:`normalise` let through.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
-    lanes = affine_lanes(x.dtype, SUMMED_LANES, mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    sums = _sums(add_gradients, x, gradients, source, lanes, floor)
-    lost = mean - mean.astype(x.dtype)  # the lanes' mean is rounded
-    return sums[0], sums[1] - lost * sums[0]
+    total, slope = sums_of(add_gradients, x, gradients, source, lanes, floor)
+    return total, slope - lost_of(mean, x) * total
 
 
 def input_gradient(
@@ -107,14 +103,13 @@ def input_gradient(
     ``offset`` and ``slope``: float64 arrays (C,).
     """
     gradients, source, (new, past) = flat(dy, x.dtype), flat(x), result_for(x)
-    lost = mean - mean.astype(x.dtype)
-    lanes = affine_lanes(x.dtype, LANES, mean, scale, bias, offset - slope * lost, slope)
+    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias, offset, slope)
     floor = x.dtype.type(0 if relu else nan)
     in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
-def _repeats(channels: int, lanes: int) -> int:
+def repeats(channels: int, lanes: int) -> int:
     """Return how many rows of channels make a row of about so many lanes."""
     if not channels:
         return 1
@@ -122,27 +117,15 @@ def _repeats(channels: int, lanes: int) -> int:
     return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
 
 
-def _tiled(dtype: Any, lanes: int, *vectors: Array) -> Array:
-    """Repeat vectors of channels until each fills a row of lanes."""
-    channels = vectors[0].size
-    tiled = np.empty((len(vectors), _repeats(channels, lanes), channels), dtype)
-    for to, vector in zip(tiled, vectors, strict=True):
-        to[:] = vector
-    return tiled.reshape(len(vectors), -1)
+def lost_of(mean: Array, x: Array) -> Array:
+    """Return what a mean loses where it is rounded to the dtype of ``x``, as lanes have it."""
+    return mean - mean.astype(x.dtype)
 
 
-def affine_lanes(
-    dtype: Any, lanes: int, mean: Array, scale: Array, bias: Array, *more: Array
-) -> Array:
-    """Tile these; what rounding takes from a mean goes to the bias."""
-    lost = mean - mean.astype(dtype)
-    return _tiled(dtype, lanes, mean, scale, bias - lost * scale, *more)
-
-
-def result_for(x: Array) -> tuple[Array, bool | None]:
+def result_for(x: Array, lanes: int = LANES) -> tuple[Array, bool | None]:
     """Return a new vector for x's numbers, and whether to write it past the caches."""
     new = empty(x.size, x.dtype)
-    aligned = x.shape[-1] * _repeats(x.shape[-1], LANES) % 16 == 0
+    aligned = x.shape[-1] * repeats(x.shape[-1], lanes) % 16 == 0
     return new, True if aligned and streams(new) else None
 
 
@@ -153,17 +136,55 @@ def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *mo
         over_rows(kernel, vectors, LEAST // width, lanes, *more, unit=width)
 
 
-def _sums(kernel: Any, x: Array, *arguments: Any) -> Array:
+def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     """Return the two sums (2, C) over all rows of x that ``kernel`` adds to lanes (parts, 2, ...).
 
     Its parts are of rows of lanes.
     """
-    channels, repeats = x.shape[-1], _repeats(x.shape[-1], SUMMED_LANES)
-    width = channels * repeats
-    parts = np.zeros((threads(), 2, width))
+    channels = x.shape[-1]
+    many = repeats(channels, SUMMED_LANES)
+    width = channels * many
+    parts = np.zeros((threads(), 2, many, channels))
     if x.size:
-        over_range(kernel, -(-x.size // width), LEAST // width, *arguments, parts)
-    return parts.sum(0).reshape(2, repeats, channels).sum(1)
+        lanes = parts.reshape(len(parts), 2, width)
+        over_range(kernel, -(-x.size // width), LEAST // width, *arguments, lanes)
+    sums: Array = np.add.reduce(parts, (0, 2))
+    return sums
+
+
+@jit
+def lanes_of(x, many, mean, scale, bias, offset=None, slope=None):  # type: ignore[no-untyped-def]
+    """Return mean, scale and bias, and if given offset and slope, in lanes (5, many * C).
+
+    They are of the dtype of ``x``, the arguments float64 (C,); what rounding takes from the mean
+    goes to the bias and to the offset.
+    """
+    channels = mean.size
+    lanes = np.zeros((5, many * channels), x.dtype)
+    for c in range(channels):
+        rounded = x.dtype.type(mean[c])
+        lost = mean[c] - rounded
+        lanes[0, c], lanes[1, c], lanes[2, c] = rounded, scale[c], bias[c] - lost * scale[c]
+        if offset is not None:
+            lanes[3, c], lanes[4, c] = offset[c] - slope[c] * lost, slope[c]
+    for k in range(1, many):
+        lanes[:, k * channels : (k + 1) * channels] = lanes[:, :channels]
+    return lanes
+
+
+@jit
+def _sampled(x, channels, many):  # type: ignore[no-untyped-def]
+    """Return the means of a few rows of ``x`` in lanes (1, many * channels)."""
+    rows = x.size // channels
+    step = max(1, rows // SAMPLE)
+    sums, lanes = np.zeros(channels), np.empty((1, many * channels), x.dtype)
+    for row in range(0, rows, step):
+        for c in range(channels):
+            sums[c] += x[row * channels + c]
+    sums /= max(1, -(-rows // step))
+    for k in range(many):
+        lanes[0, k * channels : (k + 1) * channels] = sums
+    return lanes
 
 
 # Below, offsets and not slices: a slice inside a loop counts references, which takes longer than a

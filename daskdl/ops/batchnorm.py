@@ -10,9 +10,9 @@ import numpy as np
 from daskdl.kernels import batchnorm as kernel
 from daskdl.kernels.activations import relu_back
 from daskdl.kernels.passes import one_pass
-from daskdl.kernels.residual import normalise_plus
+from daskdl.kernels.residual import gradient_plus, normalise_plus
 from daskdl.ops.arguments import check_floats, check_like
-from daskdl.tensor import Array, Tensor, op
+from daskdl.tensor import Array, InParts, Tensor, op
 
 
 class Statistics(NamedTuple):
@@ -106,10 +106,11 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     y = _normalised(x, residual, mean, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array, more: Array | None = None):  # type: ignore[no-untyped-def]
         if relu_after:
-            (dy,) = one_pass(relu_back, y, dy)
-        total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
+            dy, total, slope = gradient_plus(dy, more, y, x, mean, scale, shift)
+        else:
+            total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
 
         def to_input() -> Array:
             n = max(1, count)
@@ -120,7 +121,7 @@ def _batch_norm(  # type: ignore[no-untyped-def]
 
         return to_input, (slope * inverse).astype(x.dtype), total.astype(x.dtype), dy
 
-    return y, backward
+    return y, InParts(backward) if relu_after else backward
 
 
 def batch_norm_inference(

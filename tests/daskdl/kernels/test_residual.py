@@ -1,4 +1,4 @@
-"""Normalisation with an addend: the sum, the floor, any channels and threads, NaN."""
+"""Normalisation with an addend: the sum, the floor, any channels and threads, NaN; and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from daskdl.kernels.residual import normalise_plus
+from daskdl.kernels.residual import gradient_plus, normalise_plus
 from daskdl.kernels.threads import thread_budget
 
 
@@ -30,3 +30,21 @@ def test_nan_stays_nan():
     ones = np.ones(2)
     y = normalise_plus(x, np.array([[1.0, np.nan]], "f4"), ones, ones, ones, 0)
     assert np.isnan(y).all()
+
+
+@pytest.mark.parametrize("rows", [1, 1031, 70_001])  # the last is written past the caches
+@pytest.mark.parametrize("channels", [3, 64, 2049])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradient_is_sum_then_relu_then_sums(rows, channels, threads):
+    rows = min(rows, 4_500_000 // channels)
+    rng = np.random.default_rng(channels)
+    y, x, dy, more = rng.normal(size=(4, rows, channels)).astype("f4")
+    mean, scale, bias = rng.normal(size=(3, channels))
+    for second in (None, more):
+        with thread_budget(threads):
+            found, total, slope = gradient_plus(dy, second, y, x, mean, scale, bias)
+        expected = (dy if second is None else dy + second) * (y > 0)
+        np.testing.assert_array_equal(found, expected)
+        exact = expected.astype("f8")
+        np.testing.assert_allclose(total, exact.sum(0), atol=0.02)
+        np.testing.assert_allclose(slope, (exact * (x - mean)).sum(0), atol=0.04)

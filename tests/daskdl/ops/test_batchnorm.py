@@ -51,6 +51,19 @@ def test_gradient_with_a_residual(relu, inference):
     check_gradient(normalise, x, normal(3, seed=1), normal(3, seed=2), residual)
 
 
+@pytest.mark.parametrize("readers", [1, 2, 3, 4])
+def test_gradients_of_all_who_read_the_end_of_a_block_are_added(readers):
+    def block(x, w, b, residual):
+        y = ops.batch_norm(x, w, b, residual, eps=0.1, relu=True)[0]
+        total = y * 1.5
+        for k in range(1, readers):
+            total = total + y * (k / 3)
+        return total
+
+    x, residual = normal(4, 5, 3), normal(4, 5, 3, seed=6)
+    check_gradient(block, x, normal(3, seed=1), normal(3, seed=2), residual)
+
+
 def test_a_residual_of_another_shape_is_refused():
     x, row = np.zeros((2, 3), "f4"), np.zeros((1, 3), "f4")
     with pytest.raises(ShapeError, match=r"residual: expected shape \(2, 3\)"):
