@@ -9,17 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.memory import empty
 from daskdl.kernels.zeros import clear
 from daskdl.nn.freezing import set_requires_grad
+from daskdl.nn.joined import Joined, Vector
 from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.predicting import Predicting
-from daskdl.tensor import Tensor
 
 if TYPE_CHECKING:
     from daskdl.nn.summary import Summary
 
-Vector = NDArray[np.float32]
 Held = TypeVar("Held", "Parameter", "Buffer")
 
 
@@ -39,8 +37,9 @@ class Module(Predicting):
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
     training: bool = True
-    _flat: tuple[Vector, Vector] | None
-    _tables: dict[str, Parameter]
+    #: Of an object; not among its attributes, which it refers to.
+    __slots__ = ("_joined",)
+    _joined: Joined
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -64,7 +63,7 @@ class Module(Predicting):
             Module.registry[cls.registered] = cls
         self = super().__new__(cls)
         self.__dict__["_arguments"] = (args, kwargs)
-        self.__dict__["_flat"], self.__dict__["_tables"] = None, {}
+        self._joined = Joined()
         return self
 
     def __init__(self) -> None:
@@ -110,16 +109,17 @@ class Module(Predicting):
     @property
     def tables(self) -> dict[str, Parameter]:
         """The tables that are trained by rows, by their dotted names."""
-        return self._vectors()[2]
+        return self._joined.update(self).tables
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
         return self._named(Buffer)
 
     def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
-        return ((name, value) for name, value in self._held() if isinstance(value, kind))
+        return ((name, value) for name, value in self.held() if isinstance(value, kind))
 
-    def _held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
+    def held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
+        """Yield (dotted name, tensor), parameters and buffers as they come; each tensor once."""
         seen = set()
         for prefix, module in self.modules():
             for name, value in module.__dict__.items():
@@ -181,37 +181,6 @@ class Module(Predicting):
 
     # --- one vector
 
-    def _vectors(self) -> tuple[Vector, Vector, dict[str, Parameter]]:
-        parameters: list[Parameter] = []
-        buffers: list[Buffer] = []
-        by_rows: set[int] = set()
-        for tensor in _collected(self, {}).values():
-            if isinstance(tensor, Buffer):
-                buffers.append(tensor)
-            elif tensor.sparse:
-                by_rows.add(id(tensor))
-            else:
-                parameters.append(tensor)
-        if by_rows != set(map(id, self._tables.values())):  # names take longer to make than to keep
-            self._tables = {name: p for name, p in self.named_parameters() if p.sparse}
-        tensors, tables = (*parameters, *buffers), self._tables
-        if self._flat is not None:
-            whole, grad = self._flat
-            own = [t.data.size for t in tensors if t.data.base is whole]
-            if len(own) == len(tensors) and sum(own) == whole.size:
-                return whole, grad, tables
-        whole = _joined(tensors)
-        grad, start = empty(sum(p.data.size for p in parameters), np.float32), 0
-        clear(grad)
-        for parameter in parameters:
-            stop = start + parameter.data.size
-            if parameter.grad is not None:
-                grad[start:stop] = parameter.grad.ravel()
-            parameter.grad = grad[start:stop].reshape(parameter.shape)
-            start = stop
-        self._flat = whole, grad
-        return whole, grad, tables
-
     @property
     def vector(self) -> Vector:
         """All parameters and behind them all buffers, float32 (n + m,): what each step changes.
@@ -219,24 +188,24 @@ class Module(Predicting):
         The same array at each call, until the module's parameters change. :attr:`tables` are not in
         it; what has them too is :meth:`snapshot`.
         """
-        return self._vectors()[0]
+        return self._joined.update(self).whole
 
     @property
     def flat(self) -> Vector:
         """All parameters but :attr:`tables`, float32 (n,); the parameters are views of it."""
-        whole, grad, _ = self._vectors()
-        return whole[: grad.size]
+        joined = self._joined.update(self)
+        return joined.whole[: joined.grad.size]
 
     @property
     def flat_grad(self) -> Vector:
         """All gradients, float32 (n,), in the order of :attr:`flat`."""
-        return self._vectors()[1]
+        return self._joined.update(self).grad
 
     @property
     def flat_buffers(self) -> Vector:
         """All buffers, float32 (m,); the buffers are views of it."""
-        whole, grad, _ = self._vectors()
-        return whole[grad.size :]
+        joined = self._joined.update(self)
+        return joined.whole[joined.grad.size :]
 
     def load_vector(self, vector: Vector) -> None:
         """Copy ``vector`` (n + m,) into the parameters and buffers."""
@@ -272,7 +241,8 @@ class Module(Predicting):
         copy : bool
             Whether tables are copied; they become views of ``vector`` without.
         """
-        own, _, tables = self._vectors()
+        joined = self._joined.update(self)
+        own, tables = joined.whole, joined.tables
         start, size = own.size, own.size + sum(t.data.size for t in tables.values())
         self._check("restore", size, vector, "numbers")
         own[:] = vector[:start]
@@ -284,9 +254,9 @@ class Module(Predicting):
 
     def zero_grad(self) -> None:
         """Set all gradients to zero; those of tables to None."""
-        _, grad, tables = self._vectors()
-        clear(grad)
-        for table in tables.values():
+        joined = self._joined.update(self)
+        clear(joined.grad)
+        for table in joined.tables.values():
             table.grad = None
 
     # --- in and out
@@ -328,7 +298,7 @@ class Module(Predicting):
             own[name].data[...] = arrays[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_flat": None, "_tables": {}}
+        return dict(self.__dict__)
 
     def __repr__(self) -> str:
         lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in self._children()]
@@ -337,40 +307,6 @@ class Module(Predicting):
         plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
         return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
-
-
-def _collected(
-    module: Module, found: dict[int, Parameter | Buffer]
-) -> dict[int, Parameter | Buffer]:
-    """Add the parameters and buffers of a module by id, in the order of their names.
-
-    Each step comes here several times, hence one walk in which no name is made.
-    """
-    inner: list[Module] = []
-    for name, value in module.__dict__.items():
-        kind = type(value)
-        if kind is int or kind is bool or kind is float or value is None:
-            continue
-        if isinstance(value, (Parameter, Buffer)):
-            found[id(value)] = value
-        elif name[0] != "_" and isinstance(value, Module):
-            inner.append(value)
-        elif name[0] != "_" and isinstance(value, (list, tuple)):
-            inner += [item for item in value if isinstance(item, Module)]
-    for each in inner:
-        _collected(each, found)
-    return found
-
-
-def _joined(tensors: Sequence[Tensor]) -> Vector:
-    """Return a new vector of all numbers of tensors, which become views of it."""
-    flat, start = np.empty(sum(t.data.size for t in tensors), np.float32), 0
-    for tensor in tensors:
-        stop = start + tensor.data.size
-        flat[start:stop] = tensor.data.ravel()
-        tensor.data = flat[start:stop].reshape(tensor.shape)
-        start = stop
-    return flat
 
 
 def _holds_module(value: Any) -> bool:

@@ -126,6 +126,8 @@ def test_layers_that_were_taken_away_are_no_longer_in_flat():
     assert model.flat.size == model.flat_grad.size == 8
     model.load_flat(np.zeros(8, "f4"))
     assert not model[0].weight.data.any()
+    model.layers.clear()
+    assert model.flat.size == model.flat_grad.size == 0
 
 
 def test_shared_layer_is_held_once():
