@@ -76,7 +76,7 @@ def _plain(array: Array) -> Array:
 
     numba would compile everything again for read-only arrays, as they come from files.
     """
-    return np.require(array, requirements=("C", "A", "W"))
+    return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
 
 
 def _by_winograd(weight: Array, geometry: Geometry) -> bool:

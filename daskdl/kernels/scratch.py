@@ -9,20 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+Array = NDArray[Any]
+
+#: Views of one memory that are kept, so that they are not made again in each step.
+VIEWS = 256
+
+#: Of each name: the memory, and its views by shape and dtype.
 _kept = threading.local()
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return an array of this shape with anything in it, the same memory for the same name.
 
     It is good until the same thread asks for that name again: for what a kernel needs while it
     runs, never for a result. New memory costs a page fault for each 4 kB, again in every call.
     """
-    buffers = _kept.__dict__
+    kept: tuple[Array | None, dict[Any, Array]] = _kept.__dict__.get(name) or (None, {})
+    buffer, views = kept
+    array = views.get((shape, dtype))
+    if array is not None:
+        return array
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    buffer = buffers.get(name)
+    if buffer is None or buffer.size < n_bytes or len(views) == VIEWS:
+        views.clear()
     if buffer is None or buffer.size < n_bytes:
-        buffers[name] = None  # let go of the old one first
-        buffer = buffers[name] = np.empty(n_bytes, np.uint8)
-    array: NDArray[Any] = buffer[:n_bytes].view(dtype).reshape(shape)
+        _kept.__dict__[name] = buffer = None  # let go of the old one first
+        buffer = np.empty(n_bytes, np.uint8)
+        _kept.__dict__[name] = buffer, views
+    array = views[shape, dtype] = buffer[:n_bytes].view(dtype).reshape(shape)
     return array
