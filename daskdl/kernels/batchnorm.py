@@ -36,7 +36,7 @@ LEAST = 1 << 15
 BLOCK = 64
 
 #: Rows from which the shift of the sums is taken.
-SAMPLE = 64
+SAMPLE = 16
 
 
 def moments(x: Array) -> tuple[Array, Array]:
