@@ -24,8 +24,8 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     It is good until the same thread asks for that name again: for what a kernel needs while it
     runs, never for a result. New memory costs a page fault for each 4 kB, again in every call.
     """
-    kept: tuple[Array | None, dict[Any, Array]] = _kept.__dict__.get(name) or (None, {})
-    buffer, views = kept
+    none: dict[Any, Array] = {}
+    buffer, views = _kept.__dict__.get(name, (None, none))
     array = views.get((shape, dtype))
     if array is not None:
         return array
@@ -33,7 +33,8 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     if buffer is None or buffer.size < n_bytes or len(views) == VIEWS:
         views.clear()
     if buffer is None or buffer.size < n_bytes:
-        _kept.__dict__[name] = buffer = None  # let go of the old one first
+        _kept.__dict__.pop(name, None)
+        buffer = None  # let go of the old one first
         buffer = np.empty(n_bytes, np.uint8)
         _kept.__dict__[name] = buffer, views
     array = views[shape, dtype] = buffer[:n_bytes].view(dtype).reshape(shape)
