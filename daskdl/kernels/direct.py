@@ -21,7 +21,7 @@ from daskdl.kernels.microkernel import (
     SEGMENT,
     address,
     copy,
-    fetch,
+    fetch_all,
     multiply,
     pack_all,
 )
@@ -206,13 +206,13 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop): 
                         from_panels + j * panel_bytes, COLUMNS * size, target + group * ROWS * 8,
                         j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
                     )  # fmt: skip
+                    # Of what is next a share with each product: it comes while that computes.
                     if close and (s + 1 < segments or first + block < stop):
                         for i in range(j, ROWS, panels.shape[0]):
                             last = s + 1 == segments
                             entry = group * one + i + (0 if last else (s + 1) * SEGMENT)
                             row = entries[entry] + (ahead if last else 0)
-                            for place in range(row, row + length * size, 64):
-                                fetch(place)
+                            fetch_all(row, length * size)
         if filters % COLUMNS:
             width_left = filters % COLUMNS
             _move(spare, count, width_left, y, filters - width_left, places, add)
@@ -319,8 +319,7 @@ def _columns(x, first_channel, depth, offsets, places, count, begin, end, column
             source, target = places[0, p] + runs[2, r], to + runs[3, r]
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             # Most of the next panel's columns are the next channels of the same pixels.
-            fetch(source + COLUMNS * size)
-            fetch(source + COLUMNS * size + 64)
+            fetch_all(source + COLUMNS * size, COLUMNS * size)
             if inside and source > limit:
                 position, behind = (source - address(x)) // size, runs[3, r] // size
                 for c in range(min(COLUMNS - behind, x.size - position)):

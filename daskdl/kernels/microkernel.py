@@ -38,6 +38,9 @@ SEGMENT = ROWS + 2
 #: Summands after which the sums go to memory, so that a panel's part (16 kB) stays in L1.
 DEPTH = 256
 
+#: Bytes that come from memory together.
+LINE = 64
+
 _I64 = ir.IntType(64)
 _BYTE = ir.IntType(8).as_pointer()
 
@@ -205,7 +208,7 @@ def address(array):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def fetch(context, place):  # type: ignore[no-untyped-def]
-    """Have the ``COLUMNS`` float32 at an address brought to the caches; it may lie anywhere."""
+    """Have the line at an address brought to L2 while other work is done; it may lie anywhere."""
     signature = types.void(types.intp)
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -216,6 +219,13 @@ def fetch(context, place):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@jit
+def fetch_all(place, n_bytes):  # type: ignore[no-untyped-def]
+    """Have bytes from an address on brought to L2 while other work is done."""
+    for line in range(place, place + n_bytes, LINE):
+        fetch(line)
 
 
 @intrinsic

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, copy, fetch, multiply
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, copy, fetch_all, multiply
 from daskdl.kernels.passes import flat
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.team import over_range
@@ -27,8 +27,6 @@ WIDEST = 512
 TOGETHER = 192
 #: Bytes of ``a`` in these rows, at most: they stay in L2 from one panel to the next.
 BLOCK = 256 << 10
-#: Bytes that come from memory together.
-LINE = 64
 
 
 def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
@@ -107,10 +105,8 @@ def _sum(a, b, c, columns, start, stop, left, right):  # type: ignore[no-untyped
                 )  # fmt: skip
                 # Of the next block's rows a share with each product: they come while it computes.
                 for k in range(turn * following // turns, (turn + 1) * following // turns):
-                    for place in range(0, row, LINE):
-                        fetch(address(a) + (after + k) * row + place)
-                    for place in range(0, wide, LINE):
-                        fetch(address(b) + ((after + k) * n + left) * size + place)
+                    fetch_all(address(a) + (after + k) * row, row)
+                    fetch_all(address(b) + ((after + k) * n + left) * size, wide)
                 turn += 1
                 if width < COLUMNS:
                     for i in range(min(ROWS, m - group)):

@@ -90,7 +90,7 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     def command(out: Path, *more: str) -> list[str]:
         return [
             sys.executable, "-c", "import sys; from nowcast.cli import main; sys.exit(main())",
-            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "6",
+            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "15",
             "--workers", "2", *(part for one in settings for part in ("--set", one)), *more,
         ]  # fmt: skip
 
