@@ -19,6 +19,13 @@ from nowcast.model import NowcastModel
 from tests.nowcast.fields import translation
 from tests.nowcast.test_train import write_store
 
+#: What starts with Ctrl-C ignored, as a job in the background does, would go on ignoring it.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nowcast.cli import main
+sys.exit(main())
+"""
 COMMANDS = ("ingest", "train", "predict", "verify", "plot", "demo")
 
 
@@ -89,8 +96,8 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
 
     def command(out: Path, *more: str) -> list[str]:
         return [
-            sys.executable, "-c", "import sys; from nowcast.cli import main; sys.exit(main())",
-            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "15",
+            sys.executable, "-c", PROGRAM,
+            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "6",
             "--workers", "2", *(part for one in settings for part in ("--set", one)), *more,
         ]  # fmt: skip
 
