@@ -19,7 +19,7 @@ FOLDER = ROOT / "docs" / "figures"
 #: What is measured, by name, and by which command; each takes ``--json FILE`` besides.
 COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
-    "training": "python -m ci.bench.training --seconds 2",
+    "training": "python -m ci.bench.training --seconds 6",
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
     "--groups 2 --settle 4",
