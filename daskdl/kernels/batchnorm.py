@@ -153,8 +153,8 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
 
 
 @jit
-def lanes_of(x, many, mean, scale, bias, offset=None, slope=None):  # type: ignore[no-untyped-def]
-    """Return mean, scale and bias, and if given offset and slope, in lanes (5, many * C).
+def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):  # type: ignore[no-untyped-def]
+    """Return mean, scale and bias, offset and slope, as far as given, in lanes (5, many * C).
 
     They are of the dtype of ``x``, the arguments float64 (C,); what rounding takes from the mean
     goes to the bias and to the offset.
@@ -164,7 +164,9 @@ def lanes_of(x, many, mean, scale, bias, offset=None, slope=None):  # type: igno
     for c in range(channels):
         rounded = x.dtype.type(mean[c])
         lost = mean[c] - rounded
-        lanes[0, c], lanes[1, c], lanes[2, c] = rounded, scale[c], bias[c] - lost * scale[c]
+        lanes[0, c] = rounded
+        if scale is not None:
+            lanes[1, c], lanes[2, c] = scale[c], bias[c] - lost * scale[c]
         if offset is not None:
             lanes[3, c], lanes[4, c] = offset[c] - slope[c] * lost, slope[c]
     for k in range(1, many):

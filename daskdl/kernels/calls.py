@@ -108,11 +108,7 @@ _addresses: dict[Any, int] = {}
 
 def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> int:
     """Return the address of a kernel's code for such arguments, compiled if need be."""
-    kinds = [
-        (value.dtype, value.ndim, value.flags.num) if type(value) is np.ndarray else _kind(value)
-        for value in (*rows, *whole)
-    ]
-    key = kernel, len(rows), *kinds
+    key = kernel, len(rows), *map(_kind, rows), *map(_kind, whole)
     address = _addresses.get(key)
     if address is None:
         signature = tuple(numba.typeof(value) for value in (*rows, *whole))

@@ -50,7 +50,7 @@ def normalise_plus(
 
 
 def gradient_plus(
-    dy: Array, more: Array | None, y: Array, x: Array, mean: Array, scale: Array, bias: Array
+    dy: Array, more: Array | None, y: Array, x: Array, mean: Array
 ) -> tuple[Array, Array, Array]:
     """Return ``dy + more`` where ``y`` is positive and 0 elsewhere, and its two sums by channel.
 
@@ -60,7 +60,7 @@ def gradient_plus(
         The gradients to ``y`` from one reader or from two.
     y, x : arrays (..., C)
         What :func:`normalise_plus` returned for ``x`` with a floor of 0.
-    mean, scale, bias : float64 arrays (C,)
+    mean : float64 array (C,)
 
     Returns
     -------
@@ -69,7 +69,7 @@ def gradient_plus(
         The sums over all rows of the gradient and of ``gradient * (x - mean)``.
     """
     source, (new, past) = flat(x), result_for(x, SUMMED_LANES)
-    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean)
     second = None if more is None else flat(more, x.dtype)
     own = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
     total, slope = sums_of(_put_gradient, x, *own)

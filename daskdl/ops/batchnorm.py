@@ -108,7 +108,7 @@ def _batch_norm(  # type: ignore[no-untyped-def]
 
     def backward(dy: Array, more: Array | None = None):  # type: ignore[no-untyped-def]
         if relu_after:
-            dy, total, slope = gradient_plus(dy, more, y, x, mean, scale, shift)
+            dy, total, slope = gradient_plus(dy, more, y, x, mean)
         else:
             total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
 
