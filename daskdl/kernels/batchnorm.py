@@ -39,8 +39,8 @@ BLOCK = 64
 SAMPLE = 16
 
 
-def moments(x: Array) -> tuple[Array, Array]:
-    """Return mean and variance (that of the population) of each channel, in float64.
+def moments(x: Array) -> Array:
+    """Return mean and variance (that of the population) of each channel, in float64: (2, C).
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def moments(x: Array) -> tuple[Array, Array]:
     """
     source, channels = flat(x), x.shape[-1]
     shift = _sampled(source, channels, repeats(channels, SUMMED_LANES))
-    sums = sums_of(add_moments, x, source, shift)
-    offset, square = sums / (x.size // channels)
-    return shift[0, :channels] + offset, np.maximum(square - offset * offset, 0)
+    parts = sums_of(add_moments, x, source, shift)
+    found: Array = _moments(parts, shift, x.size // channels)
+    return found
 
 
 def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
@@ -73,18 +73,16 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     return new.reshape(x.shape)
 
 
-def gradient_sums(
-    dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool
-) -> tuple[Array, Array]:
-    """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``, in float64.
+def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
+    """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``: (2, C).
 
-    With ``relu`` only of what :func:`normalise` let through.
+    They are in float64; with ``relu`` only of what :func:`normalise` let through.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
     lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    total, slope = sums_of(add_gradients, x, gradients, source, lanes, floor)
-    return total, slope - lost_of(mean, x) * total
+    sums: Array = two_sums(sums_of(add_gradients, x, gradients, source, lanes, floor), lanes, mean)
+    return sums
 
 
 def input_gradient(
@@ -117,11 +115,6 @@ def repeats(channels: int, lanes: int) -> int:
     return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
 
 
-def lost_of(mean: Array, x: Array) -> Array:
-    """Return what a mean loses where it is rounded to the dtype of ``x``, as lanes have it."""
-    return mean - mean.astype(x.dtype)
-
-
 def result_for(x: Array, lanes: int = LANES) -> tuple[Array, bool | None]:
     """Return a new vector for x's numbers, and whether to write it past the caches."""
     new = empty(x.size, x.dtype)
@@ -137,9 +130,9 @@ def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *mo
 
 
 def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
-    """Return the two sums (2, C) over all rows of x that ``kernel`` adds to lanes (parts, 2, ...).
+    """Return two sums over all rows of x, in parts: (parts, 2, repeats, C).
 
-    Its parts are of rows of lanes.
+    ``kernel`` adds to each part, as lanes, those of some rows of lanes.
     """
     channels = x.shape[-1]
     many = repeats(channels, SUMMED_LANES)
@@ -148,8 +141,90 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     if x.size:
         lanes = parts.reshape(len(parts), 2, width)
         over_range(kernel, -(-x.size // width), LEAST // width, *arguments, lanes)
-    sums: Array = np.add.reduce(parts, (0, 2))
+    return parts
+
+
+# Arithmetic of a few numbers is compiled, too: a dozen calls of numpy between two passes over
+# memory, which has driven them out of the caches, would take longer than a small pass.
+
+
+@jit
+def _total(parts):  # type: ignore[no-untyped-def]
+    """Return sums (2, C) of parts (parts, 2, repeats, C)."""
+    n, _, many, channels = parts.shape
+    totals = np.zeros((2, channels))
+    for i in range(n):
+        for k in range(2):
+            for j in range(many):
+                for c in range(channels):
+                    totals[k, c] += parts[i, k, j, c]
+    return totals
+
+
+@jit
+def _moments(parts, shift, rows):  # type: ignore[no-untyped-def]
+    """Return mean and variance (2, C) from the sums of ``x - shift`` and of its squares."""
+    found = _total(parts)
+    for c in range(found.shape[1]):
+        offset = found[0, c] / rows
+        variance = found[1, c] / rows - offset * offset
+        found[0, c] = shift[0, c] + offset
+        found[1, c] = 0.0 if variance < 0 else variance  # NaN stays
+    return found
+
+
+@jit
+def two_sums(parts, lanes, mean):  # type: ignore[no-untyped-def]
+    """Return the sums (2, C) of a gradient and of its products with ``x - mean``.
+
+    The parts have been taken with the mean of the lanes, which is rounded.
+    """
+    sums = _total(parts)
+    for c in range(mean.size):
+        sums[1, c] -= (mean[c] - lanes[0, c]) * sums[0, c]
     return sums
+
+
+@jit
+def affine(variance, eps, weight, bias):  # type: ignore[no-untyped-def]
+    """Return 1 / deviation, scale and shift of each channel, (3, C) in float64.
+
+    ``weight`` and ``bias``: arrays (C,) or None.
+    """
+    found = np.zeros((3, variance.size))
+    for c in range(variance.size):
+        inverse = 1 / np.sqrt(variance[c] + eps)
+        found[0, c], found[1, c] = inverse, inverse
+        if weight is not None:
+            found[1, c] *= weight[c]
+        if bias is not None:
+            found[2, c] = bias[c]
+    return found
+
+
+@jit
+def shares(inverse, scale, sums, rows):  # type: ignore[no-untyped-def]
+    """Return what mean and variance have in the gradient to the input: offset and slope, (2, C).
+
+    ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
+    """
+    found = np.empty(sums.shape)
+    for c in range(scale.size):
+        found[0, c] = scale[c] * sums[0, c] / rows
+        found[1, c] = scale[c] * inverse[c] ** 2 * sums[1, c] / rows
+    return found
+
+
+@jit
+def follow(running_mean, running_variance, mean, variance, rows, momentum):  # type: ignore[no-untyped-def]
+    """Move running averages, in place, towards the mean and variance (C,) of so many rows.
+
+    That of the variance follows its unbiased estimate, as PyTorch has it.
+    """
+    unbiased = rows / max(1, rows - 1)
+    for c in range(running_mean.size):
+        running_mean[c] += momentum * (mean[c] - running_mean[c])
+        running_variance[c] += momentum * (variance[c] * unbiased - running_variance[c])
 
 
 @jit

@@ -19,10 +19,10 @@ from daskdl.kernels.batchnorm import (
     SUMMED_LANES,
     in_rows,
     lanes_of,
-    lost_of,
     repeats,
     result_for,
     sums_of,
+    two_sums,
 )
 from daskdl.kernels.jit import fastjit
 from daskdl.kernels.passes import flat
@@ -51,7 +51,7 @@ def normalise_plus(
 
 def gradient_plus(
     dy: Array, more: Array | None, y: Array, x: Array, mean: Array
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array]:
     """Return ``dy + more`` where ``y`` is positive and 0 elsewhere, and its two sums by channel.
 
     Parameters
@@ -65,15 +65,14 @@ def gradient_plus(
     Returns
     -------
     gradient : array (..., C)
-    total, slope : float64 arrays (C,)
+    sums : float64 array (2, C)
         The sums over all rows of the gradient and of ``gradient * (x - mean)``.
     """
     source, (new, past) = flat(x), result_for(x, SUMMED_LANES)
     lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean)
     second = None if more is None else flat(more, x.dtype)
     own = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
-    total, slope = sums_of(_put_gradient, x, *own)
-    return new.reshape(x.shape), total, slope - lost_of(mean, x) * total
+    return new.reshape(x.shape), two_sums(sums_of(_put_gradient, x, *own), lanes, mean)
 
 
 @fastjit

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.kernels.batchnorm import follow
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Buffer, Parameter
@@ -58,6 +59,5 @@ class BatchNorm(Module):
             return y
         y, found = batch_norm(x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu)
         if found.rows:
-            mean += self.momentum * (found.mean - mean)
-            variance += self.momentum * (found.unbiased - variance)
+            follow(mean, variance, *found, self.momentum)
         return y

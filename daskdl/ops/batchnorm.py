@@ -101,24 +101,23 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     count = x.size // max(1, x.shape[-1])
     mean, variance = kernel.moments(x) if x.size else _nothing(x)
     found.append(Statistics(mean, variance, count))
-    inverse = 1 / np.sqrt(variance + eps)
-    scale, shift = _affine(inverse, weight, bias)
+    inverse, scale, shift = kernel.affine(variance, eps, weight, bias)
     y = _normalised(x, residual, mean, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None
 
     def backward(dy: Array, more: Array | None = None):  # type: ignore[no-untyped-def]
         if relu_after:
-            dy, total, slope = gradient_plus(dy, more, y, x, mean)
+            dy, sums = gradient_plus(dy, more, y, x, mean)
         else:
-            total, slope = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
+            sums = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
 
         def to_input() -> Array:
-            n = max(1, count)
+            offset, slope = kernel.shares(inverse, scale, sums, max(1, count))
             return kernel.input_gradient(
-                dy, x, mean, scale, shift, relu,
-                offset=scale * total / n, slope=scale * inverse**2 * slope / n,
-            )  # fmt: skip
+                dy, x, mean, scale, shift, relu, offset=offset, slope=slope
+            )
 
+        total, slope = sums
         return to_input, (slope * inverse).astype(x.dtype), total.astype(x.dtype), dy
 
     return y, InParts(backward) if relu_after else backward
@@ -182,7 +181,7 @@ def _inference(  # type: ignore[no-untyped-def]
         def to_input() -> Array:
             return kernel.input_gradient(dy, x, centre, scale, shift, relu, offset=none, slope=none)
 
-        def sums() -> tuple[Array, Array]:
+        def sums() -> Array:
             return kernel.gradient_sums(dy, x, centre, scale, shift, relu)
 
         return (
@@ -212,5 +211,5 @@ def _affine(inverse: Array, weight: Array | None, bias: Array | None) -> tuple[A
     return scale, np.zeros_like(inverse) if bias is None else bias.astype(np.float64)
 
 
-def _nothing(x: Array) -> tuple[Array, Array]:
-    return np.zeros(x.shape[-1]), np.zeros(x.shape[-1])
+def _nothing(x: Array) -> Array:
+    return np.zeros((2, x.shape[-1]))

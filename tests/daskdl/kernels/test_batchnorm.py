@@ -22,8 +22,12 @@ def test_variance_is_exact_where_the_mean_is_large():
 def test_mean_that_float32_cannot_hold_is_taken_off_all_the_same():
     x = (1e4 + np.random.default_rng(0).normal(size=(5000, 2))).astype("f4")
     mean, variance = kernel.moments(x)
-    y = kernel.normalise(x, mean, 1 / np.sqrt(variance), np.zeros(2), False)
+    scale, none = 1 / np.sqrt(variance), np.zeros(2)
+    y = kernel.normalise(x, mean, scale, none, False)
     np.testing.assert_allclose(y.astype("f8").mean(0), 0, atol=2e-6)
+    total, slope = kernel.gradient_sums(np.ones_like(x), x, mean, scale, none, False)
+    np.testing.assert_allclose(total, len(x))
+    np.testing.assert_allclose(slope, 0, atol=1e-2)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 64, 130, 2048, 2049, 5000])
