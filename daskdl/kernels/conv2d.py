@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from daskdl.kernels import depthwise, direct, stem, winograd
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.matmul import matmul
+from daskdl.kernels.memory import empty
 
 Array = NDArray[np.floating]
 
@@ -32,7 +33,7 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
     if _by_winograd(weight, geometry):
         pad = geometry.pad[0], geometry.pad[2]
         return winograd.convolve(x, winograd.Weights(weight, False), pad, size, out)
-    y = np.empty((len(x), *size, len(weight)), x.dtype) if out is None else out
+    y = empty((len(x), *size, len(weight)), x.dtype) if out is None else out
     if stem.serves(geometry, x.shape[3]):
         stem.forward(x, weight, geometry, y, out is not None)
     else:

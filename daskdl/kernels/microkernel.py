@@ -183,18 +183,45 @@ multiply = _product(ROWS)
 multiply_few = _product(FEW_ROWS)
 
 
+def _copy(numbers: int) -> Any:
+    """Return a function of numba that copies so many numbers from one address to another.
+
+    Its arguments: an array of their dtype, the source, the target.
+    """
+
+    @intrinsic
+    def copy(context, like, source, target):  # type: ignore[no-untyped-def]
+        signature = types.void(like, types.intp, types.intp)
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            size = 4 if signature.args[0].dtype == types.float32 else 8
+            vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+            source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
+            places = range(0, numbers * size, LANES * size)
+            values = [load(builder, source, place, vector, size) for place in places]
+            for place, value in zip(places, values, strict=True):
+                store(builder, value, target, place, size)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return copy
+
+
+copy = _copy(COLUMNS)
+copy_vector = _copy(LANES)
+
+
 @intrinsic
-def copy(context, like, source, target):  # type: ignore[no-untyped-def]
-    """Copy ``COLUMNS`` numbers of an array's dtype from one address to another."""
-    signature = types.void(like, types.intp, types.intp)
+def clear_vector(context, like, target):  # type: ignore[no-untyped-def]
+    """Write ``LANES`` zeros of an array's dtype to an address."""
+    signature = types.void(like, types.intp)
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         size = 4 if signature.args[0].dtype == types.float32 else 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
-        source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
-        halves = [load(builder, source, half * LANES * size, vector, size) for half in range(2)]
-        for half, value in enumerate(halves):
-            store(builder, value, target, half * LANES * size, size)
+        zeros = ir.Constant(vector, [0.0] * LANES)
+        store(builder, zeros, builder.inttoptr(args[1], _BYTE), 0, size)
         return context.get_dummy_value()
 
     return signature, generate

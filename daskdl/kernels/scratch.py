@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from daskdl.kernels.memory import ALIGNMENT
+
 Array = NDArray[Any]
 
 #: Views of one memory that are kept, so that they are not made again in each step.
@@ -21,7 +23,8 @@ _kept = threading.local()
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return an array of this shape with anything in it, the same memory for the same name.
 
-    It is good until the same thread asks for that name again: for what a kernel needs while it
+    It begins at a cache line: vectors that lie across two take twice as long to load and store. It
+    is good until the same thread asks for that name again: for what a kernel needs while it
     runs, never for a result. New memory costs a page fault for each 4 kB, again in every call.
     """
     none: dict[Any, Array] = {}
@@ -35,7 +38,9 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     if buffer is None or buffer.size < n_bytes:
         _kept.__dict__.pop(name, None)
         buffer = None  # let go of the old one first
-        buffer = np.empty(n_bytes, np.uint8)
+        block = np.empty(n_bytes + ALIGNMENT, np.uint8)
+        start = -block.ctypes.data % ALIGNMENT
+        buffer = block[start : start + n_bytes]
         _kept.__dict__[name] = buffer, views
     array = views[shape, dtype] = buffer[:n_bytes].view(dtype).reshape(shape)
     return array

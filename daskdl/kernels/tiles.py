@@ -11,6 +11,8 @@ from daskdl.kernels.microkernel import (
     ROWS,
     SEGMENT,
     address,
+    clear_vector,
+    copy_vector,
     multiply,
     multiply_few,
 )
@@ -35,17 +37,22 @@ _M = 4
 def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-untyped-def]
     """Copy many channels of a tile at row i and column j, with zeros outside of the image."""
     height, width, channels = image.shape[1:]
-    flat, padded = image.reshape(-1), -(-many // LANES) * LANES
+    flat, size = image.reshape(-1), image.itemsize
+    whole, padded = many // LANES * LANES, -(-many // LANES) * LANES
+    # No views of rows: they are counted, which takes longer than to copy one.
     for p in range(side):
         for q in range(side):
-            room = spare[p * side + q]
+            pixel = p * side + q
+            room = address(spare) + pixel * CHUNK * size
             if 0 <= i + p < height and 0 <= j + q < width:
                 place = ((n * height + i + p) * width + j + q) * channels + first
-                for c in range(many):
-                    room[c] = flat[place + c]
-                room[many:padded] = 0
+                for c in range(0, whole, LANES):
+                    copy_vector(image, address(image) + (place + c) * size, room + c * size)
+                for c in range(whole, padded):
+                    spare[pixel, c] = flat[place + c] if c < many else image.dtype.type(0)
             else:
-                room[:padded] = 0
+                for c in range(0, padded, LANES):
+                    clear_vector(image, room + c * size)
 
 
 @jit

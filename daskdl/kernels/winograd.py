@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels import tiles
 from daskdl.kernels.jit import jit
+from daskdl.kernels.memory import empty
 from daskdl.kernels.microkernel import COLUMNS, LANES, ROWS, SEGMENT, pack
 from daskdl.kernels.scratch import scratch
 from daskdl.kernels.team import over_range
@@ -73,7 +74,7 @@ def transform(weights: Weights, name: str = "") -> Transformed:
     (channels, filters), side = weights.channels, weights.kernel + M - 1
     shape = (-(-filters // COLUMNS), side * side, channels + 1, COLUMNS)
     dtype = weights.weight.dtype
-    panels = scratch(name, shape, dtype) if name else np.empty(shape, dtype)
+    panels = scratch(name, shape, dtype) if name else empty(shape, dtype)
     flat, taps = _in_order(weights)
     packed = scratch("packed", (threads(), TOGETHER, len(taps), channels + 1, COLUMNS), dtype)
     least = least_of(10 * side * side * channels * COLUMNS)
@@ -100,12 +101,17 @@ def _in_order(weights: Weights) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _width(channels: int) -> int:
-    """Return the numbers from a tile's channels to the next tile's.
+    """Return the numbers from a tile's channels to the next tile's: whole panels."""
+    return _apart(-(-channels // COLUMNS) * COLUMNS)
 
-    Whole panels, and never a multiple of 1 kB, by which the caches' sets repeat.
+
+def _apart(numbers: int) -> int:
+    """Return how far apart to lay things of so many numbers.
+
+    Never a multiple of 1 kB: the caches' sets repeat, and what is written to one of 36 places that
+    share the end of their address is taken for what is read from another.
     """
-    width = -(-channels // COLUMNS) * COLUMNS
-    return width + COLUMNS if width % 256 == 0 else width
+    return numbers + COLUMNS if numbers % 256 == 0 else numbers
 
 
 def convolve(
@@ -130,7 +136,7 @@ def convolve(
     kernel = weights.kernel
     filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters
     add = out is not None
-    y = out if out is not None else np.empty((len(x), *size, filters), x.dtype)
+    y = out if out is not None else empty((len(x), *size, filters), x.dtype)
     points = (kernel + M - 1) ** 2
     number = len(x) * -(-size[0] // M) * -(-size[1] // M)
     width = _width(x.shape[3])
@@ -145,8 +151,10 @@ def convolve(
     block = _block(points * (width + sums) * x.itemsize)
 
     n = threads()
-    v = scratch("v", (n, points, min(block, number) * width + COLUMNS), x.dtype)
-    products = scratch("products", (n, points, min(block, number) * sums + COLUMNS), x.dtype)
+    v, products = (
+        scratch(name, (n, points, _apart(min(block, number) * each + COLUMNS)), x.dtype)
+        for name, each in (("v", width), ("products", sums))
+    )
     table, spare = _tables(kernel, block, x)
     least = max(2 * ROWS, least_of(2 * points * x.shape[3] * filters))
     rooms, sizes = (v, products, table, spare), (width, sums, kernel, *pad, block)
@@ -196,7 +204,7 @@ def _by_filters(
     """
     kernel, channels, filters = weights.kernel, x.shape[3], y.shape[3]
     points, n = (kernel + M - 1) ** 2, threads()
-    v = scratch("all v", (points, number * width + COLUMNS), x.dtype)
+    v = scratch("all v", (points, _apart(number * width + COLUMNS)), x.dtype)
     table, spare = _tables(kernel, number, x)
     sizes = width, kernel, *pad, *y.shape[1:3], 0
     over_range(_inputs, number, least_of(10 * points * channels), x, v, spare, sizes)
@@ -204,7 +212,7 @@ def _by_filters(
     work = 2 * points * channels * COLUMNS * (number + 5)  # filters are transformed as well
     count, least = -(-filters // COLUMNS), least_of(work)
     columns = TOGETHER * COLUMNS
-    products = scratch("products", (n, points, number * columns + COLUMNS), x.dtype)
+    products = scratch("products", (n, points, _apart(number * columns + COLUMNS)), x.dtype)
     rooms = v, products, table, spare
     if isinstance(weights, Transformed):
         over_range(_use, count, least, weights.panels, y, add, rooms, (width, kernel, number))
@@ -305,8 +313,8 @@ def _strips(channels: int, narrow: int, block: int) -> tuple[int, int, int]:
     than :data:`WIDE` channels would not. Steps are never multiples of 1 kB.
     """
     strip = narrow if channels > WIDE else _width(channels)
-    step = block * strip + COLUMNS
-    return strip, step, -(-channels // strip) * step + COLUMNS
+    step = _apart(block * strip + COLUMNS)
+    return strip, step, _apart(-(-channels // strip) * step + COLUMNS)
 
 
 @jit

@@ -13,6 +13,7 @@ from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.bias import bias_gradient
 from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
 from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.memory import empty
 from daskdl.ops.sequence import check, plain, unrolled
 from daskdl.tensor import Array, op
 
@@ -90,8 +91,8 @@ def convlstm(  # type: ignore[no-untyped-def]
         within = same("convlstm", "weight_input", weight_input)
         gates = kernel.forward(inputs.reshape(*images, features), weight_input, within)
         gates = gates.reshape(steps, n, height, width, 4 * channels)
-    outputs = np.empty((steps + 1, n, height, width, channels), h.dtype)
-    states = np.empty_like(outputs)
+    outputs = empty((steps + 1, n, height, width, channels), h.dtype)
+    states = empty(outputs.shape, h.dtype)
     outputs[0], states[0] = h, c
     step, shift = kernel.prepared(weight_state, around), plain(bias)
     for t in range(steps):

@@ -28,6 +28,11 @@ def test_it_grows():
     assert scratch("growing", (0, 7), np.float32).shape == (0, 7)
 
 
+def test_it_begins_at_a_cache_line():
+    arrays = [scratch(f"aligned {n}", (n,), np.uint8) for n in (1, 100, 5000, 3 << 20)]
+    assert not any(array.ctypes.data % 64 for array in arrays)
+
+
 def test_the_old_memory_is_gone_before_there_is_new(monkeypatch):
     old = weakref.ref(scratch("changing", (10,), np.uint8).base)
     gone = []
