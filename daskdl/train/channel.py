@@ -168,12 +168,16 @@ class Cluster:
                     with suppress(FuturesCancelledError):
                         await _wait([future])
 
-        async def ended_in_time() -> None:
-            await asyncio.wait_for(ended(), timeout)
+        async def ended_in_time() -> bool:
+            # Dask keeps an exception that leaves this, and with it the futures, until Python
+            # collects garbage.
+            try:
+                await asyncio.wait_for(ended(), timeout)
+            except TimeoutError:
+                return False
+            return True
 
-        try:
-            self._client.sync(ended_in_time)
-        except TimeoutError:
+        if not self._client.sync(ended_in_time):
             return False
         if any(future.cancelled() for future in futures):
             self._client.sync(_wait, futures)  # which raises

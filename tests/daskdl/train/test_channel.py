@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -51,6 +52,20 @@ def test_a_task_runs_where_its_key_says(client: Client) -> None:
     graph = {key: Task(key, where) for key in keys}
     place = Place([addresses[s % 2] for s in range(6)])
     assert channel.compute(graph, keys, place, "a test") == addresses * 3
+
+
+def test_a_wait_that_takes_long_does_not_keep_what_it_waits_for(client: Client) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        futures = [client.submit(time.sleep, 0.5, pure=False)]
+        key = str(futures[0].key)
+        assert not Cluster(client).done(futures, 0.1)
+        assert Cluster(client).done(futures, 20)
+        del futures
+        wait_until(lambda: not tasks_of(client, key), "the task is still there")
+    finally:
+        gc.enable()
 
 
 def test_a_task_whose_worker_is_gone_runs_elsewhere(client: Client) -> None:
