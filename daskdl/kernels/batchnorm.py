@@ -216,15 +216,11 @@ def shares(inverse, scale, sums, rows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def follow(running_mean, running_variance, mean, variance, rows, momentum):  # type: ignore[no-untyped-def]
-    """Move running averages, in place, towards the mean and variance (C,) of so many rows.
-
-    That of the variance follows its unbiased estimate, as PyTorch has it.
-    """
-    unbiased = rows / max(1, rows - 1)
+def follow(running_mean, running_variance, mean, variance, momentum):  # type: ignore[no-untyped-def]
+    """Move running averages (C,), in place, towards the latest mean and variance (C,)."""
     for c in range(running_mean.size):
         running_mean[c] += momentum * (mean[c] - running_mean[c])
-        running_variance[c] += momentum * (variance[c] * unbiased - running_variance[c])
+        running_variance[c] += momentum * (variance[c] - running_variance[c])
 
 
 @jit

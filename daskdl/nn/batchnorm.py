@@ -59,5 +59,5 @@ class BatchNorm(Module):
             return y
         y, found = batch_norm(x, self.weight, self.bias, residual, eps=self.eps, relu=self.relu)
         if found.rows:
-            follow(mean, variance, *found, self.momentum)
+            follow(mean, variance, found.mean, found.unbiased, self.momentum)
         return y

@@ -99,7 +99,7 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     check_floats("batch_norm", x)
     check_like("batch_norm", x, x.shape[-1:], weight=weight, bias=bias)
     count = x.size // max(1, x.shape[-1])
-    mean, variance = kernel.moments(x) if x.size else _nothing(x)
+    mean, variance = kernel.moments(x) if x.size else np.zeros((2, x.shape[-1]))
     found.append(Statistics(mean, variance, count))
     inverse, scale, shift = kernel.affine(variance, eps, weight, bias)
     y = _normalised(x, residual, mean, scale, shift, relu)
@@ -168,8 +168,7 @@ def _inference(  # type: ignore[no-untyped-def]
     arguments = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
     check_like("batch_norm_inference", x, x.shape[-1:], **arguments)
     centre = mean.astype(np.float64)
-    inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)
-    scale, shift = _affine(inverse, weight, bias)
+    inverse, scale, shift = kernel.affine(variance, eps, weight, bias)
     y = _normalised(x, residual, centre, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None
 
@@ -203,13 +202,3 @@ def _normalised(
         return kernel.normalise(x, mean, scale, shift, relu)
     check_like("batch_norm", x, x.shape, residual=residual)
     return normalise_plus(x, residual, mean, scale, shift, 0 if relu else math.nan)
-
-
-def _affine(inverse: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
-    """Return scale and shift in float64."""
-    scale = inverse if weight is None else inverse * weight
-    return scale, np.zeros_like(inverse) if bias is None else bias.astype(np.float64)
-
-
-def _nothing(x: Array) -> Array:
-    return np.zeros((2, x.shape[-1]))
