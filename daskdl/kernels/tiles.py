@@ -27,6 +27,7 @@ _three, _five = scheme(3, 4), scheme(5, 4)
 _input3, _input5 = tile_transform(_three.input), tile_transform(_five.input)
 _filter3, _filter5 = tile_transform(_three.filter), tile_transform(_five.filter)
 _output3, _output5 = tile_transform(_three.output), tile_transform(_five.output)
+_more3, _more5 = tile_transform(_three.output, True), tile_transform(_five.output, True)
 _spread3, _spread5 = tile_transform(_three.output.T), tile_transform(_five.output.T)
 _fold3, _fold5 = tile_transform(_three.filter.T), tile_transform(_five.filter.T)
 
@@ -175,7 +176,7 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
     The products are of these tiles and filters only: (points, tiles * sums + rest).
     """
     rows, columns, all_filters = y.shape[1:]
-    size, side = y.itemsize, kernel + _M - 1
+    size = y.itemsize
     down, across = -(-rows // _M), -(-columns // _M)
     plane = results.shape[1] * size
     flat = y.reshape(-1)
@@ -185,43 +186,41 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
         i, j = rest // across * _M, rest % across * _M
         source = address(results) + (index - start) * sums * size
         place = ((n * rows + i) * columns + j) * all_filters + first_filter
-        whole = i + _M <= rows and j + _M <= columns
-        if whole and wanted % LANES == 0 and not add:
-            target = address(y) + place * size
-            if kernel == 3:
-                _output3(
-                    y, source, side * plane, plane, target, columns * all_filters * size,
-                    all_filters * size, wanted,
-                )  # fmt: skip
-            else:
-                _output5(
-                    y, source, side * plane, plane, target, columns * all_filters * size,
-                    all_filters * size, wanted,
-                )  # fmt: skip
+        if i + _M <= rows and j + _M <= columns and wanted % LANES == 0:
+            pixel, target = all_filters * size, address(y) + place * size
+            _back(y, source, plane, kernel, target, columns * pixel, pixel, wanted, add)
             continue
         for first in range(0, wanted, CHUNK):
             many = min(CHUNK, wanted - first)
             begin, padded = source + first * size, -(-many // LANES) * LANES
-            if kernel == 3:
-                _output3(
-                    y, begin, side * plane, plane, address(spare), _M * CHUNK * size, CHUNK * size,
-                    padded,
-                )  # fmt: skip
-            else:
-                _output5(
-                    y, begin, side * plane, plane, address(spare), _M * CHUNK * size, CHUNK * size,
-                    padded,
-                )  # fmt: skip
+            line = _M * CHUNK * size
+            _back(y, begin, plane, kernel, address(spare), line, CHUNK * size, padded, False)
             for p in range(min(_M, rows - i)):
                 for q in range(min(_M, columns - j)):
-                    room = spare[p * _M + q]
-                    to = place + (p * columns + q) * all_filters + first
+                    pixel, to = p * _M + q, place + (p * columns + q) * all_filters + first
                     if add:
                         for c in range(many):
-                            flat[to + c] += room[c]
+                            flat[to + c] += spare[pixel, c]
                     else:
                         for c in range(many):
-                            flat[to + c] = room[c]
+                            flat[to + c] = spare[pixel, c]
+
+
+@jit
+def _back(like, source, plane, kernel, target, line, pixel, n, add):  # type: ignore[no-untyped-def]
+    """Transform a tile of products back to n filters' results, written or added to ``target``.
+
+    ``plane``, ``line`` and ``pixel``: bytes from point to point, to the next row and pixel.
+    """
+    side = kernel + _M - 1
+    if kernel == 3 and add:
+        _more3(like, source, side * plane, plane, target, line, pixel, n)
+    elif kernel == 3:
+        _output3(like, source, side * plane, plane, target, line, pixel, n)
+    elif add:
+        _more5(like, source, side * plane, plane, target, line, pixel, n)
+    else:
+        _output5(like, source, side * plane, plane, target, line, pixel, n)
 
 
 @jit

@@ -120,8 +120,10 @@ class _Vector:
         return _Vector(self.builder, self.builder.fmul(self.value, same, flags=("contract",)))
 
 
-def tile_transform(matrix: Matrix) -> Any:
+def tile_transform(matrix: Matrix, add: bool = False) -> Any:
     """Return a function of numba that takes a tile X to ``matrix @ X @ matrix.T``, by channel.
+
+    With ``add`` it adds the result to what is there.
 
     Its arguments: an array of the dtype; address, row step and column step of the source; the same
     of the target; and the number of channels, contiguous in both, a multiple of ``LANES`` above 0.
@@ -174,6 +176,8 @@ def tile_transform(matrix: Matrix) -> Any:
                 results = apply(matrix, [_Vector(builder, value) for value in row])
                 for j, result in enumerate(results):
                     to = place(target, target_row, i, target_column, j)
+                    if add:
+                        result = _Vector(builder, load(builder, to, 0, vector, size)) + result
                     store(builder, result.value, to, 0, size)
             following = builder.add(offset, ir.Constant(_I64, width))
             offset.add_incoming(following, loop)
