@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba._dispatcher import compute_fingerprint  # what tells numba two versions apart
 from numba.core import cgutils
 from numba.core.callconv import excinfo_ptr_t
 from numba.extending import intrinsic
@@ -108,7 +108,7 @@ _addresses: dict[Any, int] = {}
 
 def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> int:
     """Return the address of a kernel's code for such arguments, compiled if need be."""
-    key = kernel, compute_fingerprint((rows, whole))
+    key = kernel, len(rows), *map(_kind, rows), *map(_kind, whole)
     address = _addresses.get(key)
     if address is None:
         signature = tuple(numba.typeof(value) for value in (*rows, *whole))
@@ -119,3 +119,12 @@ def address_of(kernel: Any, rows: tuple[Any, ...], whole: tuple[Any, ...]) -> in
         name = compiled.fndesc.llvm_func_name
         address = _addresses[key] = compiled.library.get_pointer_to_function(name)
     return address
+
+
+def _kind(value: Any) -> Any:
+    """Return something that differs where numba's types of two values differ."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num
+    if isinstance(value, tuple):
+        return type(value), *map(_kind, value)
+    return type(value)

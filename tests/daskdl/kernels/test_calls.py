@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
 from daskdl.kernels.calls import address_of, call, lay_out
 from daskdl.kernels.jit import jit
@@ -69,3 +70,12 @@ def test_an_address_is_of_the_arguments_types():
     one = address_of(_rows, (np.zeros((1, 1)), None, np.zeros(1)), (1.0,))
     assert one == address_of(_rows, (np.ones((5, 5)), None, np.zeros(5)), (2.0,))
     assert one != address_of(_rows, (np.zeros((1, 1), np.float32), None, np.zeros(1)), (1.0,))
+
+
+def test_numbers_of_another_byte_order_are_not_taken_for_this_machines():
+    native = np.ones(2)
+    address_of(_rows, (np.ones((2, 3)), None, native), (1.0,))
+    with pytest.raises(NumbaError, match="Unsupported array dtype"):
+        address_of(
+            _rows, (np.ones((2, 3)), None, native.astype(native.dtype.newbyteorder())), (1.0,)
+        )
