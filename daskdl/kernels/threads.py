@@ -140,7 +140,7 @@ def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
 
 def n_parts(n_items: int, least: int = 1) -> int:
     """Return into how many parts to cut ``range(n_items)``: one a thread, none below ``least``."""
-    return 1 if n_items < 2 * least or n_items < 2 else min(threads(), n_items // (least or 1))
+    return max(1, min(threads(), n_items // max(1, least))) if n_items >= 2 * least else 1
 
 
 def least_of(operations: float) -> int:
@@ -148,4 +148,4 @@ def least_of(operations: float) -> int:
 
     To hand a part to another thread and to hear of its end takes a few microseconds.
     """
-    return int(PART / operations) + 1 if operations > 1 else int(PART)
+    return max(1, round(PART / max(1.0, operations)))
