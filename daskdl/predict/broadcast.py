@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from daskdl.data.current import current_client
 from daskdl.predict.predictor import Predictor
 from daskdl.train.channel import Cluster
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
+
+#: What stands for predictors that were sent, by client and token, as long as anything needs it.
+_sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
 
 
 def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
@@ -17,12 +22,18 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
 
     With a client that is a Future: the weights lie on every worker, and the graph has their key.
     Copies for which no task waits Dask takes back after a while; workers that need them again, or
-    come later, fetch them from each other. Without a client it is a Delayed: the graph of a
-    prediction holds the weights once.
+    come later, fetch them from each other. Predictions of one model share it while one of them
+    lives. Without a client it is a Delayed: the graph of a prediction holds the weights once.
     """
     client = current_client() if client is None else client
     if client is None:
         from dask import delayed
 
         return delayed(predictor, name=f"model-{predictor.token}", traverse=False)
-    return Cluster(client).broadcast(f"model-{predictor.token}", predictor, "prediction")
+    held = _sent.get((client.id, predictor.token))
+    if held is None or held.status != "finished":
+        # What was sent before may be on its way out: by the same name, this would go with it.
+        name = f"model-{predictor.token}-{uuid.uuid4().hex[:12]}"
+        held = Cluster(client).broadcast(name, predictor, "prediction")
+        _sent[client.id, predictor.token] = held
+    return held

@@ -64,6 +64,16 @@ def test_weights_go_when_nothing_needs_them(current: Client) -> None:
     assert persisted.sum().compute() == pytest.approx(expected, rel=1e-3)
 
 
+def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
+    current: Client,
+) -> None:
+    model = Linear(100, 100, seed=3)
+    for n in range(1, 21):  # each lets go of the weights just as the next one sends them
+        found = model.predict(da.ones((n, 100), chunks=(1, 100))).sum().compute()
+        expected = n * model.predict(np.ones((1, 100))).sum()
+        assert found == pytest.approx(expected, rel=1e-3)
+
+
 def test_without_a_client_the_graph_has_them_once() -> None:
     predictor = Predictor(LARGE).snapshot()
     held = held_by_workers(predictor)
