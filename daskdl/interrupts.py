@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -18,11 +19,20 @@ def interrupts_later() -> Iterator[None]:
     """
     # Of multiprocessing: it is started with the first process, and leaves SIGINT let through.
     resource_tracker.ensure_running()
+    handler, came = signal.getsignal(signal.SIGINT), []
+    # What this thread has blocked goes to another thread, and Python raises it here all the same.
+    held = handler is not None and threading.current_thread() is threading.main_thread()
+    if held:
+        signal.signal(signal.SIGINT, lambda *_: came.append(True))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if held:
+            signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def interrupts_are_the_drivers() -> Any:

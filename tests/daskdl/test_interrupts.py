@@ -4,18 +4,25 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from daskdl.interrupts import interrupts_later
 
 
-def test_an_interruption_comes_at_the_end() -> None:
-    came = []
+@pytest.mark.parametrize("with_another_thread", [False, True])
+def test_an_interruption_comes_at_the_end(with_another_thread: bool) -> None:
+    came, over = [], threading.Event()
+    other = threading.Thread(target=over.wait)
+    if with_another_thread:  # which lets signals through
+        other.start()
 
     def interrupted() -> None:
         with interrupts_later():
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
             came.append("work")
         came.append("more")
 
@@ -25,6 +32,7 @@ def test_an_interruption_comes_at_the_end() -> None:
             interrupted()
     finally:
         signal.signal(signal.SIGINT, before)
+        over.set()
     assert came == ["work"]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
