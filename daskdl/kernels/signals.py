@@ -20,11 +20,12 @@ from numba.extending import intrinsic
 
 from daskdl.kernels.jit import jit
 
-#: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED`` and ``DONE`` count
-#: jobs; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed; ``PATIENCE`` is how
-#: often either thread looks before it sleeps.
+#: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
+#: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
+#: that the other thread has done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it
+#: failed; ``PATIENCE`` is how often either thread looks before it sleeps.
 POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE = 0, 8, 16, 22, 24, 25, 26
-MUTEX, AWAKE, ENDED, CELLS = 32, 40, 48, 64
+MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
 
 #: Looks at a cell before a thread goes to sleep, two or three milliseconds: more than there is
 #: between two layers. OpenMP's threads look three times as long. A core that sleeps may take half a
@@ -65,6 +66,18 @@ def store(context, slot, cell, value):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def change(context, slot, cell, old, new):  # type: ignore[no-untyped-def]
+    """Set a cell that has the old value to the new one, and return whether it had."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        place = _cell(builder, *args[:2])
+        found = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(*[types.int64] * 4), generate
 
 
 @intrinsic

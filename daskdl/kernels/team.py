@@ -17,6 +17,7 @@ from daskdl.kernels.calls import address_of, call, lay_out
 from daskdl.kernels.jit import jit
 from daskdl.kernels.signals import (
     AWAKE,
+    BEGUN,
     CELLS,
     DONE,
     ENDED,
@@ -29,6 +30,7 @@ from daskdl.kernels.signals import (
     POSTED,
     STATUS,
     WAITING,
+    change,
     load,
     store,
     tell,
@@ -202,7 +204,11 @@ def _post(slot, function, kernel, arguments, which, start, stop):  # type: ignor
 
 @jit
 def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no-untyped-def]
-    """Have a kernel's parts done by this thread and by ``count - 1`` others; return failures."""
+    """Have a kernel's parts done by this thread and by ``count - 1`` others; return failures.
+
+    A part that its thread has not begun when this one is ready, for another process may have its
+    core, is done here.
+    """
     function, arguments = lay_out(rows, whole, unit)
     for i in range(1, count):
         start, stop = n_items * i // count, n_items * (i + 1) // count
@@ -210,17 +216,25 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no
     failed = call(function, kernel, arguments, 0, 0, n_items // count)
     for i in range(1, count):
         slot = slots + (i - 1) * SLOT
-        wait_until(slot, DONE, load(slot, POSTED), WAITING, ENDED)
-        failed |= load(slot, STATUS)
+        job = load(slot, POSTED)
+        if change(slot, BEGUN, job - 1, job):
+            start, stop = n_items * i // count, n_items * (i + 1) // count
+            failed |= call(function, kernel, arguments, i, start, stop)
+        else:
+            wait_until(slot, DONE, job, WAITING, ENDED)
+            failed |= load(slot, STATUS)
     return failed
 
 
 @jit
 def _serve(slot):  # type: ignore[no-untyped-def]
-    """Do the jobs of a slot, until one is nothing."""
-    done = 0
+    """Do the jobs of a slot, as far as nobody else has begun them, until one is nothing."""
+    seen = 0
     while True:
-        wait_until(slot, POSTED, done + 1, IDLE, AWAKE)
+        wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
+        seen = load(slot, POSTED)
+        if not change(slot, BEGUN, seen - 1, seen):
+            continue
         function = load(slot, JOB)
         if function == 0:
             return
@@ -229,5 +243,4 @@ def _serve(slot):  # type: ignore[no-untyped-def]
             load(slot, JOB + 3), load(slot, JOB + 4), load(slot, JOB + 5),
         )  # fmt: skip
         store(slot, STATUS, status)
-        done += 1
-        tell(slot, DONE, done, WAITING, ENDED)
+        tell(slot, DONE, seen, WAITING, ENDED)

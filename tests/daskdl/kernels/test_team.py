@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels import team
+from daskdl.kernels.calls import address_of
 from daskdl.kernels.jit import jit
-from daskdl.kernels.signals import FEW_LOOKS, LOOKS, PATIENCE, load
+from daskdl.kernels.signals import CELLS, FEW_LOOKS, LOOKS, PATIENCE, load
 from daskdl.kernels.team import over_range, over_rows
 from daskdl.kernels.threads import n_parts, thread_budget
 
@@ -85,6 +86,29 @@ def test_threads_that_call_at_once_have_teams_of_their_own():
         caller.join()
     assert (results[:, :5000] == 50).all()
     assert (results[:, 5000:] == 100).all()
+
+
+def test_parts_that_nobody_has_begun_are_done_by_the_caller_and_by_nobody_else_after():
+    memory = np.zeros(3 * CELLS, np.int64)
+    slots = memory.ctypes.data + -memory.ctypes.data % 64  # of two threads that have no core
+    owners = np.zeros(9, np.int64)
+    assert team._drive(address_of(_mark, (), (owners,)), slots, 3, 9, 1, (), (owners,)) == 0
+    assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    late = threading.Thread(target=team._serve, args=(slots,), daemon=True)
+    late.start()
+    team._post(slots, 0, 0, 0, 0, 0, 0)
+    late.join(60)
+    assert not late.is_alive()
+    assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_no_part_is_done_twice_where_threads_and_caller_come_at_the_same_time():
+    owners = np.zeros(8, np.int64)
+    with thread_budget(4):
+        for _ in range(5000):
+            over_range(_mark, 8, 1, owners)
+    assert (owners // 5000).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert not (owners % 5000).any()
 
 
 @jit
