@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.memory import empty
+from daskdl.kernels.zeros import clear
 from daskdl.nn import Module, MSELoss, Parameter
 from daskdl.optim import SGD
 from daskdl.scaling.workloads import Workload
@@ -26,12 +28,14 @@ def waited(x: Any, weight: Any, *, seconds: float) -> Any:
     few = x.shape[1]
 
     def backward(dy: Any) -> Any:
-        gradient = np.zeros_like(weight)
+        began = time.perf_counter()
+        gradient = empty(weight.size, weight.dtype)
+        clear(gradient)
         gradient[:few] = (dy * x).sum(0)
-        _wait((1 - FORWARD) * seconds)
+        _wait(began + (1 - FORWARD) * seconds)
         return None, gradient
 
-    _wait(FORWARD * seconds)
+    _wait(time.perf_counter() + FORWARD * seconds)
     return x * weight[:few], backward
 
 
@@ -69,6 +73,5 @@ def ones(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray
     return x, x
 
 
-def _wait(seconds: float) -> None:
-    if seconds > 0:
-        time.sleep(seconds)
+def _wait(end: float) -> None:
+    time.sleep(max(0.0, end - time.perf_counter()))
