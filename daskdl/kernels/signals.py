@@ -22,8 +22,8 @@ from daskdl.kernels.jit import jit
 
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
 #: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
-#: that the other thread has done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it
-#: failed; ``PATIENCE`` is how often either thread looks before it sleeps.
+#: that is done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed;
+#: ``PATIENCE`` is how often either thread looks before it sleeps.
 POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE = 0, 8, 16, 22, 24, 25, 26
 MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
 

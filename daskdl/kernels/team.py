@@ -215,32 +215,37 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no
         _post(slots + (i - 1) * SLOT, function, kernel, arguments, i, start, stop)
     failed = call(function, kernel, arguments, 0, 0, n_items // count)
     for i in range(1, count):
+        _do(slots + (i - 1) * SLOT)
+    for i in range(1, count):
         slot = slots + (i - 1) * SLOT
-        job = load(slot, POSTED)
-        if change(slot, BEGUN, job - 1, job):
-            start, stop = n_items * i // count, n_items * (i + 1) // count
-            failed |= call(function, kernel, arguments, i, start, stop)
-        else:
-            wait_until(slot, DONE, job, WAITING, ENDED)
-            failed |= load(slot, STATUS)
+        wait_until(slot, DONE, load(slot, POSTED), WAITING, ENDED)
+        failed |= load(slot, STATUS)
     return failed
+
+
+@jit
+def _do(slot):  # type: ignore[no-untyped-def]
+    """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
+    job = load(slot, POSTED)
+    if not change(slot, BEGUN, job - 1, job):
+        return True
+    function = load(slot, JOB)
+    if function == 0:
+        return False
+    status = call(
+        function, load(slot, JOB + 1), load(slot, JOB + 2),
+        load(slot, JOB + 3), load(slot, JOB + 4), load(slot, JOB + 5),
+    )  # fmt: skip
+    store(slot, STATUS, status)
+    tell(slot, DONE, job, WAITING, ENDED)
+    return True
 
 
 @jit
 def _serve(slot):  # type: ignore[no-untyped-def]
     """Do the jobs of a slot, as far as nobody else has begun them, until one is nothing."""
-    seen = 0
-    while True:
+    seen, more = 0, True
+    while more:
         wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
         seen = load(slot, POSTED)
-        if not change(slot, BEGUN, seen - 1, seen):
-            continue
-        function = load(slot, JOB)
-        if function == 0:
-            return
-        status = call(
-            function, load(slot, JOB + 1), load(slot, JOB + 2),
-            load(slot, JOB + 3), load(slot, JOB + 4), load(slot, JOB + 5),
-        )  # fmt: skip
-        store(slot, STATUS, status)
-        tell(slot, DONE, seen, WAITING, ENDED)
+        more = _do(slot)

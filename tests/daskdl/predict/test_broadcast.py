@@ -15,7 +15,7 @@ from distributed import Client, wait
 
 from daskdl.nn import Linear
 from daskdl.predict import Predictor
-from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.broadcast import _sent, held_by_workers
 
 LARGE = Linear(1000, 500, seed=1)  # 2 MB
 
@@ -72,6 +72,16 @@ def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
         found = model.predict(da.ones((n, 100), chunks=(1, 100))).sum().compute()
         expected = n * model.predict(np.ones((1, 100))).sum()
         assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_weights_that_were_lost_are_sent_again(current: Client) -> None:
+    before, model = models(current), Linear(100, 100, seed=4)
+    x = da.ones((8, 100), chunks=(4, 100))
+    lost = model.predict(x)
+    current.cancel([future for future in _sent.values() if future.key not in before], force=True)
+    found = model.predict(x).sum().compute()
+    assert found == pytest.approx(8 * model.predict(np.ones((1, 100))).sum(), rel=1e-3)
+    assert lost.shape == (8, 100)  # it still holds what stands for them
 
 
 def test_without_a_client_the_graph_has_them_once() -> None:
