@@ -23,8 +23,9 @@ from daskdl.kernels.jit import jit
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
 #: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
 #: that is done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed;
-#: ``PATIENCE`` is how often either thread looks before it sleeps.
-POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE = 0, 8, 16, 22, 24, 25, 26
+#: ``PATIENCE`` is how often either thread looks before it sleeps; ``THREAD`` the system's number of
+#: the one that does jobs, and ``AWAY`` 1 + the core that it is kept off, or 0.
+POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE, THREAD, AWAY = 0, 8, 16, 22, 24, 25, 26, 27, 28
 MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
 
 #: Looks at a cell before a thread goes to sleep, two or three milliseconds: more than there is

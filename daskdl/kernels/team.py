@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels import mkl
 from daskdl.kernels.calls import address_of, call, lay_out
+from daskdl.kernels.cores import keep_off
 from daskdl.kernels.jit import jit
 from daskdl.kernels.signals import (
     AWAKE,
@@ -29,6 +30,7 @@ from daskdl.kernels.signals import (
     PATIENCE,
     POSTED,
     STATUS,
+    THREAD,
     WAITING,
     change,
     load,
@@ -76,6 +78,7 @@ class Team:
 
 def _work(memory: NDArray[np.int64], slot: int) -> None:
     mkl.set_local_threads(1)
+    _set(slot, THREAD, threading.get_native_id())
     _serve(slot)
 
 
@@ -199,6 +202,8 @@ def _post(slot, function, kernel, arguments, which, start, stop):  # type: ignor
     store(slot, JOB + 3, which)
     store(slot, JOB + 4, start)
     store(slot, JOB + 5, stop)
+    if load(slot, IDLE):
+        keep_off(slot)
     tell(slot, POSTED, load(slot, POSTED) + 1, IDLE, AWAKE)
 
 
