@@ -19,6 +19,7 @@ from daskdl.gateway import gateway_client
 from daskdl.interrupts import interrupts_are_the_drivers, interrupts_later
 from daskdl.kernels.threads import available_cores
 from daskdl.numa import keeping, nodes
+from daskdl.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -144,7 +145,7 @@ def _local(
     import dask
     from distributed import Client, LocalCluster
 
-    plugins = [interrupts_are_the_drivers()]
+    plugins = [interrupts_are_the_drivers(), undisturbed()]
     if threads == "numa":
         cores = nodes()
         plugins.append(keeping(cores))
@@ -271,7 +272,9 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
     name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
     jobs = jobs or jobs_in_file
     if name == "gateway":
-        return gateway_client(stack, path, options, jobs)
+        client = gateway_client(stack, path, options, jobs)
+        client.register_plugin(undisturbed())
+        return client
     try:
         import dask_jobqueue
     except ImportError as error:
@@ -288,7 +291,9 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
         raise ClusterError(
             f"{path}: expected settings from which {QUEUES[name]} starts, found {_one_line(error)}"
         ) from error
-    return stack.enter_context(Client(cluster, timeout=timeout))
+    client = stack.enter_context(Client(cluster, timeout=timeout))
+    client.register_plugin(undisturbed())
+    return client
 
 
 def _queue_options(path: Path) -> dict[str, Any]:

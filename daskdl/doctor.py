@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
 #: How names of variables begin that decide speed or results.
-DECIDING = ("DASK_", "MKL_", "NUMBA_", "OPENBLAS_")
+DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
 
 #: Bytes that one worker fetches from another, so often, to time the network.
 FETCHED, FETCHES = 64 << 20, 5

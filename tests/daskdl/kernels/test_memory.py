@@ -100,6 +100,29 @@ print(resident())
     assert int(run.stdout) > 100 << 20
 
 
+def test_a_later_thread_gets_what_it_has_freed():
+    """In a fresh process: arrays that come and go in a thread do not touch new pages each time."""
+    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+        pytest.skip("glibc only")
+    code = """
+import resource, threading, numpy as np, daskdl.kernels
+def work():
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        arrays = [np.ones(3 << 20, np.uint8) for _ in range(60)]
+        del arrays
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+faults = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(faults[0], max(faults[2:]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, later = map(int, run.stdout.split())
+    assert later < first / 4
+
+
 def test_without_glibc_nothing_happens(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert keep_freed() is False
