@@ -1,7 +1,8 @@
 """Text classification: texts to tokens to vectors to classes, trained and applied on Dask workers.
 
 Data: a Parquet file or folder with columns `text` and `label` (numbers from 0), or a folder with a
-folder of .txt files for each class, its name being the label.
+folder of .txt files for each class, its name being the label. Parquet needs the extra "parquet":
+pip install -e '.[parquet]'
 Run: python examples/text_classifier.py reviews.parquet --encoder cnn --workers 2
      python examples/text_classifier.py 20news/ --vectors glove.6B.100d.txt --predictions out/
 """
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import dask.bag as db
-import dask.dataframe as dd
 
 from daskdl import SampleSet, Trainer, connect
 from daskdl.data.results import write_results
@@ -32,6 +32,8 @@ def read(path: Path) -> tuple[db.Bag, int]:
         bag = db.from_sequence(files, npartitions=8)
         bag = bag.map(lambda file: (file.read_text("utf-8"), classes.index(file.parent.name)))
         return bag, len(classes)
+    import dask.dataframe as dd  # which needs pyarrow
+
     table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)
     return table.to_bag(), int(table["label"].max().compute()) + 1
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
+
+PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "text_classifier.py"
 
 
 @pytest.fixture
@@ -54,3 +59,18 @@ def test_text_files_and_vectors(main, reviews, tmp_path, capsys):
     )  # fmt: skip
     assert 0 <= accuracy <= 1
     assert "accuracy on 12 new texts" in capsys.readouterr().out
+
+
+def test_text_files_need_no_pyarrow(tmp_path):
+    for label, words in {"rain": "wet cloud umbrella", "sun": "dry sky beach"}.items():
+        (tmp_path / label).mkdir()
+        for i in range(20):
+            (tmp_path / label / f"{i}.txt").write_text(f"{words} {i}")
+    run = subprocess.run(
+        [sys.executable, "-c", "import runpy, sys\nsys.modules['pyarrow'] = None\n"
+         "sys.argv[:] = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')",
+         PROGRAM, tmp_path, "--epochs", "1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "on 8 new texts" in run.stdout
