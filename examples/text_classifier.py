@@ -19,6 +19,7 @@ import dask.bag as db
 from daskdl import SampleSet, Trainer, connect
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Vocabulary, read_vectors
+from daskdl.errors import DataError
 from daskdl.metrics import Accuracy
 from daskdl.models import TextClassifier
 from daskdl.nn import NLLLoss
@@ -32,6 +33,8 @@ def read(path: Path) -> tuple[db.Bag, int]:
         bag = db.from_sequence(files, npartitions=8)
         bag = bag.map(lambda file: (file.read_text("utf-8"), classes.index(file.parent.name)))
         return bag, len(classes)
+    if not (path.is_file() or any(path.rglob("*.parquet"))):
+        raise DataError(f"{path}: expected Parquet, or a folder of */*.txt, found neither")
     import dask.dataframe as dd  # which needs pyarrow
 
     table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)

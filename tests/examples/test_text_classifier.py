@@ -11,6 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from daskdl.errors import DataError
+
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
 
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "text_classifier.py"
@@ -74,3 +76,10 @@ def test_text_files_need_no_pyarrow(tmp_path):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "on 8 new texts" in run.stdout
+
+
+@pytest.mark.parametrize("name", ["empty", "missing"])
+def test_texts_that_are_not_there(main, tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=rf"{name}: expected Parquet, or a folder of \*/\*\.txt"):
+        main([str(tmp_path / name)])
