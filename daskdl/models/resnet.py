@@ -121,7 +121,8 @@ class ResNet(Module):
         Whether each block begins as its shortcut alone: the last normalisation's weight starts at
         0 (P. Goyal et al., arXiv 1706.02677).
     seed : int
-        Of the initial weights: He's for convolutions, of deviation 0.01 for the last layer.
+        Of the initial weights: He's for convolutions, of deviation 0.01 for the last layer, whose
+        bias starts at 0.
 
     Raises
     ------
@@ -169,11 +170,13 @@ class ResNet(Module):
         self._initialise(zero_last, seed)
 
     def _initialise(self, zero_last: bool, seed: int) -> None:
-        for i, parameter in enumerate(self.parameters()):
+        for i, (name, parameter) in enumerate(self.named_parameters()):
             if parameter.ndim == 4:
                 init.kaiming_normal(
                     parameter, mode="fan_out", nonlinearity="relu", seed=1000 * seed + i
                 )
+            elif name == "linear.bias":
+                init.zeros(parameter)
         init.normal(self.linear.weight, 0, 0.01, seed=1000 * seed + 999)
         for block in self.blocks if zero_last else []:
             if block.last.weight is not None:
