@@ -2,8 +2,7 @@
 
 Linux puts a thread that it wakes where it ran before if that core is idle. In a virtual machine an
 idle core looks as if the host had taken it away, and the thread is put on its waker's instead,
-where the two take turns for several milliseconds while the other core does nothing: after a pause
-of 0.1 s, nine times of ten.
+where the two take turns, for milliseconds, while the other core does nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +29,20 @@ if sys.platform == "linux":
     )
 
     @jit
+    def _move_off(core, thread, cores):  # type: ignore[no-untyped-def]
+        """Tell the system so, and return whether it was told; ``cores`` is an empty set.
+
+        An argument, since numba lets go of a variable as soon as its address has been taken.
+        """
+        if _get(np.int32(0), 8 * WORDS, cores.ctypes.data) < 0:
+            return False  # more cores than there are bits
+        cores[core // 64] &= ~(np.uint64(1) << np.uint64(core % 64))
+        if not cores.any():
+            return False
+        _put(thread, 8 * WORDS, cores.ctypes.data)
+        return True
+
+    @jit
     def keep_off(slot):  # type: ignore[no-untyped-def]
         """Let the thread of a slot run where this one may, but for the core that this one is on.
 
@@ -38,12 +51,7 @@ if sys.platform == "linux":
         core = _core()
         if core < 0 or core >= 64 * WORDS or core + 1 == load(slot, AWAY):
             return
-        cores = np.zeros(WORDS, np.uint64)
-        if _get(np.int32(0), 8 * WORDS, cores.ctypes.data) < 0:
-            return  # more cores than there are bits
-        cores[core // 64] &= ~(np.uint64(1) << np.uint64(core % 64))
-        if cores.any():
-            _put(np.int32(load(slot, THREAD)), 8 * WORDS, cores.ctypes.data)
+        if _move_off(core, np.int32(load(slot, THREAD)), np.zeros(WORDS, np.uint64)):
             store(slot, AWAY, core + 1)
 
 else:
