@@ -120,6 +120,7 @@ def connect(
             client = _remote(stack, spec, _address_in(Path(spec)), timeout)
         elif Path(spec).suffix in (".yaml", ".yml"):
             client = _queue(stack, Path(spec), workers, timeout)
+            client.register_plugin(undisturbed())
         else:
             raise SettingsError(
                 'cluster: expected "local", an address such as tcp://host:8786, a scheduler file '
@@ -272,9 +273,7 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
     name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
     jobs = jobs or jobs_in_file
     if name == "gateway":
-        client = gateway_client(stack, path, options, jobs)
-        client.register_plugin(undisturbed())
-        return client
+        return gateway_client(stack, path, options, jobs)
     try:
         import dask_jobqueue
     except ImportError as error:
@@ -291,9 +290,7 @@ def _queue(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Cl
         raise ClusterError(
             f"{path}: expected settings from which {QUEUES[name]} starts, found {_one_line(error)}"
         ) from error
-    client = stack.enter_context(Client(cluster, timeout=timeout))
-    client.register_plugin(undisturbed())
-    return client
+    return stack.enter_context(Client(cluster, timeout=timeout))
 
 
 def _queue_options(path: Path) -> dict[str, Any]:

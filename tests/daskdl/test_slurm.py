@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daskdl import cluster
 from daskdl.train import Callback, Trainer
+from daskdl.undisturbed import PROFILED
 from tests.daskdl.train.runs import digest, fit, problem
 
 
@@ -63,12 +65,19 @@ class CancelOne(Callback):
             self.found = found
 
 
+def _between_looks(dask_worker: Any) -> float:
+    """Return the milliseconds between two looks of a worker's profiler."""
+    return dask_worker.periodic_callbacks["profile"].callback_time
+
+
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 def test_a_cancelled_job_is_replaced_and_changes_no_bit(queue: Path, engine: str) -> None:
     expected = digest(fit(problem()))
     cancel = CancelOne()
     with cluster.connect(queue) as client:
         client.wait_for_workers(2, timeout=120)
+        looks = client.run(_between_looks)
+        assert set(looks.values()) == {PROFILED}
         trainer = fit(problem(), client=client, engine=engine, callbacks=[cancel])
     assert digest(trainer) == expected
     assert cancel.found
