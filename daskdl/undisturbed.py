@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 #: Milliseconds between two looks of Dask's profiler at what a worker's threads are at. By itself it
-#: looks a hundred times a second, each time with Python's lock: 3 % of a core, and whatever parts
-#: of a kernel run on others wait for it.
+#: looks a hundred times a second, each time with Python's lock: it takes the core from one part of
+#: a kernel, and the others wait for that.
 PROFILED = 1000.0
 
 

@@ -36,7 +36,7 @@ def keep_freed() -> bool:
     Blocks up to 1 GiB come from one heap, of which up to 2 GiB stay when free. This holds for the
     first thread and for those that begin later. A thread that has allocated before, as workers have
     that ran tasks before they knew this package, has heaps of 64 MiB, which malloc gives back as
-    soon as one is empty: a step of ResNet-50 touches 11,000 pages anew.
+    soon as one is empty.
 
     Returns
     -------
