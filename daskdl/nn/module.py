@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.copies import copied, copy_to
 from daskdl.kernels.zeros import clear
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
@@ -245,11 +246,11 @@ class Module(Predicting):
         own, tables = joined.whole, joined.tables
         start, size = own.size, own.size + sum(t.data.size for t in tables.values())
         self._check("restore", size, vector, "numbers")
-        own[:] = vector[:start]
+        copy_to(own, vector[:start])
         for table in tables.values():
             stop = start + table.data.size
             held = vector[start:stop].reshape(table.shape)
-            table.data = held.copy() if copy else held
+            table.data = copied(held) if copy else held
             start = stop
 
     def zero_grad(self) -> None:

@@ -31,6 +31,7 @@ def group_graph(
     parts: Sequence[Key],
     shares: Sequence[Share],
     rounded: int = 0,
+    threads: int = 1,
 ) -> tuple[Graph, Key]:
     """Return the tasks of a group of iterations, and the key of the state at its end.
 
@@ -63,7 +64,7 @@ def group_graph(
 
         def add(level: int, shard: int, left: Key, right: Key, t: int = t) -> Key:
             key = put("sum", t, level, shard)
-            graph[key] = Task(key, step.add, TaskRef(left), TaskRef(right), rounded)
+            graph[key] = Task(key, step.add, TaskRef(left), TaskRef(right), rounded, threads)
             return key
 
         roots = fold([gradient(s) if n else None for s, n in enumerate(share.counts)], add)
@@ -108,6 +109,7 @@ class GraphEngine(OnCluster):
             self._training.keys,
             shares,
             self._job.rounded,
+            self._job.threads,
         )
         # The result passes through the client and is sent again: this cuts the lineage.
         (result,) = self._cluster.compute(graph, [last], place, what)

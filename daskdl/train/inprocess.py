@@ -12,6 +12,7 @@ from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.data.tasks import on_each, stand_alone
+from daskdl.kernels.copies import copied
 from daskdl.kernels.threads import available_cores, thread_budget
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
@@ -41,8 +42,8 @@ class InProcessEngine:
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
-        slots = {name: slot.copy() for name, slot in state.slots.items()}
-        state = State(state.weights.copy(), slots, state.iteration)  # which change from here on
+        slots = {name: copied(slot) for name, slot in state.slots.items()}
+        state = State(copied(state.weights), slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
                 with for_caller():
@@ -53,7 +54,9 @@ class InProcessEngine:
         with_samples = [s for s, count in enumerate(share.counts) if count]
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
-        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded))
+        roots = fold(
+            leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded, self._job.threads)
+        )
         return step.update(self._job, state, *roots, overwrite=True)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
+from daskdl.kernels.copies import copied, copy_to
 from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import thread_budget
 from daskdl.train import step
@@ -164,22 +165,22 @@ class Member:
             end = sum(s.stop - s.start for s in self.owned)
             weights, slots = self.share.begin(weights, slots, end)
         else:  # to change in place: what was kept, or sent, may be somebody's yet
-            slots = {name: slot.copy() for name, slot in slots.items()}
-            weights = weights if self.method is not None else weights.copy()
+            slots = {name: copied(slot) for name, slot in slots.items()}
+            weights = weights if self.method is not None else copied(weights)
         if self.method is not None:  # then the weights change in place, and the model uses these
-            self.vector[:] = weights[: self.size]
+            copy_to(self.vector, weights[: self.size])
             weights = self.vector
             # Those that the updates are made of, where all else is computed with rounded ones.
             self.own = packed(weights, self.owned)
             if self.job.rounded:
-                self.own = self.own.copy()
+                self.own = copied(self.own)
                 round_in_place(weights, self.job.rounded)
         for t, draw in enumerate(draws.each(), first):
             self._add_up(t, draw, partitions, weights)
             weights, slots, record = self._step(t, weights, slots)
             records.append(record)
         if weights is self.vector:
-            weights = weights.copy()  # others use the model
+            weights = copied(weights)  # others use the model
             unpack(self.own, weights, self.owned)
             if self.share is not None:
                 weights, slots = self.share.end(weights, slots)

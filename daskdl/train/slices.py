@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.copies import copy_to
 from daskdl.kernels.memory import empty
 from daskdl.train.plan import Span
 
@@ -48,7 +49,7 @@ def unpack(values: Vector, vector: Vector, slices: Sequence[slice]) -> None:
     start = 0
     for s in slices:
         stop = start + s.stop - s.start
-        vector[s] = values[start:stop]
+        copy_to(vector[s], values[start:stop])
         start = stop
 
 

@@ -19,7 +19,10 @@ from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.data.samples import take
 from daskdl.errors import TrainingError
+from daskdl.kernels.addition import added
+from daskdl.kernels.copies import copied, copy_to
 from daskdl.kernels.memory import empty
+from daskdl.kernels.multiples import over, times
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.optim import Method
@@ -189,13 +192,13 @@ def gradient(
         loss.backward()
         tables = model.tables.values()
         rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
-        some = [model.flat_grad, *(r.values.reshape(-1) for r in rows)]
-        if not (np.isfinite(loss.data).all() and all(map(finite, some))):
-            buffers[:] = before
-            raise TrainingError(explain(model, batch, draws, float(loss)))
         vector = empty(model.vector.size, np.float32)
         parameters = model.flat_grad.size
-        np.multiply(model.flat_grad, np.float32(count), out=vector[:parameters])
+        sound = times(model.flat_grad, count, vector[:parameters])
+        sound &= all(finite(r.values.reshape(-1)) for r in rows)
+        if not (sound and np.isfinite(loss.data).all()):
+            buffers[:] = before
+            raise TrainingError(explain(model, batch, draws, float(loss)))
         np.multiply(buffers, np.float32(count), out=vector[parameters:])
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
@@ -204,9 +207,13 @@ def gradient(
         return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
 
 
-def add(a: Gradient, b: Gradient, rounded: int = 0) -> Gradient:
+def add(a: Gradient, b: Gradient, rounded: int = 0, threads: int = 1) -> Gradient:
     """Return the sum of two; neither is changed. So many numbers are rounded to bfloat16 before."""
-    vector = add_rounded(a.vector.copy(), b.vector, rounded) if rounded else a.vector + b.vector
+    with thread_budget(threads):
+        if rounded:
+            vector = add_rounded(copied(a.vector), b.vector, rounded)
+        else:
+            vector = added(a.vector, b.vector)
     rows = tuple(one + other for one, other in zip(a.rows, b.rows, strict=True))
     return Gradient(
         vector,
@@ -269,19 +276,17 @@ def update(
     """
     began, total = time.perf_counter(), parts[0]
     if job.rounded and len(parts) == 1 and not summed:
-        total = replace(total, vector=total.vector.copy())
+        total = replace(total, vector=copied(total.vector))
         round_in_place(total.vector, job.rounded)
     for part in parts[1:]:
-        total = add(total, part, job.rounded)
+        total = add(total, part, job.rounded, job.threads)
     loss = total.loss / total.samples
     if not np.isfinite(loss):
         raise TrainingError(
             f"iteration {state.iteration}: expected a finite loss, found {loss}; {WHAT_TO_DO}"
         )
     with thread_budget(job.threads), naming(f"iteration {state.iteration}, update"):
-        mean = np.divide(
-            total.vector, np.float32(total.samples), out=empty(total.vector.size, np.float32)
-        )
+        mean = over(total.vector, total.samples)
         tools = job.tools()
         if parameters is None:
             parameters = tools.model.flat.size
@@ -336,7 +341,10 @@ def _beginning_with(first: Vector, whole: Vector, overwrite: bool) -> Vector:
         return first
     if overwrite and first.ctypes.data == whole.ctypes.data:
         return whole
-    return np.concatenate([first, whole[first.size :]])
+    new: Vector = empty(whole.size, whole.dtype)
+    copy_to(new[: first.size], first)
+    new[first.size :] = whole[first.size :]
+    return new
 
 
 # An iteration waits for the new weights only, but the optimizer's state must not travel with them.

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.addition import add_into
+from daskdl.kernels.copies import copy_to
 from daskdl.train.clocks import Clocks
 from daskdl.train.plan import Node, Plan, Round, Span
 from daskdl.train.slices import slice_of
@@ -159,7 +161,7 @@ class Sums:
         for piece, values in root.pieces:
             if part.start <= piece.start and piece.stop <= part.stop:
                 at = start + piece.start - part.start
-                self._total[at : at + _length(piece)] = values
+                copy_to(self._total[at : at + _length(piece)], values)
         return start + _length(part)
 
     def _view(self, node: Node, part: slice) -> Vector:
@@ -177,7 +179,7 @@ class Sums:
             if self._rounded:
                 add_rounded(one, other, self._rounded - part.start)
             else:
-                np.add(one, other, out=one)
+                add_into(one, other)
             partial.pieces.append((part, one))
         elif a.note is not None or b.note is not None:
             partial.pieces.append((part, self._view(left if b.note is None else right, part)))

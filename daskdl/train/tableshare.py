@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.copies import copied
 from daskdl.kernels.embedding import gather
 from daskdl.nn import Module
 from daskdl.optim import Method
@@ -64,9 +65,9 @@ class TableShare:
             state the first ``owned`` numbers, those that are not of tables; or all of it if every
             member steps all.
         """
-        self.whole = weights.copy()  # what was kept, or sent, may be somebody's yet
+        self.whole = copied(weights)  # what was kept, or sent, may be somebody's yet
         self._model.restore(self.whole, copy=False)
-        slots = {name: slot.copy() for name, slot in slots.items()}
+        slots = {name: copied(slot) for name, slot in slots.items()}
         if self._method is None:
             return self.whole, slots
         self._behind = {n: s[owned:] if s.ndim else s for n, s in slots.items()}

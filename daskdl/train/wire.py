@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.addition import add_into
 from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
+from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.team import over_rows
 
 Vector = NDArray[np.float32]
 Bits = NDArray[np.uint16]
+
+#: Numbers of a part below which a second thread costs more than it brings.
+LEAST = LEAST_UNITS * UNIT
 
 #: Names of the formats.
 WIRES = ("float32", "bfloat16")
@@ -42,7 +48,7 @@ def encode(values: Vector, rounded: int) -> Bits:
     """Return numbers as words: the first ``rounded`` as bfloat16, the others as they are."""
     rounded = max(0, min(rounded, values.size))
     words: Bits = empty(encoded_size(values.size, rounded), np.uint16)
-    _round_to(values[:rounded].view(np.uint32), words[:rounded])
+    over_rows(_round_to, (flat(values[:rounded]).view(np.uint32), words[:rounded]), LEAST)
     words[rounded:].view(np.uint8)[...] = values[rounded:].view(np.uint8)
     return words
 
@@ -50,20 +56,20 @@ def encode(values: Vector, rounded: int) -> Bits:
 def decode(words: Bits, rounded: int, out: Vector) -> None:
     """Undo :func:`encode`, into ``out``."""
     rounded = max(0, min(rounded, out.size))
-    _widen(words[:rounded], out[:rounded].view(np.uint32))
+    over_rows(_widen, (flat(words[:rounded]), out[:rounded].view(np.uint32)), LEAST)
     out[rounded:].view(np.uint8)[...] = words[rounded:].view(np.uint8)
 
 
 def round_in_place(values: Vector, rounded: int) -> None:
     """Round the first numbers to bfloat16: to the nearest, ties to even; NaN stays NaN."""
-    _round(values[: max(0, rounded)].view(np.uint32))
+    over_rows(_round, (values[: max(0, rounded)].view(np.uint32),), LEAST)
 
 
 def add_rounded(a: Vector, b: Vector, rounded: int) -> Vector:
     """Add b to a in place, and return it; the first ``rounded`` of both are rounded before."""
     rounded = max(0, min(rounded, a.size))
-    _add(a[:rounded].view(np.uint32), b[:rounded].view(np.uint32))
-    a[rounded:] += b[rounded:]
+    over_rows(_add, (a[:rounded].view(np.uint32), b[:rounded].view(np.uint32)), LEAST)
+    add_into(a[rounded:], b[rounded:])
     return a
 
 

@@ -1,0 +1,60 @@
+"""Multiples of a vector, by all threads: a mean gradient made a sum, and a sum made a mean.
+
+What a step does with whole vectors beside its arithmetic is small only as long as all threads do
+it: one core needs 15 ms for the gradient of 25 million parameters, which is a tenth of an iteration
+where twenty cores compute it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.jit import jit
+from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat, one_pass
+from daskdl.kernels.stores import drain, put, streams
+from daskdl.kernels.team import over_range
+from daskdl.kernels.threads import threads
+
+Vector = NDArray[np.float32]
+
+
+def times(vector: Vector, factor: float, out: Vector) -> bool:
+    """Write ``factor * vector``, numpy's bits, and return whether all of the vector is finite.
+
+    Parameters
+    ----------
+    vector, out : float32 (n,), contiguous
+    factor : float
+    """
+    wrong = np.zeros(threads(), np.bool_)
+    past = True if streams(out) else None
+    units = -(-vector.size // UNIT)
+    over_range(_times, units, LEAST_UNITS, flat(vector), np.float32(factor), out, past, wrong)
+    return not wrong.any()
+
+
+def over(vector: Vector, divisor: float) -> Vector:
+    """Return ``vector / divisor``, numpy's bits."""
+    (result,) = one_pass(_over, vector, settings=np.array([divisor], vector.dtype))
+    return result
+
+
+@jit
+def _times(vector, factor, out, past, wrong, which, begin, end):  # type: ignore[no-untyped-def]
+    """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which]."""
+    source, target = vector[begin * UNIT : end * UNIT], out[begin * UNIT : end * UNIT]
+    found, nothing = False, vector.dtype.type(0)
+    for k in range(source.size):
+        found |= source[k] - source[k] != nothing  # of what is not finite that is NaN
+        put(target, k, factor * source[k], past)
+    wrong[which] = found
+    drain(past)
+
+
+@jit
+def _over(vector, new, settings, past):  # type: ignore[no-untyped-def]
+    divisor = settings[0]
+    for k in range(vector.size):
+        put(new, k, vector[k] / divisor, past)
+    drain(past)
