@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,8 @@ class InProcessEngine:
         self._held: dict[tuple[bool, int], Partition] = {}
         cores = max(1, available_cores() // job.threads)
         self._threads = min(cores, samples.partitions)
+        #: For sums and the update, beside which no shard is at work; neither's bits show threads.
+        self._alone = replace(job, threads=job.threads * self._threads)
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="daskdl-shard")
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
@@ -54,10 +57,9 @@ class InProcessEngine:
         with_samples = [s for s, count in enumerate(share.counts) if count]
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
-        roots = fold(
-            leaves, lambda level, shard, a, b: step.add(a, b, self._job.rounded, self._job.threads)
-        )
-        return step.update(self._job, state, *roots, overwrite=True)
+        job = self._alone
+        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, job.rounded, job.threads))
+        return step.update(job, state, *roots, overwrite=True)
 
     def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
         return step.gradient(

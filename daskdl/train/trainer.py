@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.data import Batches, SampleSet
 from daskdl.data.current import current_client
 from daskdl.data.stream import blocks_of, ordered
+from daskdl.kernels.threads import available_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
@@ -136,7 +137,8 @@ class Trainer:
             takes "gang", which is faster on any number of workers; but "graph" with a client made
             of an adaptive cluster, which grows with the number of tasks.
         threads : int, optional
-            Arithmetic threads of a task; see ``daskdl.threads`` in ``dask.config``.
+            Arithmetic threads of a task, or of a shard; by default those of a worker, and in this
+            process the cores shared out to the shards. See ``daskdl.threads`` in ``dask.config``.
         wire : "float32" or "bfloat16"
             "bfloat16" rounds gradients before each sum, and weights before each gradient: the gang
             engine then sends half the bytes. It is part of what fixes the bits, in every engine;
@@ -300,7 +302,9 @@ class Trainer:
             () if validation is None else validation.functions,
             tuple(self.metrics.values()),
         )
-        job = pack(tools, self.seed, _threads(client) if threads is None else threads)
+        if threads is None:
+            threads = _threads(client, samples.partitions)
+        job = pack(tools, self.seed, threads)
         if self.model.tables:  # which do not come with a job
             job.tools().model.restore(self.model.snapshot(), copy=False)
         return job
@@ -331,12 +335,13 @@ class Trainer:
         return saved
 
 
-def _threads(client: Client | None) -> int:
+def _threads(client: Client | None, shards: int) -> int:
+    """Return the threads of a task if nobody has said how many."""
     asked = setting("threads")
     if asked is not None:
         return int(asked)
     if client is None:
-        return 1
+        return max(1, available_cores() // max(1, shards))
     from daskdl.train.channel import Cluster
 
     return min(Cluster(client).workers("start of the fit").values())

@@ -14,9 +14,9 @@ from daskdl.data.batches import positions
 from daskdl.errors import TrainingError
 from daskdl.kernels.threads import threads
 from daskdl.metrics import Mean
-from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD, Adam
-from daskdl.train import Trainer, inprocess
+from daskdl.nn import Linear, MSELoss, ReLU, Sequential, Sum
+from daskdl.optim import SGD, Adam, ClipNorm
+from daskdl.train import Trainer, inprocess, trainer
 from tests.daskdl.train.runs import digest, fit, network, problem
 
 SEED, RATE = 5, 1e-3
@@ -229,3 +229,48 @@ def test_the_thread_budget_of_the_settings_rules(budget: int) -> None:
     with dask.config.set({"daskdl.threads": budget}):
         Trainer(network(), looking, SGD(1e-5)).fit(problem(), iterations=1, progress=False)
     assert seen == {budget}
+
+
+@pytest.mark.parametrize(("shards", "budget"), [(1, 8), (3, 2), (4, 2), (5, 1), (9, 1)])
+def test_without_a_budget_the_shards_share_all_cores(
+    shards: int, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen.clear()
+    for module in (trainer, inprocess):
+        monkeypatch.setattr(module, "available_cores", lambda: 8)
+    Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
+    assert seen == {budget}
+
+
+def test_sums_and_the_update_have_the_threads_of_all_shards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    update, budgets = inprocess.step.update, []
+
+    def watched(job: Any, *rest: Any, **more: Any) -> Any:
+        budgets.append(job.threads)
+        return update(job, *rest, **more)
+
+    monkeypatch.setattr(inprocess.step, "update", watched)
+    monkeypatch.setattr(inprocess, "available_cores", lambda: 8)
+    for partitions, budget in [(1, 2), (3, 6), (5, 8)]:
+        Trainer(network(), MSELoss(), SGD(1e-5)).fit(
+            problem(partitions), iterations=1, threads=2, progress=False
+        )
+        assert budgets.pop() == budget
+
+
+def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = set()
+    for cores in (1, 2, 4):
+        monkeypatch.setattr(inprocess, "available_cores", lambda cores=cores: cores)
+        model = Sequential(Linear(5, 999, seed=1), ReLU(), Linear(999, 500, seed=2), Sum(-1))
+        method = ClipNorm(Adam(1e-3), 0.01)
+        Trainer(model, MSELoss(), method).fit(
+            SampleSet.from_arrays(x=np.eye(20, 5, dtype="f4"), y=np.ones(20, "f4"), partitions=4),
+            iterations=3, batch_size=20, threads=1, progress=False,
+        )  # fmt: skip
+        found.add(model.flat.tobytes())
+    assert len(found) == 1
