@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--width", type=int, default=16, help="the ResNet's first channels")
     parser.add_argument("--count", type=int, help="only so many pictures of either set")
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
-    parser.add_argument("--threads", type=int, help="of each worker, or of this process; 1")
+    parser.add_argument("--threads", type=int, help="of each worker: 1; of this process: all cores")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
