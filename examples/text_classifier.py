@@ -19,7 +19,7 @@ import dask.bag as db
 from daskdl import SampleSet, Trainer, connect
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Vocabulary, read_vectors
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 from daskdl.metrics import Accuracy
 from daskdl.models import TextClassifier
 from daskdl.nn import NLLLoss
@@ -35,8 +35,13 @@ def read(path: Path) -> tuple[db.Bag, int]:
         return bag, len(classes)
     if not (path.is_file() or any(path.rglob("*.parquet"))):
         raise DataError(f"{path}: expected Parquet, or a folder of */*.txt, found neither")
-    import dask.dataframe as dd  # which needs pyarrow
-
+    try:
+        import dask.dataframe as dd
+        import pyarrow.parquet  # noqa: F401  (which that reads with)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected what reads Parquet, found {error}; pip install -e '.[parquet]'"
+        ) from error
     table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)
     return table.to_bag(), int(table["label"].max().compute()) + 1
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
 
@@ -83,3 +83,12 @@ def test_texts_that_are_not_there(main, tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=rf"{name}: expected Parquet, or a folder of \*/\*\.txt"):
         main([str(tmp_path / name)])
+
+
+def test_parquet_without_what_reads_it_says_what_to_install(main, tmp_path, monkeypatch):
+    (tmp_path / "reviews.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(
+        MissingExtraError, match=r"reviews.parquet: .*pip install -e '.\[parquet\]'"
+    ):
+        main([str(tmp_path / "reviews.parquet")])
