@@ -103,7 +103,7 @@ def packed(weight: Array, taps: NDArray[np.int64], by_input: bool) -> Array:
     width, summed = (channels, filters) if by_input else (filters, channels)
     shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
     panels = scratch("panels", shape, weight.dtype)
-    least = least_of(10 * panels[0].size)
+    least = least_of(40 * panels[0].size)
     over_range(pack_all, len(panels), least, weight, taps, by_input, panels)
     return panels
 
