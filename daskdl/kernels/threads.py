@@ -33,6 +33,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def granted_cores() -> int:
+    """Return how many cores this process is to use: ``OMP_NUM_THREADS`` of those it may run on.
+
+    joblib, Dask's Nanny and job scripts set that where several processes share a machine. Without
+    it, all.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    cores = available_cores()
+    return min(cores, int(asked)) if asked.isdigit() and int(asked) else cores
+
+
 def threads() -> int:
     """Return the current thread's budget; without one, the cores this process may run on."""
     return getattr(_local, "budget", None) or available_cores()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.data import Batches, SampleSet
 from daskdl.data.current import current_client
 from daskdl.data.stream import blocks_of, ordered
-from daskdl.kernels.threads import available_cores
+from daskdl.kernels.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
@@ -138,7 +138,8 @@ class Trainer:
             of an adaptive cluster, which grows with the number of tasks.
         threads : int, optional
             Arithmetic threads of a task, or of a shard; by default those of a worker, and in this
-            process the cores shared out to the shards. See ``daskdl.threads`` in ``dask.config``.
+            process the cores shared out to the shards (``OMP_NUM_THREADS`` of them, if that is
+            set). See ``daskdl.threads`` in ``dask.config``.
         wire : "float32" or "bfloat16"
             "bfloat16" rounds gradients before each sum, and weights before each gradient: the gang
             engine then sends half the bytes. It is part of what fixes the bits, in every engine;
@@ -341,7 +342,7 @@ def _threads(client: Client | None, shards: int) -> int:
     if asked is not None:
         return int(asked)
     if client is None:
-        return max(1, available_cores() // max(1, shards))
+        return max(1, granted_cores() // max(1, shards))
     from daskdl.train.channel import Cluster
 
     return min(Cluster(client).workers("start of the fit").values())

@@ -13,6 +13,7 @@ import pytest
 import threadpoolctl
 
 from daskdl.errors import SettingsError
+from daskdl.kernels import threads as module
 from daskdl.kernels.threads import (
     available_cores,
     is_scipys,
@@ -174,3 +175,15 @@ print(before, inside, blas_threads()[False])
 )
 def test_the_folder_tells_whose_library_it_is(path, answer):
     assert is_scipys(path) is answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores"),
+    [(None, 8), ("", 8), ("3", 3), (" 2, 4 ", 2), ("20", 8), ("0", 8), ("all", 8), ("-1", 8)],
+)
+def test_cores_are_those_of_the_process_or_fewer_that_openmp_has(asked, cores, monkeypatch):
+    monkeypatch.setattr(module, "available_cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert module.granted_cores() == cores

@@ -236,8 +236,8 @@ def test_without_a_budget_the_shards_share_all_cores(
     shards: int, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen.clear()
-    for module in (trainer, inprocess):
-        monkeypatch.setattr(module, "available_cores", lambda: 8)
+    monkeypatch.setattr(trainer, "granted_cores", lambda: 8)
+    monkeypatch.setattr(inprocess, "available_cores", lambda: 8)
     Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
     assert seen == {budget}
 
