@@ -24,7 +24,10 @@ def copied(vector: Vector) -> Vector:
 
 
 def copy_to(target: Vector, source: Vector) -> None:
-    """Do ``target[...] = source`` with arrays of one shape; nothing where both are the same."""
+    """Do ``target[...] = source`` with arrays of one shape; nothing where both are the same.
+
+    They must not overlap otherwise.
+    """
     plain = target.flags.c_contiguous and source.flags.c_contiguous
     alike = target.shape == source.shape and target.dtype == source.dtype
     if not (plain and alike and streams(target)):
