@@ -14,7 +14,7 @@ from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.data.tasks import on_each, stand_alone
 from daskdl.kernels.copies import copied
-from daskdl.kernels.threads import available_cores, thread_budget
+from daskdl.kernels.threads import granted_cores, thread_budget
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job
@@ -37,7 +37,7 @@ class InProcessEngine:
     def __init__(self, job: Job, samples: SampleSet, validation: SampleSet | None) -> None:
         self._job, self._samples, self._validation = job, samples, validation
         self._held: dict[tuple[bool, int], Partition] = {}
-        cores = max(1, available_cores() // job.threads)
+        cores = max(1, granted_cores() // job.threads)
         self._threads = min(cores, samples.partitions)
         #: For sums and the update, beside which no shard is at work; neither's bits show threads.
         self._alone = replace(job, threads=job.threads * self._threads)

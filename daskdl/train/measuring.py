@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from daskdl.data import SampleSet
 from daskdl.data.tasks import each_here
-from daskdl.kernels.threads import available_cores
+from daskdl.kernels.threads import granted_cores
 from daskdl.train.evaluation import combined, loaded
 from daskdl.train.inprocess import for_caller
 from daskdl.train.job import Job
@@ -44,7 +44,7 @@ def measured(
             return engine.evaluate(State(weights, {}, 0), batch_size)
         finally:
             engine.close()
-    threads = min(max(1, available_cores() // job.threads), samples.partitions)
+    threads = min(max(1, granted_cores() // job.threads), samples.partitions)
     one = partial(loaded, given=(job, weights), batch_size=batch_size)
     with for_caller():
         return combined(job, each_here(dict(enumerate(samples.recipes)), one, threads))

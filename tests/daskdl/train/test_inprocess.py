@@ -109,7 +109,7 @@ def test_shards_are_added_in_the_canonical_order(partitions: int) -> None:
 def test_one_core_and_many_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for cores in (1, 2, 5):
-        monkeypatch.setattr(inprocess, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
         found[cores] = digest(fit(problem(), validation=problem(3)))
     assert len(set(found.values())) == 1
 
@@ -174,7 +174,7 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
 def test_what_goes_wrong_in_a_shard_is_named(
     monkeypatch: pytest.MonkeyPatch, cores: int, action: Callable[..., Any], said: str
 ) -> None:
-    monkeypatch.setattr(inprocess, "available_cores", lambda: cores)
+    monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
     samples = problem(3)
     target = float(samples.recipes[2].load().arrays["y"][5, 0])
     t = where_is(samples, 2, target, 12)
@@ -237,9 +237,24 @@ def test_without_a_budget_the_shards_share_all_cores(
 ) -> None:
     seen.clear()
     monkeypatch.setattr(trainer, "granted_cores", lambda: 8)
-    monkeypatch.setattr(inprocess, "available_cores", lambda: 8)
+    monkeypatch.setattr(inprocess, "granted_cores", lambda: 8)
     Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
     assert seen == {budget}
+
+
+at_work: set[int] = set()
+
+
+def told(prediction: Any, target: Any) -> Any:
+    at_work.add(threading.get_ident())
+    return MSELoss()(prediction, target)
+
+
+def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work.clear()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    Trainer(network(), told, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
+    assert at_work == {threading.get_ident()}
 
 
 def test_sums_and_the_update_have_the_threads_of_all_shards(
@@ -252,7 +267,7 @@ def test_sums_and_the_update_have_the_threads_of_all_shards(
         return update(job, *rest, **more)
 
     monkeypatch.setattr(inprocess.step, "update", watched)
-    monkeypatch.setattr(inprocess, "available_cores", lambda: 8)
+    monkeypatch.setattr(inprocess, "granted_cores", lambda: 8)
     for partitions, budget in [(1, 2), (3, 6), (5, 8)]:
         Trainer(network(), MSELoss(), SGD(1e-5)).fit(
             problem(partitions), iterations=1, threads=2, progress=False
@@ -265,7 +280,7 @@ def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(
 ) -> None:
     found = set()
     for cores in (1, 2, 4):
-        monkeypatch.setattr(inprocess, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
         model = Sequential(Linear(5, 999, seed=1), ReLU(), Linear(999, 500, seed=2), Sum(-1))
         method = ClipNorm(Adam(1e-3), 0.01)
         Trainer(model, MSELoss(), method).fit(
