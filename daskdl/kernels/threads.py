@@ -24,6 +24,8 @@ from daskdl.kernels.mkl import set_local_threads
 
 #: Floating-point operations of a part below which a second thread costs more than it brings.
 PART = 2e6
+#: As it was when this was imported.
+_OMP_NUM_THREADS = os.environ.get("OMP_NUM_THREADS", "")
 
 _local = threading.local()
 
@@ -37,9 +39,10 @@ def granted_cores() -> int:
     """Return how many cores this process is to use: ``OMP_NUM_THREADS`` of those it may run on.
 
     joblib, Dask's Nanny and job scripts set that where several processes share a machine. Without
-    it, all.
+    it, all. What it was when daskdl was imported counts, as in OpenMP: a ``LocalCluster`` leaves
+    the 1 of its workers in the environment of whoever starts it.
     """
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    asked = _OMP_NUM_THREADS.partition(",")[0].strip()
     cores = available_cores()
     return min(cores, int(asked)) if asked.isdigit() and int(asked) else cores
 

@@ -252,7 +252,7 @@ def told(prediction: Any, target: Any) -> Any:
 
 def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     at_work.clear()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("daskdl.kernels.threads._OMP_NUM_THREADS", "1")
     Trainer(network(), told, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
     assert at_work == {threading.get_ident()}
 
