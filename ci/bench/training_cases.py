@@ -188,6 +188,7 @@ NETWORKS = (
     ),
     _network("NCF sparse : dense b2048", "ncf", lambda torch: _peer_neumf(torch, False)),
     _network("NCF sparse b2048", "ncf", lambda torch: _peer_neumf(torch, True)),
+    _network("LeNet-5 b64 28x28", "lenet", _peer_pictures("lenet5"), BOTH),
     _network("text LSTM b128 T200", "text", _peer_text),
     _network("ConvLSTM seq2seq b4 10->10 64x64", "convlstm", _peer_forecaster, BOTH),
 )

@@ -53,6 +53,24 @@ def resnet50(classes: int = 1000) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(below, classes))
 
 
+def lenet5(classes: int = 10) -> nn.Module:
+    """Return LeNet-5 for pictures of 28x28 pixels."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(inplace=True),
+        nn.Linear(120, 84),
+        nn.ReLU(inplace=True),
+        nn.Linear(84, classes),
+    )
+
+
 def convolution(below: int, above: int, size: int, stride: int = 1) -> nn.Module:
     """Return a convolution that keeps the picture's size, with a ReLU."""
     return nn.Sequential(nn.Conv2d(below, above, size, stride, size // 2), nn.ReLU(inplace=True))

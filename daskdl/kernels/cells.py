@@ -12,10 +12,11 @@ elements as if C-contiguous arrays had one axis; ``channels`` is the length of a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from daskdl.kernels.memory import ALIGNMENT
@@ -29,6 +30,13 @@ SUMS, MAXIMA = 8, 4
 AHEAD = 128
 
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
+
+
+class _Block(NamedTuple):
+    """Channels that are done at once: so many vectors of them, or, with a mask, some of one."""
+
+    vectors: int
+    mask: Any = None
 
 
 @intrinsic
@@ -48,31 +56,29 @@ def largest(context, x, y, tags, table, count, channels, source, target):  # typ
         least = ir.Constant(x.type.pointee, float("-inf"))
         first = builder.trunc(builder.load(builder.gep(entries, [_whole(1)])), _I32)
 
-        def begin(lanes, vectors):  # type: ignore[no-untyped-def]
-            return [
-                _same(builder, value, lanes) for value in (least, first) for _ in range(vectors)
-            ]
+        def begin(block):  # type: ignore[no-untyped-def]
+            return [_same(builder, value) for value in (least, first) for _ in range(block.vectors)]
 
-        def step(state, cell, tag, lanes):  # type: ignore[no-untyped-def]
-            vectors = len(state) // 2
+        def step(state, cell, tag, block):  # type: ignore[no-untyped-def]
+            n = block.vectors
             best, wheres = [], []
-            here = _same(builder, builder.trunc(tag, _I32), lanes)
-            values = _load(builder, x, cell, lanes, vectors)
-            if vectors > 1:
-                _prefetch(builder, x, builder.add(cell, _whole(AHEAD)), lanes * vectors)
-            for value, high, where in zip(values, state[:vectors], state[vectors:], strict=True):
+            here = _same(builder, builder.trunc(tag, _I32))
+            values = _load(builder, x, cell, block)
+            if n > 1:
+                _prefetch(builder, x, builder.add(cell, _whole(AHEAD)), LANES * n)
+            for value, high, where in zip(values, state[:n], state[n:], strict=True):
                 above = builder.fcmp_ordered(">", value, high)
                 more = builder.or_(above, builder.fcmp_unordered("uno", value, value))
                 best.append(builder.select(more, value, high))
                 wheres.append(builder.select(more, here, where))
             return best + wheres
 
-        def finish(state, channel, lanes):  # type: ignore[no-untyped-def]
-            vectors = len(state) // 2
-            _store(builder, state[:vectors], y, channel)
-            kind = _vector(tags.type.pointee, lanes)
-            wheres = [builder.trunc(v, kind) if v.type != kind else v for v in state[vectors:]]
-            _store(builder, wheres, tags, channel)
+        def finish(state, channel, block):  # type: ignore[no-untyped-def]
+            n = block.vectors
+            _store(builder, state[:n], y, channel, block)
+            kind = _vector(tags.type.pointee)
+            wheres = [builder.trunc(v, kind) if v.type != kind else v for v in state[n:]]
+            _store(builder, wheres, tags, channel, block)
 
         _by_channels(builder, MAXIMA, entries, count, channels, begin, step, finish)
         return context.get_dummy_value()
@@ -97,24 +103,24 @@ def sum_where(context, x, y, tags, table, count, channels, source, target, weigh
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         zero = ir.Constant(x.type.pointee, 0.0)
 
-        def begin(lanes, vectors):  # type: ignore[no-untyped-def]
-            return [_same(builder, zero, lanes)] * vectors
+        def begin(block):  # type: ignore[no-untyped-def]
+            return [_same(builder, zero)] * block.vectors
 
-        def step(sums, cell, tag, lanes):  # type: ignore[no-untyped-def]
-            values = _load(builder, x, cell, lanes, len(sums))
+        def step(sums, cell, tag, block):  # type: ignore[no-untyped-def]
+            values = _load(builder, x, cell, block)
             if not every:
-                here = _same(builder, builder.trunc(tag, tags.type.pointee), lanes)
-                wheres = _load(builder, tags, cell, lanes, len(sums))
-                nothing = _same(builder, zero, lanes)
+                here = _same(builder, builder.trunc(tag, tags.type.pointee))
+                wheres = _load(builder, tags, cell, block)
+                nothing = _same(builder, zero)
                 values = [
                     builder.select(builder.icmp_unsigned("==", where, here), value, nothing)
                     for value, where in zip(values, wheres, strict=True)
                 ]
             return [builder.fadd(a, b) for a, b in zip(sums, values, strict=True)]
 
-        def finish(sums, channel, lanes):  # type: ignore[no-untyped-def]
-            factor = _same(builder, weight, lanes)
-            _store(builder, [builder.fmul(s, factor) for s in sums], y, channel, past)
+        def finish(sums, channel, block):  # type: ignore[no-untyped-def]
+            factor = _same(builder, weight)
+            _store(builder, [builder.fmul(s, factor) for s in sums], y, channel, block, past)
 
         _by_channels(builder, SUMS, entries, count, channels, begin, step, finish)
         return context.get_dummy_value()
@@ -126,17 +132,15 @@ def _whole(value: int) -> ir.Constant:
     return ir.Constant(_I64, value)
 
 
-def _vector(number: ir.Type, lanes: int) -> ir.Type:
-    return ir.VectorType(number, lanes) if lanes > 1 else number
+def _vector(number: ir.Type) -> ir.Type:
+    return ir.VectorType(number, LANES)
 
 
-def _same(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
+def _same(builder: ir.IRBuilder, value: Any) -> Any:
     """Return a vector of one number."""
-    if lanes == 1:
-        return value
-    undefined = ir.Constant(_vector(value.type, lanes), ir.Undefined)
+    undefined = ir.Constant(_vector(value.type), ir.Undefined)
     lane = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(lane, undefined, ir.Constant(_vector(_I32, lanes), [0] * lanes))
+    return builder.shuffle_vector(lane, undefined, ir.Constant(_vector(_I32), [0] * LANES))
 
 
 def _rows(context, builder, signature, args, starts):  # type: ignore[no-untyped-def]
@@ -159,10 +163,23 @@ def _bytes(number: ir.Type) -> int:
     return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
 
 
-def _load(builder, row, offset, lanes, vectors):  # type: ignore[no-untyped-def]
+def _load(builder, row, offset, block):  # type: ignore[no-untyped-def]
     number = row.type.pointee
-    places = _places(builder, row, offset, _vector(number, lanes), vectors)
-    return [builder.load(place, align=_bytes(number)) for place in places]
+    size, kind = _bytes(number), _vector(number)
+    places = _places(builder, row, offset, kind, block.vectors)
+    if block.mask is None:
+        return [builder.load(place, align=size) for place in places]
+    nothing = ir.Constant(kind, [0] * LANES)
+    arguments = places[0], ir.Constant(_I32, size), block.mask, nothing
+    return [_masked(builder, "load", number, kind, arguments)]
+
+
+def _masked(builder, what, number, result, arguments):  # type: ignore[no-untyped-def]
+    """Load or store those numbers of a vector that a mask has; nothing else is touched."""
+    kind = f"v{LANES}{'i' if isinstance(number, ir.IntType) else 'f'}{8 * _bytes(number)}"
+    function = ir.FunctionType(result, [argument.type for argument in arguments])
+    name = f"llvm.masked.{what}.{kind}.p0{kind}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
 
 
 def _prefetch(builder, row, offset, numbers):  # type: ignore[no-untyped-def]
@@ -175,15 +192,19 @@ def _prefetch(builder, row, offset, numbers):  # type: ignore[no-untyped-def]
         builder.call(prefetch, [builder.gep(first, [_whole(line)]), read, near, data])
 
 
-def _store(builder, values, row, offset, past=None):  # type: ignore[no-untyped-def]
+def _store(builder, values, row, offset, block, past=None):  # type: ignore[no-untyped-def]
     kind, size = values[0].type, _bytes(row.type.pointee)
-    places = _places(builder, row, offset, kind, len(values))
+    places = _places(builder, row, offset, kind, block.vectors)
 
     def near() -> None:
         for value, place in zip(values, places, strict=True):
             builder.store(value, place, align=size)
 
-    if past is None or not isinstance(kind, ir.VectorType):
+    if block.mask is not None:
+        arguments = values[0], places[0], ir.Constant(_I32, size), block.mask
+        _masked(builder, "store", kind.element, ir.VoidType(), arguments)
+        return
+    if past is None:
         near()
         return
     with builder.if_else(past) as (then, otherwise):
@@ -202,13 +223,13 @@ def _by_channels(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Generate the loops: over blocks of channels, as wide ones as there are, and over cells.
 
-    The widest blocks are of ``most`` vectors.
-    ``begin(lanes, vectors)`` returns the values that stay in registers, ``step(values, element,
-    tag, lanes)`` those after one more cell, whose block begins at an element, and
-    ``finish(values, channel, lanes)`` writes what came out.
+    The widest blocks are of ``most`` vectors; the last is what is left, of one.
+    ``begin(block)`` returns the values that stay in registers, ``step(values, element, tag,
+    block)`` those after one more cell, whose block begins at an element, and
+    ``finish(values, channel, block)`` writes what came out.
     """
     channel: Any = _whole(0)
-    for lanes, vectors in ((LANES, most), (LANES, 1), (1, 1)):
+    for vectors in (most, 1, 0):
         before = builder.block
         head, outer, inner, cell, done, after = (
             builder.append_basic_block(name)
@@ -219,11 +240,13 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.position_at_end(head)
         start, channel = channel, builder.phi(_I64)
         channel.add_incoming(start, before)
-        following = builder.add(channel, _whole(lanes * vectors))
-        builder.cbranch(builder.icmp_signed("<=", following, channels), outer, after)
+        following = builder.add(channel, _whole(LANES * vectors or LANES))
+        last = following if vectors else builder.add(channel, _whole(1))
+        builder.cbranch(builder.icmp_signed("<=", last, channels), outer, after)
 
         builder.position_at_end(outer)
-        first = begin(lanes, vectors)
+        block = _Block(vectors) if vectors else _Block(1, _first(builder, channels, channel))
+        first = begin(block)
         builder.branch(inner)
 
         builder.position_at_end(inner)
@@ -234,7 +257,7 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.position_at_end(cell)
         entry = builder.gep(entries, [builder.mul(index, _whole(2))])
         element = builder.add(builder.load(entry), channel)
-        new = step(state, element, builder.load(builder.gep(entry, [_whole(1)])), lanes)
+        new = step(state, element, builder.load(builder.gep(entry, [_whole(1)])), block)
         for phi, initial, later in [
             (index, _whole(0), builder.add(index, _whole(1))),
             *zip(state, first, new, strict=True),
@@ -244,7 +267,13 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.branch(inner)
 
         builder.position_at_end(done)
-        finish(state, channel, lanes)
+        finish(state, channel, block)
         channel.add_incoming(following, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
+
+
+def _first(builder, channels, channel):  # type: ignore[no-untyped-def]
+    """Return a mask of a vector's numbers from a channel to the last."""
+    left = _same(builder, builder.trunc(builder.sub(channels, channel), _I32))
+    return builder.icmp_signed("<", ir.Constant(_vector(_I32), list(range(LANES))), left)

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels import depthwise, direct, stem, winograd
+from daskdl.kernels import depthwise, direct, neighbours, stem, winograd
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.matmul import matmul
 from daskdl.kernels.memory import empty
@@ -31,13 +31,36 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
     x, weight = _plain(x), _plain(weight)
     size = geometry.size(*x.shape[1:3])
     if _by_winograd(weight, geometry):
-        pad = geometry.pad[0], geometry.pad[2]
-        return winograd.convolve(x, winograd.Weights(weight, False), pad, size, out)
+        own = winograd.Weights(weight, False)
+        return winograd.convolve(x, own, _first_pad(geometry), size, out)
     y = empty((len(x), *size, len(weight)), x.dtype) if out is None else out
+    n = neighbours.together(geometry, len(weight), size[1])
+    if n > 1:
+        return _forward_joined(x, weight, geometry, n, y, out is not None)
+    _forward(x, weight, geometry, y, out is not None)
+    return y
+
+
+def _forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     if stem.serves(geometry, x.shape[3]):
-        stem.forward(x, weight, geometry, y, out is not None)
+        stem.forward(x, weight, geometry, y, add)
     else:
-        _products(weight, geometry).forward(x, weight, geometry, y, out is not None)
+        _products(weight, geometry).forward(x, weight, geometry, y, add)
+
+
+def _forward_joined(
+    x: Array, weight: Array, geometry: Geometry, n: int, y: Array, add: bool
+) -> Array:
+    """Write, or add, to y what ``n`` neighbouring windows at a time see."""
+    images, rows, columns, filters = y.shape
+    weight, geometry = neighbours.joined(weight, geometry, columns, n)
+    even = columns % n == 0
+    windows = (images, rows, -(-columns // n), n * filters)
+    results = y.reshape(windows) if even else empty(windows, y.dtype)
+    _forward(x, weight, geometry, results, even and add)
+    if not even:
+        own = results.reshape(images, rows, -1, filters)[:, :, :columns]
+        y[:] = y + own if add else own
     return y
 
 
@@ -48,8 +71,7 @@ def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Arra
     """
     if not _by_winograd(weight, geometry):
         return lambda x, out: forward(x, weight, geometry, out)
-    u = winograd.transform(winograd.Weights(_plain(weight), False))
-    pad = geometry.pad[0], geometry.pad[2]
+    u, pad = winograd.transform(winograd.Weights(_plain(weight), False)), _first_pad(geometry)
     return lambda x, out: winograd.convolve(_plain(x), u, pad, (out.shape[1], out.shape[2]), out)
 
 
@@ -58,7 +80,10 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, wi
     dy, weight = _plain(dy), _plain(weight)
     if _by_winograd(weight, geometry):
         adjoint = winograd.Weights(weight, True)
-        return winograd.convolve(dy, adjoint, _adjoint_pad(geometry), (height, width), None)
+        return winograd.convolve(dy, adjoint, _first_pad(geometry.adjoint), (height, width), None)
+    turned, channels = geometry.adjoint, weight.shape[3]
+    if geometry.stride == (1, 1) and neighbours.together(turned, channels, width) > 1:
+        return forward(dy, weight[:, ::-1, ::-1].transpose(3, 1, 2, 0), turned)
     dx = np.empty((len(dy), height, width, weight.shape[3] * geometry.groups), dy.dtype)
     _products(weight, geometry).input_gradient(dy, weight, geometry, dx)
     return dx
@@ -68,7 +93,8 @@ def prepared_adjoint(weight: Array, geometry: Geometry) -> Callable[[Array], Arr
     """Return ``input_gradient`` of a size-keeping convolution, its weights transformed once."""
     if not _by_winograd(weight, geometry):
         return lambda dy: input_gradient(dy, weight, geometry, *dy.shape[1:3])
-    u, pad = winograd.transform(winograd.Weights(_plain(weight), True)), _adjoint_pad(geometry)
+    u = winograd.transform(winograd.Weights(_plain(weight), True))
+    pad = _first_pad(geometry.adjoint)
     return lambda dy: winograd.convolve(_plain(dy), u, pad, (dy.shape[1], dy.shape[2]), None)
 
 
@@ -88,8 +114,9 @@ def _products(weight: Array, geometry: Geometry) -> ModuleType:
     return depthwise if geometry.groups == len(weight) and weight.shape[3] == 1 else direct
 
 
-def _adjoint_pad(geometry: Geometry) -> tuple[int, int]:
-    return geometry.kernel[0] - 1 - geometry.pad[0], geometry.kernel[1] - 1 - geometry.pad[2]
+def _first_pad(geometry: Geometry) -> tuple[int, int]:
+    """Return the zeros above and left."""
+    return geometry.pad[0], geometry.pad[2]
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -100,8 +127,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
         return dw.reshape(filters, 1, 1, channels)
     x, dy = _plain(x), _plain(dy)
     if geometry.by_winograd(min(channels, filters)):
-        pad = geometry.pad[0], geometry.pad[2]
-        return winograd.weight_gradient(x, dy, geometry.kernel[0], pad)
+        return winograd.weight_gradient(x, dy, geometry.kernel[0], _first_pad(geometry))
     if geometry.groups == channels == filters:
         return depthwise.weight_gradient(x, dy, geometry)
     if stem.serves(geometry, channels):

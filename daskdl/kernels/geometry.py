@@ -43,6 +43,16 @@ class Geometry(NamedTuple):
         """Whether the result is one matrix product over the channels."""
         return self.kernel == (1, 1) and self.stride == (1, 1) and not any(self.pad)
 
+    @property
+    def adjoint(self) -> Geometry:
+        """Return where the windows of a gradient to the input lie on that to the result.
+
+        Of a convolution at stride 1, whose windows' taps are then those from the last to the first.
+        """
+        (down, across), (top, bottom, left, right) = self.reach, self.pad
+        pad = down - 1 - top, down - 1 - bottom, across - 1 - left, across - 1 - right
+        return self._replace(pad=pad)
+
     def by_winograd(self, channels: int) -> bool:
         """Whether Winograd serves; with few channels its transforms cost more than they save."""
         return (

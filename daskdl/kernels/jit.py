@@ -85,7 +85,7 @@ _LOCKS = Path(tempfile.gettempdir()) / f"daskdl-compiles-{_user()}"
 
 
 def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
-    """Add the files of a module, and of those whose functions it uses, of the same package."""
+    """Add the files of a module, and of those whose functions it uses, of its package or this."""
     module = sys.modules[name]
     path, package = getattr(module, "__file__", None), name.rpartition(".")[0]
     if path is None or path in found:
@@ -95,7 +95,7 @@ def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_r
         # What is taken from a module, or a module from which functions are taken by name.
         of = "__name__" if isinstance(value, ModuleType) else "__module__"
         used = getattr(value, of, None) or ""
-        if package and used.startswith(f"{package}.") and used in sys.modules:
+        if used.startswith((f"{package or name}.", f"{__package__}.")) and used in sys.modules:
             _sources(used, found)
     return found
 

@@ -14,7 +14,7 @@ from daskdl import nn, optim
 BY_NAME = {network.name.split()[0]: network for network in NETWORKS}
 
 
-@pytest.mark.parametrize("name", ["ResNet-50", "Inception-v1", "text", "ConvLSTM"])
+@pytest.mark.parametrize("name", ["ResNet-50", "Inception-v1", "LeNet-5", "text", "ConvLSTM"])
 def test_both_sides_have_as_many_parameters(name):
     torch = pytest.importorskip("torch")
     model, _, _ = BY_NAME[name].ours()

@@ -9,7 +9,7 @@ from daskdl.kernels.cells import largest, sum_where
 from daskdl.kernels.jit import jit
 from daskdl.kernels.memory import empty
 
-#: With whole and with partial blocks of vectors, and with single numbers left over.
+#: With whole and with partial blocks of vectors, and with parts of a vector.
 CHANNELS = (1, 7, 8, 45, 64, 203)
 
 
@@ -36,15 +36,16 @@ def test_largest(channels, dtype, kind):
     x = rng.integers(-3, 4, (6, channels)).astype(dtype)  # with equals
     x[2, ::5] = x[4, ::5] = x[5, ::3] = np.nan
     x[1:, 1::7] = -np.inf
-    y, tags = np.empty(channels, dtype), np.empty(channels, kind)
+    y, tags = np.full(channels + 16, 77, dtype), np.full(channels + 16, 77, kind)
     cells, names = [0, 3, 1, 4], [11, 5, 9, 200]
     _largest(x, y, tags, _table(cells, channels, names), channels)
     taken = x[1:][cells]  # ``source`` is the second row
     last_nan = len(cells) - 1 - np.argmax(np.isnan(taken[::-1]), 0)
     first = np.argmax(np.where(np.isnan(taken), -np.inf, taken), 0)
     where = np.where(np.isnan(taken).any(0), last_nan, first)
-    np.testing.assert_array_equal(y, np.take_along_axis(taken, where[None], 0)[0])
-    np.testing.assert_array_equal(tags, np.array(names)[where])
+    np.testing.assert_array_equal(y[:channels], np.take_along_axis(taken, where[None], 0)[0])
+    np.testing.assert_array_equal(tags[:channels], np.array(names)[where])
+    assert {*y[channels:], *tags[channels:]} == {77}  # nothing behind is touched
 
 
 @pytest.mark.parametrize("channels", CHANNELS)
@@ -56,13 +57,14 @@ def test_sum_where(channels, dtype, kind, cells):
     rng = np.random.default_rng(channels)
     x = rng.normal(size=(6, channels)).astype(dtype)
     tags = None if kind is None else rng.integers(0, 3, x.shape).astype(kind)
-    y, wanted = np.full(channels, np.nan, dtype), [1, 2, 0][: len(cells)]
+    y, wanted = np.full(channels + 16, 77, dtype), [1, 2, 0][: len(cells)]
     _sum(x, y, tags, _table(cells, channels, wanted), channels, y.dtype.type(0.5), False)
     expected = sum(
         (x[1 + c] * (1 if tags is None else tags[1 + c] == t))
         for c, t in zip(cells, wanted, strict=True)
     )
-    np.testing.assert_allclose(y, 0.5 * expected * np.ones(channels), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(y[:channels], expected * np.full(channels, 0.5), 1e-6, 1e-6)
+    assert {*y[channels:]} == {77}  # nothing behind is touched
 
 
 def test_infinite_numbers_of_other_tags_are_left_out():

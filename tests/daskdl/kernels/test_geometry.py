@@ -34,3 +34,12 @@ def test_pointwise_is_one_product(other):
     geometry = Geometry((1, 1))
     assert geometry.pointwise
     assert not geometry._replace(**other).pointwise
+
+
+@pytest.mark.parametrize("geometry", [SAME5, Geometry((2, 3), (1, 1), (0, 1, 2, 0), (2, 1))])
+def test_the_adjoint_goes_back_to_the_image(geometry):
+    size = geometry.size(9, 11)
+    assert geometry.adjoint.size(*size) == (9, 11)
+    assert geometry.adjoint.adjoint == geometry
+    forth, back = geometry.offsets(), geometry.adjoint.offsets()
+    np.testing.assert_array_equal(back[::-1], -forth)

@@ -42,6 +42,11 @@ def test_kernels_keep_nan_and_infinity(compiled):
     assert total(np.array([1.0, np.inf, 2.0])) == np.inf
 
 
+def test_kernels_of_other_packages_are_compiled_anew_when_what_they_inline_has_changed():
+    paths = [path for path, *_ in module._stamp(__name__)]
+    assert {__file__, module.__file__} <= {*paths}
+
+
 KERNELS = """
 from daskdl.kernels.jit import fastjit, jit
 
