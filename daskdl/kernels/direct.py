@@ -22,6 +22,7 @@ from daskdl.kernels.microkernel import (
     address,
     copy,
     fetch_all,
+    keep,
     multiply,
     pack_all,
 )
@@ -327,3 +328,4 @@ def _columns(x, first_channel, depth, offsets, places, count, begin, end, column
             else:
                 copy(x, source if inside else nothing, target)
         to += COLUMNS * size
+    keep(zeros)

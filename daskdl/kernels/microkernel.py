@@ -229,8 +229,17 @@ def clear_vector(context, like, target):  # type: ignore[no-untyped-def]
 
 @jit
 def address(array):  # type: ignore[no-untyped-def]
-    """Return where an array begins, as a signed number: with unsigned ones sums become floats."""
+    """Return where an array begins, as a signed number: with unsigned ones sums become floats.
+
+    An address holds no memory: an array that a kernel makes is gone, and its memory may be another
+    thread's, as soon as it is not named any more. See :func:`keep`.
+    """
     return np.intp(array.ctypes.data)
+
+
+@jit
+def keep(array):  # type: ignore[no-untyped-def]
+    """Name an array whose address was in use up to here."""
 
 
 @intrinsic

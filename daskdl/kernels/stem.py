@@ -22,6 +22,7 @@ from daskdl.kernels.microkernel import (
     SEGMENT,
     address,
     copy,
+    keep,
     multiply,
     multiply_few,
 )
@@ -225,3 +226,4 @@ def _gradient(image, plan, dy, dw, windows, start, stop):  # type: ignore[no-unt
                     )  # fmt: skip
                 else:
                     multiply(dy, entry, 1, filters * size, panel, line, to, offset, True)
+    keep(targets)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba import njit
 
-from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, multiply, pack
+import daskdl.kernels
+from daskdl.kernels.microkernel import COLUMNS, ROWS, SEGMENT, address, keep, multiply, pack
 
 
 @njit
@@ -23,6 +27,8 @@ def block(a, b, c, segments, rows, add):
     multiply(
         a, address(table), segments, size, address(b), COLUMNS * size, address(targets), size, add
     )
+    keep(table)
+    keep(targets)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -63,3 +69,41 @@ def test_pack_puts_columns_together_and_fills_up_with_zeros(channels, by_input):
     some = np.full((n_panels, 2, summed - 1, COLUMNS), np.nan)
     pack(weight, taps, by_input, 0, 1, summed, some)
     np.testing.assert_array_equal(some, panels[:, :, 1:summed])
+
+
+def made_and_addressed(kernel):
+    """Yield the names of a kernel's own arrays of which it takes addresses, and the last line."""
+    names = {}  # by array: what names it, which may be a view
+    for node in ast.walk(kernel):
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=False))
+        else:
+            pairs = [(target, value)]
+        for name, made in pairs:
+            text = ast.unparse(made)
+            if isinstance(name, ast.Name) and text.startswith(("np.empty", "np.zeros", "np.full")):
+                names[name.id] = {name.id}
+            elif isinstance(name, ast.Name) and text.partition(".")[0] in names:
+                names[text.partition(".")[0]].add(name.id)
+    text = ast.unparse(kernel)
+    for array, known in names.items():
+        if any(f"address({name})" in text for name in known):
+            lines = [n.lineno for n in ast.walk(kernel) if getattr(n, "id", None) in known]
+            yield array, max(lines)
+
+
+def test_arrays_whose_addresses_are_in_use_are_named_until_then():
+    """numba frees an array after its last name; its memory may be another thread's at once."""
+    found = 0
+    for path in Path(daskdl.kernels.__file__).parent.glob("*.py"):
+        for kernel in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(kernel, ast.FunctionDef):
+                continue
+            loops = [node.lineno for node in kernel.body if isinstance(node, ast.For | ast.While)]
+            for array, last in made_and_addressed(kernel):
+                found += 1
+                assert last >= max(loops, default=0), f"{path.name}: {kernel.name}: keep({array})"
+    assert found >= 10

@@ -43,13 +43,14 @@ def full_of_nan(name, shape, dtype):
     return np.full(shape, np.nan, dtype)
 
 
-def test_bits_do_not_depend_on_threads():
+@pytest.mark.parametrize("filters", [24, 12 * COLUMNS, 12 * COLUMNS + 8])
+def test_bits_do_not_depend_on_threads(filters):
     rng = np.random.default_rng(0)
     geometry = Geometry((3, 3), (2, 2), (1,) * 4)
-    x, weight = (rng.normal(size=s).astype("f4") for s in ((3, 43, 41, 3), (24, 3, 3, 3)))
+    x, weight = (rng.normal(size=s).astype("f4") for s in ((3, 43, 41, 3), (filters, 3, 3, 3)))
     results = []
     for n in (1, 2, 3):
-        y = np.empty((3, 22, 21, 24), np.float32)
+        y = np.empty((3, 22, 21, filters), np.float32)
         with thread_budget(n):
             stem.forward(x, weight, geometry, y, False)
             results.append((y, stem.weight_gradient(x, y, geometry)))
