@@ -1,8 +1,9 @@
 """Convolution of images of few channels, such as a network's first layer: by rows of windows.
 
 With three channels a tap is too short a sum to begin one for it, but a row of a window, which lies
-together in a padded image, is not. The gradient to the weights has windows in the place of weights:
-there a few at a time are copied to where they stay in L2, and each of them is one long line.
+together in a padded image, is not. In the gradient to the weights, the numbers of windows are the
+rows of a product and filters its panels, both read where they lie. Where filters fill no panels, it
+is the other way round, with a few windows at a time copied to where they stay in L2.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ Array = NDArray[np.floating]
 FEW, LONG = 16, 800
 #: Windows that are done together.
 WINDOWS = 16 * ROWS
+#: Windows that are summed up at a time: their gradients to a panel of filters fill a part of L1.
+TOGETHER = 192
 #: Parts in which gradients to the weights are summed, whatever the threads: for the same bits.
 PARTS = 8
 
@@ -65,11 +68,14 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     image, plan = _padded(x, geometry, dy.shape[1:3])
     gradients, depth = dy.reshape(-1, filters), math.prod(geometry.kernel) * channels
     bounds = np.arange(PARTS + 1) * len(gradients) // PARTS
+    least = least_of(2 * gradients.size * depth / PARTS)
+    if filters % COLUMNS == 0 and dy.size:
+        sums = np.zeros((PARTS, depth, filters), x.dtype)
+        over_range(_gradients_by_filters, PARTS, least, image, plan, gradients, sums, bounds)
+        return np.ascontiguousarray(sums.sum(0).T).reshape(filters, *geometry.kernel, channels)
     sums = np.zeros((PARTS, filters, _width(depth)), x.dtype)
-
     if dy.size:
         windows = scratch("windows", (threads(), WINDOWS, _width(depth)), x.dtype)
-        least = least_of(2 * len(gradients) * filters * depth / PARTS)
         over_range(_gradients, PARTS, least, image, plan, gradients, sums, windows, bounds)
     # Behind a window's numbers anything may stand, and its sums.
     dw: Array = sums[:, :, :depth].sum(0).reshape(filters, *geometry.kernel, channels)
@@ -226,4 +232,57 @@ def _gradient(image, plan, dy, dw, windows, start, stop):  # type: ignore[no-unt
                     )  # fmt: skip
                 else:
                     multiply(dy, entry, 1, filters * size, panel, line, to, offset, True)
+    keep(targets)
+
+
+@jit
+def _gradients_by_filters(image, plan, dy, sums, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        _gradient_by_filters(image, plan, dy, sums[i], bounds[i], bounds[i + 1])
+
+
+@jit
+def _gradient_by_filters(image, plan, dy, dw, start, stop):  # type: ignore[no-untyped-def]
+    """Add to dw (numbers of a window, filters) the gradients of the windows ``start`` to ``stop``.
+
+    Windows of one row of an image are one segment: from each to the next it is as far.
+    """
+    rows, columns, whole, down, across, line, _, run = plan
+    (depth, filters), size = dw.shape, dy.itemsize
+    groups, most = -(-depth // ROWS), TOGETHER // columns + 2
+    table = np.empty((groups, most * SEGMENT), np.int64)
+    places, targets = np.empty(groups * ROWS, np.int64), np.empty(groups * ROWS, np.int64)
+    entries, at_table, at_targets = table.reshape(-1), address(table), address(targets)
+    for i in range(groups * ROWS):
+        own = min(i, depth - 1)
+        places[i] = (own // run * line + own % run) * size
+        targets[i] = address(dw) + own * filters * size
+    for first in range(start, stop, TOGETHER):
+        last, segments, begin = min(first + TOGETHER, stop), 0, first
+        while begin < last:
+            n, rest = divmod(begin, rows * columns)
+            t, u = divmod(rest, columns)
+            end = min(last, begin + columns - u)
+            corner = address(image) + (n * whole + t * down + u * across) * size
+            for group in range(groups):
+                entry = (group * most + segments) * SEGMENT
+                for i in range(ROWS):
+                    entries[entry + i] = corner + places[group * ROWS + i]
+                entries[entry + ROWS] = begin * filters * size
+                entries[entry + ROWS + 1] = end - begin
+            begin, segments = end, segments + 1
+        for j in range(0, filters, COLUMNS):
+            for group in range(groups):
+                entry, to = at_table + group * most * SEGMENT * 8, at_targets + group * ROWS * 8
+                panel = address(dy) + j * size
+                if depth - group * ROWS <= FEW_ROWS:
+                    multiply_few(
+                        dy, entry, segments, across * size, panel, filters * size, to, j * size,
+                        True,
+                    )  # fmt: skip
+                else:
+                    multiply(
+                        dy, entry, segments, across * size, panel, filters * size, to, j * size,
+                        True,
+                    )  # fmt: skip
     keep(targets)

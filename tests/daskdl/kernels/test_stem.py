@@ -14,6 +14,7 @@ from tests.daskdl.convolutions import correlate, correlate_weight_gradient
 CASES = [
     (Geometry((7, 7), (2, 2), (3,) * 4), (2, 40, 37, 3), COLUMNS),  # a network's first layer
     (Geometry((3, 3), (1, 1), (1,) * 4), (1, 11, 19, 3), COLUMNS + 3),
+    (Geometry((3, 3), (1, 1), (1,) * 4), (1, 11, 19, 3), 2 * COLUMNS),  # parts end within rows
     (Geometry((4, 2), (2, 1), (1, 1, 0, 0)), (3, 9, 8, 5), 6),  # rows are longer than images
     (Geometry((3, 3), (3, 2), (0, 2, 1, 0), (2, 1)), (1, 12, 10, 15), 2 * COLUMNS),
     (Geometry((1, 5)), (2, 3, 5, 1), 1),  # no padding, a single column
