@@ -20,6 +20,7 @@ FOLDER = ROOT / "docs" / "figures"
 COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
     "training": "python -m ci.bench.training --seconds 6",
+    "training-before": "python -m ci.bench.training --seconds 6",
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
     "--groups 2 --settle 4",
