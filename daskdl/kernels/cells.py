@@ -240,12 +240,12 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.position_at_end(head)
         start, channel = channel, builder.phi(_I64)
         channel.add_incoming(start, before)
-        following = builder.add(channel, _whole(LANES * vectors or LANES))
+        following = builder.add(channel, _whole(LANES * max(1, vectors)))
         last = following if vectors else builder.add(channel, _whole(1))
         builder.cbranch(builder.icmp_signed("<=", last, channels), outer, after)
 
         builder.position_at_end(outer)
-        block = _Block(vectors) if vectors else _Block(1, _first(builder, channels, channel))
+        block = _Block(vectors) if vectors else _Block(1, _left(builder, channels, channel))
         first = begin(block)
         builder.branch(inner)
 
@@ -273,7 +273,7 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.position_at_end(after)
 
 
-def _first(builder, channels, channel):  # type: ignore[no-untyped-def]
+def _left(builder, channels, channel):  # type: ignore[no-untyped-def]
     """Return a mask of a vector's numbers from a channel to the last."""
     left = _same(builder, builder.trunc(builder.sub(channels, channel), _I32))
     return builder.icmp_signed("<", ir.Constant(_vector(_I32), list(range(LANES))), left)

@@ -36,8 +36,9 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
     y = empty((len(x), *size, len(weight)), x.dtype) if out is None else out
     n = neighbours.together(geometry, len(weight), size[1])
     if n > 1:
-        return _forward_joined(x, weight, geometry, n, y, out is not None)
-    _forward(x, weight, geometry, y, out is not None)
+        _forward_joined(x, weight, geometry, n, y, out is not None)
+    else:
+        _forward(x, weight, geometry, y, out is not None)
     return y
 
 
@@ -50,7 +51,7 @@ def _forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -
 
 def _forward_joined(
     x: Array, weight: Array, geometry: Geometry, n: int, y: Array, add: bool
-) -> Array:
+) -> None:
     """Write, or add, to y what ``n`` neighbouring windows at a time see."""
     images, rows, columns, filters = y.shape
     weight, geometry = neighbours.joined(weight, geometry, columns, n)
@@ -60,8 +61,7 @@ def _forward_joined(
     _forward(x, weight, geometry, results, even and add)
     if not even:
         own = results.reshape(images, rows, -1, filters)[:, :, :columns]
-        y[:] = y + own if add else own
-    return y
+        np.add(y, own, out=y) if add else np.copyto(y, own)
 
 
 def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
