@@ -53,7 +53,7 @@ def sums(
 
 
 @jit
-def _block(item, length):  # type: ignore[no-untyped-def]
+def block(item, length):  # type: ignore[no-untyped-def]
     """Return where a block begins and ends; none reaches beyond its stretch."""
     blocks = (length + BLOCK - 1) // BLOCK
     stretch, block = item // blocks, item % blocks
@@ -66,7 +66,7 @@ def huber(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-
     """Half the square up to delta, from there a line; the square itself if delta is infinite."""
     delta, half = settings[0], x.dtype.type(0.5)
     for item in range(start, stop):
-        first, last = _block(item, length)
+        first, last = block(item, length)
         total = 0.0
         if delta == np.inf:
             for k in range(first, last):
@@ -110,7 +110,7 @@ def balanced(x, t, settings, length, sums, which, start, stop):  # type: ignore[
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
     own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
     for item in range(start, stop):
-        first, last = _block(item, length)
+        first, last = block(item, length)
         total = 0.0
         for low in range(first, last, CHUNK):
             high = min(low + CHUNK, last)

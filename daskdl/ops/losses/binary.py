@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError, ShapeError
+from daskdl.kernels import deviation as kernels
 from daskdl.kernels.activations import sigmoid, softplus
+from daskdl.kernels.logits import cross_entropy, cross_entropy_back
 from daskdl.kernels.passes import one_pass
-from daskdl.ops.losses.reduction import Parts, loss, pair
+from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 
 
@@ -64,6 +66,8 @@ def binary_cross_entropy_with_logits(
         q, the weight of what is true; above 1 it raises recall, below 1 precision.
     """
     target = pair("binary_cross_entropy_with_logits", logits, target)
+    if weight is None and np.ndim(pos_weight) == 0:
+        return _evenly(logits, target, 1.0 if pos_weight is None else float(pos_weight))
     factor = _broadcast("weight", weight, logits)
     # (1 - t) x + (1 + (q - 1) t) softplus(-x)
     both = 1 + (_broadcast("pos_weight", pos_weight, logits) - 1) * target
@@ -73,6 +77,23 @@ def binary_cross_entropy_with_logits(
         return s * factor * ((1 - target) - both * one_pass(sigmoid, -logits)[0])
 
     return values, (slope, None)
+
+
+def _evenly(logits: Array, target: Array, pos_weight: float) -> Parts:
+    """Return the parts where all elements count the same, in one pass each way."""
+    excess = pos_weight - 1
+
+    def sums(stretches: int) -> Array:
+        own = np.array([excess], logits.dtype)
+        return kernels.sums(cross_entropy, stretches, logits, target, own)
+
+    def slope(s: Array) -> Array:
+        alike = not s.ndim  # all samples count the same
+        given = np.array([excess, s if alike else 1], logits.dtype)
+        (gradient,) = one_pass(cross_entropy_back, logits, target, settings=given)
+        return gradient if alike else np.multiply(gradient, s, out=gradient)
+
+    return Summed(logits.shape, sums), (slope, None)
 
 
 def _broadcast(name: str, weight: Any, x: Array) -> Array:

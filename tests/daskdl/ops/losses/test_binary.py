@@ -43,13 +43,15 @@ def test_probabilities(shape, dtype, soft, weighted, torch):
     dtype=DTYPES,
     soft=st.booleans(),
     weighted=st.booleans(),
-    positive=st.booleans(),
+    positive=st.sampled_from([None, "all alike", "by class"]),
     scale=st.sampled_from([1, 100]),
 )
 def test_logits(shape, dtype, soft, weighted, positive, scale, torch):
     rng = np.random.default_rng(4)
     weight = rng.random(shape[-1]) if weighted else None
-    pos_weight = 3 * rng.random(shape[-1]) if positive else None
+    pos_weight = None
+    if positive:
+        pos_weight = 3 * rng.random(shape[-1] if positive == "by class" else ())
     there = [None if w is None else torch.tensor(w.astype(dtype)) for w in (weight, pos_weight)]
     check_loss(
         torch,
