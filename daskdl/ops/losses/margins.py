@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.matmul import matmul
 from daskdl.ops.losses.reduction import (
     Parts,
     along_last,
@@ -87,17 +86,21 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
         )
     listed = np.logical_and.accumulate(labels != -1, axis=1)
     check_labels("multilabel_margin", labels[listed], classes)
-    times = np.zeros((n, classes), prediction.dtype)
-    np.add.at(times, (np.nonzero(listed)[0], labels[listed]), 1)
-    wrong = (times == 0).astype(prediction.dtype)
-    short = np.maximum(1 - prediction[:, :, None] + prediction[:, None, :], 0)  # (N, right, wrong)
-    values = (matmul(short, wrong[:, :, None])[:, :, 0] * times).sum(1) / classes
+    # Columns that no row lists are left out: most often there are far fewer than classes.
+    listed = listed[:, : listed.sum(1).max(initial=0)]
+    right = np.where(listed, labels[:, : listed.shape[1]], 0)
+    rows = np.arange(n)[:, None]
+    wrong = np.ones((n, classes), prediction.dtype)
+    wrong[np.nonzero(listed)[0], right[listed]] = 0
+    short = np.maximum(1 - prediction[rows, right][:, :, None] + prediction[:, None, :], 0)
+    short *= wrong[:, None, :] * listed[:, :, None]  # (N, right, classes)
+    values = short.sum((1, 2)) / classes
 
     def slope(s: Array) -> Array:
         active = (short > 0).astype(s.dtype)
-        to_wrong = matmul(times[:, None, :], active)[:, 0] * wrong
-        to_right = matmul(active, wrong[:, :, None])[:, :, 0] * times
-        return along_last(s) * (to_wrong - to_right) / classes
+        d = active.sum(1)
+        np.subtract.at(d, (rows, right), active.sum(2))  # a class may be listed twice
+        return along_last(s) * d / classes
 
     return values, (slope, None)
 
