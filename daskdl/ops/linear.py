@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskdl.errors import ShapeError
 from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.matmul import matmul
 from daskdl.tensor import Array, op
@@ -16,9 +17,24 @@ def rows(x: Array) -> Array:
 def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "float32"):  # type: ignore[no-untyped-def]
     """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
 
+    Numbers of ``x`` are taken in the weight's dtype, such as float64 of a table or levels of
+    pixels: a product of two kinds of numbers takes several times as long, and so does all that
+    follows in float64.
+
     ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
     :func:`daskdl.kernels.matmul.matmul`.
+
+    Raises
+    ------
+    ShapeError
+        When ``x`` holds something else than numbers.
     """
+    if x.dtype.kind not in "fiub":
+        raise ShapeError(
+            f"linear: expected x of numbers, found {x.dtype} {x.shape}; x.astype(np.float32) makes "
+            "numbers of objects"
+        )
+    x = x.astype(weight.dtype, copy=False)
     y = matmul(rows(x), weight.T, precision=precision)
     if bias is not None:
         add_bias(y, bias)

@@ -11,6 +11,7 @@ import numpy as np
 from daskdl.data.partition import Partition
 from daskdl.data.samples import take
 from daskdl.kernels.threads import thread_budget
+from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import no_grad
 from daskdl.train import step
 from daskdl.train.job import Job, Measured
@@ -42,7 +43,7 @@ def evaluate(
             chosen = np.arange(start, min(start + batch_size, len(partition)))
             draw = (job.seed, "validation", start, shard)
             batch = take(partition, chosen, tools.validation_functions, draw)
-            prediction = model(batch["x"])
+            prediction = model(as_inputs("validation, x", batch["x"]))
             loss += float(tools.compare(prediction, batch)) * len(chosen)
             found.append(tools.measure(prediction, batch))
         return Evaluation(len(partition), loss, tools.merged(found))

@@ -25,6 +25,7 @@ from daskdl.kernels.memory import empty
 from daskdl.kernels.multiples import over, times
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
+from daskdl.nn.inputs import as_inputs
 from daskdl.optim import Method
 from daskdl.rows import Rows
 from daskdl.train.clocks import Clocks
@@ -184,7 +185,7 @@ def gradient(
         before = buffers.copy()
         draws = int(seed.integers(2**63))
         with drawing(draws):
-            prediction = model(batch["x"])
+            prediction = model(as_inputs("Trainer.fit, x", batch["x"]))
             loss = tools.compare(prediction, batch)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through

@@ -10,6 +10,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, DataError, SettingsError, TrainingError
 from daskdl.kernels.threads import thread_budget
+from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import Tensor, no_grad
 from daskdl.train.job import Job, Tools
 
@@ -20,7 +21,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
     Raises
     ------
     DataError
-        For samples without x or y.
+        For samples without x or y, or when x is not of numbers.
     SettingsError
         For samples with weights, of which the loss or a metric does not know.
     DaskdlError
@@ -30,12 +31,13 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
     """
     if "x" not in batch or "y" not in batch:
         raise DataError(f"Trainer.fit: expected samples with x and y, found {sorted(batch)}")
+    x = as_inputs("Trainer.fit, x", batch["x"])
     tools = job.tools()
     _check_weight(tools, batch)
     shapes = {name: np.shape(array) for name, array in batch.items()}
     try:
         with thread_budget(job.threads):
-            loss = tools.compare(tools.model.train()(batch["x"]), batch)
+            loss = tools.compare(tools.model.train()(x), batch)
             if not isinstance(loss, Tensor) or loss.data.size != 1:
                 found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
                 raise TrainingError(
@@ -44,7 +46,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
                 )
             loss.backward()
             with no_grad():
-                measured = tools.measure(tools.model.eval()(batch["x"]), batch)
+                measured = tools.measure(tools.model.eval()(x), batch)
             for metric, statistics in zip(tools.metrics, measured, strict=True):
                 metric.value(statistics)
     except DaskdlError:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
+from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -41,3 +42,20 @@ def test_agrees_with_pytorch(shape, torch):
 def test_input_that_is_a_view_is_taken_as_it_is():
     x = normal(4, 3, 5).swapaxes(0, 1)
     check_gradient(ops.linear, x, normal(2, 5), None)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f2", "u1", "i8", "?", ">f4"])
+def test_numbers_of_another_kind_are_taken_in_the_dtype_of_the_weight(dtype):
+    x = (3 * normal(2, 3, 5)).astype(dtype)
+    weight, bias = (Tensor(normal(*s).astype("f4"), requires_grad=True) for s in ((4, 5), (4,)))
+    y = ops.linear(x, weight, bias)
+    y.backward(np.ones(y.shape, "f4"))
+    assert y.dtype == weight.grad.dtype == np.float32
+    same = ops.linear(x.astype("f4"), weight, bias)
+    np.testing.assert_array_equal(y.data, same.data)
+    np.testing.assert_allclose(weight.grad, np.tile(x.astype("f4").sum((0, 1)), (4, 1)), rtol=1e-5)
+
+
+def test_objects_are_refused():
+    with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(2, 5\)"):
+        ops.linear(np.ones((2, 5), object), normal(4, 5), None)

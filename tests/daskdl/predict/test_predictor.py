@@ -13,7 +13,7 @@ import pytest
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels import threads
 from daskdl.nn import Embedding, Linear, Module, Sequential, Squeeze
-from daskdl.predict.predictor import BATCH_BYTES, LARGEST_BATCH, Predictor, prepared
+from daskdl.predict.predictor import BATCH_BYTES, LARGEST_BATCH, Predictor
 from daskdl.tensor import recording
 from tests.daskdl.predict.networks import N, by_hand, inputs, network
 
@@ -189,10 +189,7 @@ def test_a_batch_fits_what_passes_between_layers() -> None:
     )
 
 
-def test_numbers_are_float32_and_ids_stay_ids() -> None:
-    assert prepared([[1.0]]).dtype == np.float32
-    assert prepared(np.float16([1])).dtype == np.float32
-    assert prepared(np.uint8([1])).dtype == np.uint8
+def test_ids_stay_ids() -> None:
     ids = np.array([[2, 0]])
     table = Embedding(3, 4, seed=1)
     np.testing.assert_array_equal(Predictor(table)(ids), table(ids).data)
@@ -201,7 +198,7 @@ def test_numbers_are_float32_and_ids_stay_ids() -> None:
 @pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([None]), np.array(1.0), [1j]])
 def test_what_is_no_array_of_samples_is_an_error(wrong: object) -> None:
     with pytest.raises(DataError, match=r"expected numbers \(N, ...\), found"):
-        prepared(wrong)
+        network().predict(wrong)
 
 
 def test_a_snapshot_stays_what_the_model_was() -> None:

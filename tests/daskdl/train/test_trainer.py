@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import subprocess
@@ -20,7 +21,7 @@ from sklearn.metrics import mean_squared_error, roc_auc_score
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError, SettingsError, ShapeError
 from daskdl.metrics import F1, ROCAUC, MeanSquaredError
-from daskdl.nn import Linear, MSELoss
+from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, Module, MSELoss, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from tests.daskdl.train.runs import digest, fit, network, problem
@@ -299,3 +300,18 @@ def test_samples_without_y_are_refused() -> None:
     samples = SampleSet.from_arrays(x=np.zeros((4, 5), np.float32))
     with pytest.raises(DataError, match="y"):
         Trainer(network(), MSELoss(), Adam(1e-3)).fit(samples, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("layer", [Conv2d(2, 3, 3, padding=1, seed=1), LayerNorm(2)])
+def test_float64_samples_train_as_float32(layer: Module) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 4, 4, 2)).astype("f4"), rng.normal(size=(12, 1))
+    found = []
+    for kind in ("f4", "f8"):
+        head = Linear(3 if isinstance(layer, Conv2d) else 2, 1, seed=2)
+        model = Sequential(copy.deepcopy(layer), GlobalAvgPool(), head)
+        samples = SampleSet.from_arrays(x=x.astype(kind), y=y)
+        trainer = Trainer(model, MSELoss(), SGD(0.1))
+        trainer.fit(samples, epochs=2, batch_size=4, validation=samples, progress=False)
+        found.append((digest(trainer), trainer.history.epochs[-1]["val_loss"]))
+    assert found[0] == found[1]

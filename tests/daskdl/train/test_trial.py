@@ -54,6 +54,13 @@ def test_samples_need_x_and_y() -> None:
         check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
 
 
+def test_samples_need_numbers() -> None:
+    job, _ = new_job()
+    batch = samples().take(np.arange(1))
+    with pytest.raises(DataError, match=r"^Trainer.fit, x: expected numbers .* found object"):
+        check_sample(job, batch | {"x": batch["x"].astype(object)})
+
+
 class Unweighted(Metric):
     def statistics(self, prediction: Any, target: Any) -> Any:  # type: ignore[override]
         return {"n": np.asarray(len(target))}
