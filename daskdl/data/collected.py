@@ -89,6 +89,12 @@ def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
     """
     import dask.array as da
 
+    for name, array in arrays.items():
+        if hasattr(array, "__dask_graph__") and not isinstance(array, da.Array):
+            raise DataError(
+                f"SampleSet.from_arrays: expected arrays, found {name} as {type(array).__name__}; "
+                "there are from_dataframe, from_bag and from_delayed"
+            )
     first = next(a for a in arrays.values() if isinstance(a, da.Array))
     rows = first.chunks[0]
     unknown = any(np.isnan(rows))

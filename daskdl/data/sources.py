@@ -30,7 +30,7 @@ class Sources:
 
     @classmethod
     def from_arrays(cls, *, partitions: int | None = None, **arrays: ArrayLike | Any) -> Self:
-        """Make one of arrays in memory, Dask arrays or zarr arrays.
+        """Make one of arrays in memory, Dask arrays, xarray's of either, or zarr arrays.
 
         Parameters
         ----------
@@ -38,14 +38,15 @@ class Sources:
             Cut arrays in memory into so many of nearly equal length, by default one; no more than
             there are samples. Dask arrays have a partition for each chunk along the first axis
             unless another number is given, zarr arrays one for each chunk.
-        **arrays : array_like, Ragged, dask.array.Array or zarr.Array (n, ...)
+        **arrays : array_like, Ragged, dask.array.Array, DataArray or zarr.Array (n, ...)
             By name; for training ``x`` and ``y``. What is given beside a Dask array is cut as that.
 
         Raises
         ------
         DataError
-            When the arrays differ in length, or are empty.
+            When the arrays differ in length, are empty, or have masked elements.
         """
+        arrays = {name: _bare(name, array) for name, array in arrays.items()}
         values = arrays.values()
         if any(hasattr(value, "__dask_graph__") for value in values):
             from daskdl.data.collected import from_arrays
@@ -305,6 +306,18 @@ class Sources:
         from daskdl.data.tars import Fields, from_tar
 
         return cls(from_tar(urls, Fields(endings, decode or {}), on_error, storage_options))
+
+
+def _bare(name: str, array: Any) -> Any:
+    """Return what an array of xarray's holds, and any other as it is."""
+    if hasattr(array, "dims") and hasattr(array, "coords"):
+        array = array.data
+    if np.ma.is_masked(array):
+        raise DataError(
+            f"SampleSet.from_arrays, {name}: expected no masked elements, found "
+            f"{np.ma.getmaskarray(array).sum()}; array.filled(np.nan) makes missing numbers of them"
+        )
+    return array
 
 
 def _known(held: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

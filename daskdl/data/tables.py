@@ -75,7 +75,7 @@ class Columns:
         """Make it."""
         self.check(frame.columns)
         held = {
-            name: _column(frame[f]) if isinstance(f, str) else _side_by_side(frame, f)
+            name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
             for name, f in self.fields.items()
             if name not in self.decode
         }
@@ -89,6 +89,17 @@ class Columns:
         good = decoded.arrays["row"]
         both = {**{n: column[good] for n, column in held.items()}, **decoded.arrays}
         return Arrays({name: both[name] for name in self.fields}, decoded.bad)
+
+    def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
+        held = [_column(frame[column]) for column in columns]
+        try:
+            return np.stack(held, axis=-1)
+        except TypeError as error:  # numbers and words
+            kinds = {column: str(frame[column].dtype) for column in columns}
+            raise DataError(
+                f"{self.name}: expected columns that stand side by side to be of one kind, found "
+                f"{kinds}; make numbers of words first, for instance by pandas.get_dummies"
+            ) from error
 
     def _decoded(self, row: tuple[int, tuple[Any, ...]]) -> dict[str, Any]:
         i, values = row
@@ -110,10 +121,6 @@ def _column(series: Any) -> Any:
         )
     values = series.tolist() if kind != "O" else list(series)
     return stacked(values) if values else np.empty(0, object)
-
-
-def _side_by_side(frame: Any, columns: Sequence[str]) -> Any:
-    return np.stack([_column(frame[column]) for column in columns], axis=-1)
 
 
 @dataclass(frozen=True)

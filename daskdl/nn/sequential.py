@@ -21,6 +21,8 @@ class Sequential(Module):
     """
 
     def __init__(self, *layers: Module) -> None:
+        for layer in layers:
+            _check("Sequential", layer)
         self.layers = list(layers)
 
     def add(self, layer: Module) -> Self:
@@ -32,8 +34,7 @@ class Sequential(Module):
         >>> len(Sequential().add(Linear(3, 8)).add(ReLU()))
         2
         """
-        if not isinstance(layer, Module):
-            raise SettingsError(f"Sequential.add: expected a Module, found {layer!r}")
+        _check("Sequential.add", layer)
         self.layers.append(layer)
         # What a model file rebuilds it from.
         self.__dict__["_arguments"] = (tuple(self.layers), {})
@@ -50,3 +51,8 @@ class Sequential(Module):
 
     def __getitem__(self, index: int) -> Module:
         return self.layers[index]
+
+
+def _check(where: str, layer: Any) -> None:
+    if not isinstance(layer, Module):
+        raise SettingsError(f"{where}: expected a Module, found {layer!r}")

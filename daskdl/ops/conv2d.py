@@ -107,7 +107,10 @@ def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geom
 def check_dtypes(name: str, x: Array, weight: Array) -> None:
     """Raise a ShapeError unless both arrays are of one dtype that kernels know."""
     if x.dtype not in (np.float32, np.float64) or weight.dtype != x.dtype:
+        levels = x.dtype.kind in "iu"
         raise ShapeError(
             f"{name}: expected x and weight both float32 or both float64, "
             f"found {x.dtype} and {weight.dtype}"
+            + "; daskdl.data.image.Normalize makes numbers of a picture's levels"
+            * levels
         )

@@ -69,6 +69,7 @@ def predict(
     if _is(samples, "dask.dataframe", "DataFrame"):
         return of_frame(_lazily(predictor), samples)
     if _is(samples, "pandas", "DataFrame"):
+        _check_numbers(samples)
         return partitions.rows_of(samples, predictor)
     if _is(samples, "xarray", "DataArray"):
         return of_dataarray(predictor, samples, dims)
@@ -120,14 +121,18 @@ def of_bag(predictor: Predictor, bag: db.Bag) -> db.Bag:
 
 def of_frame(predictor: Predictor, frame: dd.DataFrame) -> dd.DataFrame | dd.Series:
     """Return the results of the rows of a dask DataFrame, with its index and divisions."""
+    _check_numbers(frame)
+    predictor, _ = predictor.tried(np.zeros((1, len(frame.columns)), np.float32))
+    meta = partitions.rows_of(frame._meta, predictor)
+    return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
+
+
+def _check_numbers(frame: Any) -> None:
     words = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiub"]
     if words:
         raise DataError(
             f"predict: expected columns of numbers, found {words}; choose columns by df[[...]]"
         )
-    predictor, _ = predictor.tried(np.zeros((1, len(frame.columns)), np.float32))
-    meta = partitions.rows_of(frame._meta, predictor)
-    return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
 
 
 def of_dataarray(

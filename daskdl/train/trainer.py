@@ -284,7 +284,7 @@ class Trainer:
         samples.counted(client)
         batch_size = whole("Trainer.evaluate, batch_size", batch_size)
         job = self._job(samples, samples, client, threads)
-        check_sample(job, samples.head(1))
+        check_sample(job, samples.head(1), trains=False)
         values = measured(job, self.model.snapshot(), samples, batch_size, client)
         return dict(zip(["loss", *self.metrics], values, strict=True))
 

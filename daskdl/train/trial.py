@@ -11,12 +11,20 @@ import numpy as np
 from daskdl.errors import DaskdlError, DataError, SettingsError, TrainingError
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
-from daskdl.tensor import Tensor, no_grad
+from daskdl.tensor import Tensor, no_grad, wants_grad
 from daskdl.train.job import Job, Tools
 
 
-def check_sample(job: Job, batch: dict[str, Any]) -> None:
+def check_sample(job: Job, batch: dict[str, Any], trains: bool = True) -> None:
     """Run one sample through a copy of the model, its loss and its metrics.
+
+    Parameters
+    ----------
+    job : Job
+    batch : dict
+        Of one sample.
+    trains : bool
+        Whether gradients are wanted, too.
 
     Raises
     ------
@@ -27,26 +35,28 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
     DaskdlError
         What the model raises of itself, such as a ShapeError that names the layer.
     TrainingError
-        For any other exception, and for a loss that is not one number.
+        For any other exception, for a loss that is not one number, and, if it trains, for one that
+        no parameter changes.
     """
+    where = "Trainer.fit" if trains else "Trainer.evaluate"
     if "x" not in batch or "y" not in batch:
-        raise DataError(f"Trainer.fit: expected samples with x and y, found {sorted(batch)}")
-    x = as_inputs("Trainer.fit, x", batch["x"])
+        raise DataError(f"{where}: expected samples with x and y, found {sorted(batch)}")
+    x = as_inputs(f"{where}, x", batch["x"])
     tools = job.tools()
-    _check_weight(tools, batch)
+    _check_weight(where, tools, batch)
     shapes = {name: np.shape(array) for name, array in batch.items()}
     try:
         with thread_budget(job.threads):
-            loss = tools.compare(tools.model.train()(x), batch)
-            if not isinstance(loss, Tensor) or loss.data.size != 1:
-                found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
-                raise TrainingError(
-                    f"{_name(tools.loss)}: expected the loss to be a Tensor of one number, found "
-                    f"{found}"
-                )
-            loss.backward()
+            if trains:
+                loss = tools.compare(tools.model.train()(x), batch)
+                _check_loss(tools, loss)
+                _check_tape(tools, loss)
+                loss.backward()
             with no_grad():
-                measured = tools.measure(tools.model.eval()(x), batch)
+                prediction = tools.model.eval()(x)
+                if not trains:
+                    _check_loss(tools, tools.compare(prediction, batch))
+                measured = tools.measure(prediction, batch)
             for metric, statistics in zip(tools.metrics, measured, strict=True):
                 metric.value(statistics)
     except DaskdlError:
@@ -58,13 +68,30 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
         ) from error
 
 
-def _check_weight(tools: Tools, batch: dict[str, Any]) -> None:
+def _check_loss(tools: Tools, loss: Any) -> None:
+    if not isinstance(loss, Tensor) or loss.data.size != 1:
+        found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
+        raise TrainingError(
+            f"{_name(tools.loss)}: expected the loss to be a Tensor of one number, found {found}"
+        )
+
+
+def _check_tape(tools: Tools, loss: Tensor) -> None:
+    if not wants_grad(loss):
+        raise TrainingError(
+            f"{type(tools.model).__name__}: expected a loss that depends on parameters to train, "
+            "found one that does not: there are none, all are frozen, or forward left the tape, as "
+            "it does by arithmetic on numpy arrays such as .data"
+        )
+
+
+def _check_weight(where: str, tools: Tools, batch: dict[str, Any]) -> None:
     if "sample_weight" not in batch:
         return
     for function in (tools.loss, *(metric.statistics for metric in tools.metrics)):
         if not _takes_weight(function):
             raise SettingsError(
-                f"Trainer.fit: the samples have sample_weight, expected {_name(function)} to take "
+                f"{where}: the samples have sample_weight, expected {_name(function)} to take "
                 "it as an argument of that name, found that it does not; add the argument, or "
                 "give samples without weights"
             )

@@ -57,6 +57,9 @@ SOURCES = {
     "dask arrays": lambda _: SampleSet.from_arrays(
         x=da.from_array(IDS, chunks=4), y=np.repeat(IDS[:, None], 2, 1)
     ),
+    "xarray's arrays": lambda _: SampleSet.from_arrays(
+        x=dataset()["i"], y=dataset().chunk(time=4)["both"]
+    ),
     "unknown chunks": lambda _: SampleSet.from_arrays(
         x=(a := da.from_array(IDS, chunks=4))[a >= 0],
         y=da.from_array(np.repeat(IDS[:, None], 2, 1), chunks=(4, 1))[a >= 0],
@@ -114,6 +117,20 @@ def test_ragged_arrays_are_cut_as_others():
     assert [s.tolist() for s in everything(samples)["x"]] == [[1], [2, 3], [], [4]]
     with pytest.raises(DataError, match=r"found {'x': 4, 'y': 3}"):
         SampleSet.from_arrays(x=words, y=np.arange(3))
+
+
+def test_masked_elements_are_refused():
+    masked = np.ma.masked_greater(np.arange(4.0), 2)
+    with pytest.raises(DataError, match="from_arrays, x: expected no masked elements, found 1"):
+        SampleSet.from_arrays(x=masked)
+    made = SampleSet.from_arrays(x=np.ma.masked_greater(np.arange(4.0), 5))
+    assert everything(made)["x"].tolist() == [0, 1, 2, 3]
+
+
+def test_a_data_frame_is_no_array():
+    frame = dd.from_pandas(pd.DataFrame({"i": IDS}), npartitions=2)
+    with pytest.raises(DataError, match=r"expected arrays, found x as DataFrame; there are from_"):
+        SampleSet.from_arrays(x=frame)
 
 
 def test_a_source_without_names_is_refused(tmp_path):

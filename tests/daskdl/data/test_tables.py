@@ -85,5 +85,8 @@ def test_mistakes_show_at_once(tmp_path):
         SampleSet.from_parquet(tmp_path / "b.parquet", x="i")
     with pytest.raises(DataError, match=r"found none called \['z'\]"):
         SampleSet.from_dataframe(frame(), x=["i", "z"])
+    words = pd.DataFrame({"a": [0.5], "b": pd.Categorical(["x"])})
+    with pytest.raises(DataError, match=r"of one kind, found {'a': 'float64', 'b': 'category'}"):
+        SampleSet.from_dataframe(words, x=["a", "b"])
     with pytest.raises(SettingsError, match=r"decode: expected .* \['x'\], found \['y'\]"):
         Columns({"x": "i"}, {"y": decode})

@@ -56,6 +56,8 @@ def test_adding_is_the_same_as_giving(tmp_path):
     np.testing.assert_array_equal(nn.load(tmp_path / "m.safetensors")(x).data, model(x).data)
     with pytest.raises(SettingsError, match=r"Sequential\.add: expected a Module, found 'ReLU'"):
         model.add("ReLU")
+    with pytest.raises(SettingsError, match=r"^Sequential: expected a Module, found <class"):
+        nn.Sequential(nn.Linear(3, 4), nn.ReLU)
 
 
 def test_adding_to_a_model_that_was_used_keeps_its_weights_in_one_vector():

@@ -114,12 +114,15 @@ def test_gradient_that_is_a_view_is_taken_as_it_is():
     )
 
 
-@pytest.mark.parametrize("change", ["channels", "dtype", "bias", "groups", "size", "axes"])
+@pytest.mark.parametrize(
+    "change", ["channels", "dtype", "levels", "bias", "groups", "size", "axes"]
+)
 def test_what_does_not_fit_is_named(change):
     x, weight, bias, settings = normal(1, 6, 6, 4), normal(8, 3, 3, 4), normal(8), {}
     words = {
         "channels": r"conv2d: expected x with 4 channels, .* found \(1, 6, 6, 3\)",
         "dtype": r"expected x and weight both float32 or both float64, found float32 and float64",
+        "levels": r"found uint8 and float64; daskdl\.data\.image\.Normalize makes numbers",
         "bias": r"expected bias of shape \(8,\), found \(7,\)",
         "groups": r"expected groups that divide the 8 filters, found 3",
         "size": r"expected an image of at least \(7, 7\) after padding, found \(6, 6\)",
@@ -127,6 +130,8 @@ def test_what_does_not_fit_is_named(change):
     }[change]
     if change == "channels":
         x = x[..., :3]
+    elif change == "levels":
+        x = x.astype(np.uint8)
     elif change == "dtype":
         x = x.astype("f4")
     elif change == "bias":

@@ -120,6 +120,10 @@ def test_a_mistake_shows_before_any_task() -> None:
         MODEL.predict(array(), dims=["class"])
     with pytest.raises(DataError, match=r"expected a dask Array \(N, ...\), found shape \(\)"):
         MODEL.predict(array().sum())
+    words = pd.DataFrame({"a": [1.0], "b": ["x"]})
+    for frame in (words, dd.from_pandas(words, npartitions=1)):
+        with pytest.raises(DataError, match=r"expected columns of numbers, found \['b'\]"):
+            MODEL.predict(frame)
 
 
 class FailsAt(Module):

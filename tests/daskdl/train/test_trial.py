@@ -10,7 +10,7 @@ import pytest
 from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
 from daskdl.metrics import Accuracy, Mean
 from daskdl.metrics.metric import Metric
-from daskdl.nn import Linear, MSELoss
+from daskdl.nn import Linear, Module, MSELoss, ReLU
 from daskdl.train.trial import check_sample
 from tests.daskdl.train.jobs import new_job, raising, samples
 
@@ -52,6 +52,26 @@ def test_samples_need_x_and_y() -> None:
     job, _ = new_job()
     with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
         check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
+
+
+class OffTheTape(Linear):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x).data
+
+
+def frozen() -> Linear:
+    model = Linear(3, 2)
+    model.freeze()
+    return model
+
+
+@pytest.mark.parametrize("model", [OffTheTape(3, 2), frozen(), ReLU()])
+def test_a_loss_that_no_parameter_changes_is_refused(model: Module) -> None:
+    batch = samples().take(np.arange(1))
+    batch["y"] = np.zeros_like(batch["x"]) if isinstance(model, ReLU) else batch["y"]
+    job, _ = new_job(model=model)
+    with pytest.raises(TrainingError, match="expected a loss that depends on parameters to train"):
+        check_sample(job, batch)
 
 
 def test_samples_need_numbers() -> None:
