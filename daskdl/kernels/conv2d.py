@@ -60,7 +60,7 @@ def _forward_joined(
     results = y.reshape(windows) if even else empty(windows, y.dtype)
     _forward(x, weight, geometry, results, even and add)
     if not even:
-        own = results.reshape(images, rows, -1, filters)[:, :, :columns]
+        own = results.reshape(images, rows, windows[2] * n, filters)[:, :, :columns]
         np.add(y, own, out=y) if add else np.copyto(y, own)
 
 

@@ -94,7 +94,7 @@ class NDCG(Metric):
         n, items = scores.shape
         if not items:
             raise ShapeError(f"NDCG: expected at least 1 item, found shape {scores.shape}")
-        order = np.lexsort((relevance, -scores), axis=-1)
+        order = np.lexsort((relevance, -scores.astype(np.float64)), axis=-1)
         found = np.take_along_axis(relevance, order, 1)
         best = -np.sort(-relevance, axis=1)
         # cumulated one after the other, so that a row's sum does not depend on the others

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
@@ -105,12 +106,14 @@ class PairwiseDistance(Module):
     Parameters
     ----------
     p : float
-        Of the norm: 2 for Euclid's, 1 for the sum of magnitudes.
+        Of the norm: 2 for Euclid's, 1 for the sum of magnitudes; more than 0 and finite.
     eps : float
         Is added to each difference, so that the slope at 0 is finite.
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
+        if not 0 < p < math.inf:
+            raise SettingsError(f"PairwiseDistance: expected p > 0 and finite, found {p}")
         self.p, self.eps = p, eps
 
     def forward(self, *inputs: Any) -> Tensor:

@@ -54,14 +54,28 @@ def attention(
             "attention: expected query (..., T, C), key (..., S, C) and value (..., S, D), found "
             f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
         )
+    lead = query.shape[:-2], key.shape[:-2], value.shape[:-2]
+    if mask is not None:
+        mask = np.asarray(mask)
+        if mask.dtype != bool:
+            raise ShapeError(f"attention: mask: expected bool, found {mask.dtype}")
+    try:
+        scored = (*np.broadcast_shapes(*lead), t, s)
+        fits = mask is None or np.broadcast_shapes(mask.shape, scored) == scored
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            "attention: expected leading axes, and a mask, that broadcast with each other, found "
+            f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+            + ("" if mask is None else f" and mask {mask.shape}")
+        )
     axes = (*range(len(key.shape) - 2), -1, -2)
     scores: Any = matmul(query * (1 / math.sqrt(query.shape[-1])), transpose(key, axes=axes))
     if causal:
         before = np.tri(t, s, dtype=bool)
         mask = before if mask is None else mask & before
     if mask is not None:
-        if np.asarray(mask).dtype != bool:
-            raise ShapeError(f"attention: mask: expected bool, found {np.asarray(mask).dtype}")
         scores = scores + np.where(mask, 0, -np.inf).astype(scores.dtype)
     weights = softmax(scores)
     if rate:

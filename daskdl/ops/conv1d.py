@@ -42,6 +42,8 @@ def conv1d(  # type: ignore[no-untyped-def]
 
     Raises
     ------
+    SettingsError
+        When stride or dilation is below 1, or pad below 0.
     ShapeError
         When an array's shape or dtype does not fit the others, or the sequence is shorter than the
         kernel's window.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.geometry import Geometry
@@ -46,6 +48,8 @@ def conv2d(  # type: ignore[no-untyped-def]
 
     Raises
     ------
+    SettingsError
+        When stride or dilation is below 1, or pad below 0.
     ShapeError
         When an array's shape or dtype does not fit the others, or the image is smaller than the
         kernel's window.
@@ -82,6 +86,7 @@ def conv2d(  # type: ignore[no-untyped-def]
 def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geometry) -> None:
     """Raise a ShapeError, in the name of an operation, where arguments do not fit together."""
     groups = geometry.groups
+    check_steps(name, geometry.stride, geometry.dilation, geometry.pad)
     if x.ndim != 4:
         raise ShapeError(f"{name}: expected x of shape (N, H, W, in), found {x.shape}")
     if groups < 1 or len(weight) % groups:
@@ -101,6 +106,15 @@ def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geom
         found = x.shape[1] + top + bottom, x.shape[2] + left + right
         raise ShapeError(
             f"{name}: expected an image of at least {geometry.reach} after padding, found {found}"
+        )
+
+
+def check_steps(name: str, stride: Any, dilation: Any, pad: Any) -> None:
+    """Raise a SettingsError for strides and dilations below 1, and for padding below 0."""
+    if min(*stride, *dilation) < 1 or min(pad) < 0:
+        raise SettingsError(
+            f"{name}: expected stride and dilation of at least 1 and pad of at least 0, found "
+            f"{stride}, {dilation} and {pad}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl.errors import ShapeError
-from daskdl.ops.conv2d import conv2d
+from daskdl.ops.conv2d import check_steps, conv2d
 from daskdl.ops.conv_transpose import conv_transpose2d
 from daskdl.ops.shape import reshape, transpose
 from daskdl.ops.unfold import fold, unfold
@@ -45,6 +45,8 @@ def conv3d(
 
     Raises
     ------
+    SettingsError
+        When stride or dilation is below 1, or pad below 0.
     ShapeError
         When arguments do not fit each other.
     """
@@ -53,6 +55,7 @@ def conv3d(
             f"conv3d: expected x (N, D, H, W, in) and weight (out, kd, kh, kw, in / {groups}), "
             f"found {tuple(x.shape)} and {tuple(weight.shape)}"
         )
+    check_steps("conv3d", stride, dilation, pad)
     n, _, height, width, channels = x.shape
     out, kd, kh, kw, share = weight.shape
     windows = unfold(x, axis=1, size=kd, stride=stride[0], pad=pad[:2], dilation=dilation[0])
@@ -110,8 +113,14 @@ def conv_transpose3d(
             f"conv_transpose3d: expected x (N, D, H, W, in) and weight (in, kd, kh, kw, out / "
             f"groups), found {tuple(x.shape)} and {tuple(weight.shape)}"
         )
+    check_steps("conv_transpose3d", stride, dilation, pad)
     n, depth, height, width, channels = x.shape
     _, kd, kh, kw, share = weight.shape
+    if bias is not None and tuple(bias.shape) != (groups * share,):
+        raise ShapeError(
+            f"conv_transpose3d: expected bias of shape ({groups * share},), found "
+            f"{tuple(bias.shape)}"
+        )
     length = (depth - 1) * stride[0] - sum(pad[:2]) + (kd - 1) * dilation[0] + 1 + output_pad[0]
     if length < 1:
         raise ShapeError(f"conv_transpose3d: pad {pad} leaves nothing of the result")

@@ -6,7 +6,7 @@ from daskdl.errors import ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.bias import add_bias, bias_gradient
 from daskdl.kernels.geometry import Geometry
-from daskdl.ops.conv2d import check_dtypes
+from daskdl.ops.conv2d import check_dtypes, check_steps
 from daskdl.tensor import Array, op
 
 
@@ -49,10 +49,13 @@ def conv_transpose2d(  # type: ignore[no-untyped-def]
 
     Raises
     ------
+    SettingsError
+        When stride or dilation is below 1, or pad below 0.
     ShapeError
         When an array's shape or dtype does not fit the others.
     """
     name = "conv_transpose2d"
+    check_steps(name, stride, dilation, pad)
     if x.ndim != 4 or weight.ndim != 4 or x.shape[3] != len(weight):
         raise ShapeError(
             f"{name}: expected x of shape (N, H, W, in) and weight of shape (in, kh, kw, out / "

@@ -14,7 +14,7 @@ from daskdl.kernels.bias import bias_gradient
 from daskdl.kernels.gates import lstm_cell, lstm_cell_gradient
 from daskdl.kernels.geometry import Geometry
 from daskdl.kernels.memory import empty
-from daskdl.ops.sequence import check, plain, unrolled
+from daskdl.ops.sequence import check, plain, start_of, unrolled
 from daskdl.tensor import Array, op
 
 
@@ -107,7 +107,7 @@ def convlstm(  # type: ignore[no-untyped-def]
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
         dh = np.zeros_like(h) if dh is None else dh
-        dc = np.zeros_like(c) if dc is None else np.array(dc)
+        dc = start_of(dc, c.shape, c.dtype)
         back = kernel.prepared_adjoint(weight_state, around)
         for t in reversed(range(steps)):
             if d_outputs is not None:

@@ -50,14 +50,14 @@ def abs(x: Array):  # type: ignore[no-untyped-def]
 def power(x: Array, *, exponent: float):  # type: ignore[no-untyped-def]
     """X to the power of a number; NaN where that is no real number."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        y = np.power(x, x.dtype.type(exponent))
+        y = np.power(x, _setting(x, exponent))
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         if exponent == 0:
             return (np.zeros_like(x),)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope = np.power(x, x.dtype.type(exponent - 1))
-        return (dy * (x.dtype.type(exponent) * slope),)
+            slope = np.power(x, _setting(x, exponent - 1))
+        return (dy * (_setting(x, exponent) * slope),)
 
     return y, backward
 
@@ -69,9 +69,14 @@ def clip(x: Array, *, low: float | None = None, high: float | None = None):  # t
         raise SettingsError(f"clip: expected low <= high, found {low} and {high}")
     least = -np.inf if low is None else low
     most = np.inf if high is None else high
-    return np.clip(x, x.dtype.type(least), x.dtype.type(most)), lambda dy: (
+    return np.clip(x, _setting(x, least), _setting(x, most)), lambda dy: (
         dy * ((x >= least) & (x <= most)),
     )
+
+
+def _setting(x: Array, value: float) -> Any:
+    """Return a number in the dtype of ``x``; for whole numbers, which would round it, a float64."""
+    return x.dtype.type(value) if x.dtype.kind == "f" else np.float64(value)
 
 
 @op

@@ -41,8 +41,11 @@ def local_response_norm(  # type: ignore[no-untyped-def]
     2012, section 3.3 (where alpha is not divided by the size).
     """
     check_floats("local_response_norm", x)
-    if size < 1:
-        raise SettingsError(f"local_response_norm: size: expected at least 1, found {size}")
+    if size < 1 or size != int(size):
+        raise SettingsError(
+            f"local_response_norm: size: expected a whole number of at least 1, found {size}"
+        )
+    size = int(size)
     response = kernel.Response(size, alpha, beta, k)
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, x.shape[-1])
     y = kernel.forward(rows, response)

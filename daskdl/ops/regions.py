@@ -10,7 +10,7 @@ from daskdl.errors import ShapeError
 from daskdl.kernels import bins as kernel
 from daskdl.kernels.matmul import matmul
 from daskdl.ops.arguments import check_floats
-from daskdl.ops.resample import bins, linear_weights
+from daskdl.ops.resample import bins, check_windows, linear_weights, weighted
 from daskdl.tensor import Array, op
 
 
@@ -18,6 +18,7 @@ from daskdl.tensor import Array, op
 def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):  # type: ignore[no-untyped-def]
     """Take maxima over ``size`` windows that share an image out: (N, H, W, C) -> (N, *size, C)."""
     check_floats("adaptive_max_pool2d", x, axes=4)
+    check_windows("adaptive_max_pool2d", x, size)
     n = len(x)
     rows, columns = (
         np.tile(np.array(bins(length, count), np.int64), (n, 1, 1))
@@ -109,8 +110,8 @@ def roi_align(  # type: ignore[no-untyped-def]
     channels = x.shape[3]
     y = np.empty((len(regions), *size, channels), x.dtype)
     for r, (down, across) in enumerate(matrices):
-        rows = matmul(down, x[images[r]].reshape(x.shape[1], -1))
-        y[r] = matmul(across, rows.reshape(size[0], x.shape[2], channels))
+        rows = weighted(down, x[images[r]].reshape(x.shape[1], -1))
+        y[r] = weighted(across, rows.reshape(size[0], x.shape[2], channels))
 
     def to_images(dy: Array) -> Array:
         dx = np.zeros(x.shape, x.dtype)
@@ -142,6 +143,8 @@ def _check(operation: str, x: Array, regions: Any) -> Array:
             f"{operation}: regions: expected shape (R, 5), an image's number and two corners, "
             f"found {regions.shape}"
         )
+    if not np.isfinite(regions).all():
+        raise ShapeError(f"{operation}: regions: expected finite numbers, found NaN or infinity")
     images = regions[:, 0].astype(np.int64)
     if images.size and not 0 <= images.min() <= images.max() < len(x):
         raise ShapeError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from daskdl.errors import SettingsError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.shape import repeat
@@ -16,15 +17,30 @@ from daskdl.tensor import Array, Tensor, op
 
 @op
 def along(x: Array, *, matrix: Array, axis: int):  # type: ignore[no-untyped-def]
-    """Multiply an axis of ``x``, counted from the first, by a matrix (new length, old length)."""
+    """Multiply an axis of ``x``, counted from the first, by a matrix (new length, old length).
+
+    What is not finite, such as NaN for a missing pixel, makes NaN of results in which it has a
+    weight, and of no others.
+    """
     weights = np.asarray(matrix, x.dtype)
 
     def product(factor: Array, array: Array) -> Array:
         lead, rest = array.shape[:axis], array.shape[axis + 1 :]
-        columns = array.reshape(*lead, array.shape[axis], -1)
-        return matmul(factor, columns).reshape(*lead, len(factor), *rest)
+        columns = array.reshape(*lead, array.shape[axis], math.prod(rest))
+        return weighted(factor, columns).reshape(*lead, len(factor), *rest)
 
     return product(weights, x), lambda dy: (product(weights.T, dy),)
+
+
+def weighted(factor: Array, columns: Array) -> Array:
+    """Return ``factor @ columns`` where 0 times what is not finite counts nothing; (..., n, C)."""
+    finite = np.isfinite(columns)
+    if finite.all():
+        return matmul(factor, columns)
+    sums = matmul(factor, np.where(finite, columns, 0))
+    spoilt = matmul((factor != 0).astype(columns.dtype), (~finite).astype(columns.dtype))
+    sums[spoilt > 0] = np.nan
+    return sums
 
 
 def upsample_nearest(x: Array | Tensor, *, scale: tuple[int, ...]) -> Tensor:
@@ -32,6 +48,11 @@ def upsample_nearest(x: Array | Tensor, *, scale: tuple[int, ...]) -> Tensor:
 
     x (N, D1, ..., C) -> (N, D1 * scale[0], ..., C)
     """
+    if len(scale) != len(x.shape) - 2 or not all(n == int(n) and n >= 1 for n in scale):
+        raise SettingsError(
+            f"upsample_nearest: scale: expected {len(x.shape) - 2} whole numbers of at least 1, "
+            f"found {scale}"
+        )
     for axis, times in enumerate(scale, start=1):
         if times != 1:
             x = repeat(x, times=times, axis=axis)
@@ -56,8 +77,7 @@ def resize_bilinear(
     """
     image: Any = x
     check_floats("resize_bilinear", image, axes=4)
-    if min(size) < 1:
-        raise SettingsError(f"resize_bilinear: size: expected at least 1, found {size}")
+    check_windows("resize_bilinear", image, size)
     return _separably(x, _linear, size, align_corners)
 
 
@@ -69,7 +89,16 @@ def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
     """
     image: Any = x
     check_floats("adaptive_avg_pool2d", image, axes=4)
+    check_windows("adaptive_avg_pool2d", image, size)
     return _separably(x, _shares, size)
+
+
+def check_windows(operation: str, x: Any, size: tuple[int, int]) -> None:
+    """Raise a SettingsError unless there are windows, and an error for an image without pixels."""
+    if min(size) < 1:
+        raise SettingsError(f"{operation}: size: expected at least 1, found {size}")
+    if min(x.shape[1:3]) < 1:
+        raise ShapeError(f"{operation}: expected images with pixels, found {x.shape}")
 
 
 def bins(length: int, count: int) -> list[tuple[int, int]]:

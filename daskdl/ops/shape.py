@@ -20,7 +20,7 @@ def reshape(x: Array, *, shape: tuple[int, ...]):  # type: ignore[no-untyped-def
 @op
 def take(x: Array, *, index: tuple[Any, ...]):  # type: ignore[no-untyped-def]
     """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients."""
-    again = any(isinstance(part, (list, np.ndarray)) for part in index)
+    again = any(isinstance(part, (list, tuple, np.ndarray)) for part in index)
 
     def backward(dy: Array):  # type: ignore[no-untyped-def]
         dx = np.zeros_like(x)

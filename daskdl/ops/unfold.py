@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Array, op
 
 
@@ -95,6 +95,11 @@ def _windows(
     dilation: int,
 ) -> int:
     """Return how many windows an axis has."""
+    if min(size, stride, dilation) < 1 or min(pad) < 0:
+        raise SettingsError(
+            f"{name}: expected size, stride and dilation of at least 1 and pad of at least 0, "
+            f"found {size}, {stride}, {dilation} and {pad}"
+        )
     room = shape[axis] + sum(pad) - (size - 1) * dilation - 1
     if room < 0:
         raise ShapeError(

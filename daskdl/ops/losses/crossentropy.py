@@ -95,8 +95,7 @@ def _hard(logits: Array, labels: Array, weight: Any, smoothing: float, ignored: 
     shared = np.ones(classes) if weight is None else weight
     if spread is not None:
         hits = (1 - smoothing) * hits
-        own = logits.reshape(-1, classes)[np.arange(losses.size), labels.reshape(-1)]
-        sums = losses + (own - scales[:, 0])  # logarithms of the sums of exponentials
+        sums = -np.log(scales[:, 1].astype(np.float64))  # logarithms of sums of exponentials
         rest = shared.sum() * sums - weighted.shared_target(logits, shared, scales[:, 0])
         losses = _product(hits, losses) + _product(spread, rest)
     else:

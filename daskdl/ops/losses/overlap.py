@@ -44,7 +44,7 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
     below = sum(sum_over(size, axes) for size in sizes) + smooth
 
     def slope(s: Array) -> Array:
-        spread = (len(prediction), *(1,) * len(axes), -1)
+        spread = (len(prediction), *(1,) * len(axes), prediction.shape[-1])
         to_size = (s * above / (below * below)).astype(s.dtype).reshape(spread)
         to_shared = (-2 * s / below).astype(s.dtype).reshape(spread)
         result = target * to_shared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,8 @@ def triplet(
     SettingsError
         When ``p`` is less than 1.
     """
-    if not p >= 1:
-        raise SettingsError(f"triplet: expected p >= 1, found {p}")
+    if not 1 <= p < math.inf:
+        raise SettingsError(f"triplet: expected p >= 1 and finite, found {p}")
     if anchor.ndim < 2:
         raise ShapeError(f"triplet: expected arrays of shape (N, ..., D), found {anchor.shape}")
     positive, negative = (pair("triplet", anchor, x) for x in (positive, negative))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.errors import SettingsError
 from daskdl.kernels import deviation as kernels
 from daskdl.kernels.passes import one_pass
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
@@ -40,6 +41,11 @@ def precipitation(
         Factors of the two errors.
     """
     target = pair("precipitation", prediction, target)
+    if len(weights) != len(thresholds) + 1 or (np.diff(thresholds) < 0).any():
+        raise SettingsError(
+            "precipitation: expected increasing thresholds and one more weight than thresholds, "
+            f"found {thresholds} and {weights}"
+        )
     steps = np.concatenate([weights, thresholds])
 
     def settings(squared: Any, absolute: Any) -> Array:

@@ -127,5 +127,5 @@ def _log_ratio(a: Array, b: Array) -> Array:
     q = np.abs(gap) / (1 + np.minimum(a, b))
     u = 1 + q
     with np.errstate(invalid="ignore"):
-        log = np.where(u == 1, q, np.log(u) * (q / (u - 1)))
+        log = np.where(u == 1, q, np.log(u) * np.where(np.isinf(q), 1, q / (u - 1)))
     return np.copysign(log, gap)

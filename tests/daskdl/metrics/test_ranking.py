@@ -59,3 +59,9 @@ def test_mistakes():
         HitRatio(0)
     with pytest.raises(DataError, match=r"NDCG: expected relevances of 0 and more, found -1\.0"):
         NDCG()(np.zeros((1, 2)), np.array([[0.0, -1.0]]))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "?", "i4", "f4"])
+def test_scores_may_be_of_any_numbers(dtype):
+    scores = np.array([[0, 0, 0, 1]]).astype(dtype)
+    assert NDCG(4)(scores, np.array([[0, 0, 0, 1.0]])) == 1

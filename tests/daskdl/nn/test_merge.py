@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl import nn
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from tests.daskdl.gradients import normal
 from tests.daskdl.nn.beside_pytorch import check_like_pytorch
 
@@ -69,3 +69,9 @@ def test_pieces_of_one():
 def test_what_does_not_fit_is_said(call, sentence):
     with pytest.raises(ShapeError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("p", [0, np.inf])
+def test_a_distance_that_is_no_power_sum_is_refused(p):
+    with pytest.raises(SettingsError, match="PairwiseDistance: expected p > 0 and finite"):
+        nn.PairwiseDistance(p)

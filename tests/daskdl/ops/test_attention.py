@@ -46,3 +46,10 @@ def test_what_does_not_fit_is_said():
         ops.attention(x, x[..., :3], x)
     with pytest.raises(ShapeError, match="mask: expected bool, found float64"):
         ops.attention(x, x, x, mask=np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("mask", [None, np.ones((4, 3, 3), bool)])
+def test_what_does_not_broadcast_is_named(mask):
+    query, key = normal(2, 3, 4), normal(2 if mask is not None else 3, 3, 4)
+    with pytest.raises(ShapeError, match=r"leading axes, and a mask, that .* query \(2, 3, 4\)"):
+        ops.attention(query, key, key, mask=mask)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import conv2d as kernel
 from daskdl.kernels.geometry import Geometry
 from daskdl.tensor import Tensor
@@ -156,3 +156,23 @@ def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
         a.flags.writeable = False
     for inputs in (frozen, [np.asfortranarray(a) for a in (x, w)], [x[::-1].copy()[::-1], w]):
         np.testing.assert_array_equal(ops.conv2d(*inputs, None, **settings).data, expected)
+
+
+@pytest.mark.parametrize("filters", [1, 4, 8])
+def test_of_no_images_come_none(filters):
+    x, w = np.zeros((0, 12, 12, 3), "f4"), np.zeros((filters, 2, 2, 3), "f4")
+    x, w = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
+    y = ops.conv2d(x, w, None)
+    assert y.shape == (0, 11, 11, filters)
+    y.backward(y.data)
+    assert (x.grad.shape, np.count_nonzero(w.grad)) == (x.shape, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"stride": (0, 1)}, {"dilation": (1, 0)}, {"pad": (-1, 0, 0, 0)}]
+)
+def test_steps_below_one_are_refused(wrong):
+    message = "expected stride and dilation of at least 1 and pad of at least 0"
+    for operation in (ops.conv2d, ops.conv_transpose2d):
+        with pytest.raises(SettingsError, match=message):
+            operation(normal(1, 4, 4, 2), normal(2, 3, 3, 2), None, **wrong)

@@ -138,3 +138,24 @@ def test_a_wrong_argument_is_named():
         ops.convlstm(*right[:4], right[4][:, :2], right[5])
     with pytest.raises(SettingsError, match="steps: expected at least 1 without x, found 0"):
         ops.convlstm(None, *right[1:3], None, *right[4:], steps=0)
+
+
+@pytest.mark.parametrize("where", ["state", "gradient to the last state"])
+def test_memory_may_lie_in_another_order(where):
+    x, h, c, *weights = arguments()
+    found = []
+    for turned in (False, True):
+        own = [Tensor(w, requires_grad=True) for w in weights]
+        state, dc = c, normal(*c.shape, seed=9)
+        if turned and where == "state":
+            state = np.ascontiguousarray(c.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+        elif turned:
+            dc = np.asfortranarray(dc)
+        outputs, _, last = ops.convlstm(x, h, state, *own)
+        if where == "state":
+            outputs.backward(normal(*outputs.shape, seed=8))
+        else:
+            last.backward(dc)
+        found.append([w.grad for w in own])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)

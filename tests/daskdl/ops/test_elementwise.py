@@ -77,3 +77,10 @@ def test_numbers_keep_single_precision():
     assert ops.maximum(x, 0.5).dtype == ops.minimum(0.5, x).dtype == np.float32
     assert ops.power(x, exponent=0.5).dtype == ops.clip(x, low=0.1).dtype == np.float32
     assert ops.where(x > 0, x, 0.0).dtype == np.float32
+
+
+def test_whole_numbers_do_not_round_the_setting():
+    x = Tensor(np.array([4, 0]))
+    np.testing.assert_allclose((x**0.5).data, [2, 0])
+    np.testing.assert_allclose(ops.clip(x, low=0.5, high=2.5).data, [2.5, 0.5])
+    np.testing.assert_allclose(ops.clip(x, low=2).data, [4, 2])

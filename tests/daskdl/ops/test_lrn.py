@@ -65,5 +65,5 @@ def test_empty(shape):
 def test_what_does_not_fit_is_said():
     with pytest.raises(ShapeError, match=r"local_response_norm: x: .* found int64"):
         ops.local_response_norm(np.zeros((2, 3), "i8"))
-    with pytest.raises(SettingsError, match="size: expected at least 1, found 0"):
+    with pytest.raises(SettingsError, match="size: expected a whole number of at least 1, found 0"):
         ops.local_response_norm(np.zeros((2, 3)), size=0)

@@ -96,3 +96,19 @@ def test_what_does_not_fit_is_said():
             function(x, np.ones((2, 4)), size=(1, 1))
         with pytest.raises(ShapeError, match="regions: expected images 0 to 1, found 2"):
             function(x, np.array([[2.0, 0, 0, 1, 1]]), size=(1, 1))
+
+
+def test_a_missing_pixel_is_seen_by_regions_that_touch_it():
+    image = np.ones((1, 8, 8, 1))
+    image[0, 0, 0] = np.nan
+    regions = np.array([[0, 3.0, 3, 5, 5], [0, 0, 0, 2, 2]])
+    found = ops.roi_align(image, regions, size=(1, 1)).data.ravel()
+    assert found[0] == 1
+    assert np.isnan(found[1])
+
+
+@pytest.mark.parametrize("operation", [ops.roi_align, ops.roi_pool])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_corners_have_to_be_finite(operation, bad):
+    with pytest.raises(ShapeError, match="regions: expected finite numbers"):
+        operation(normal(1, 8, 8, 1), np.array([[0, 1, 1, bad, 3.0]]), size=(2, 2))

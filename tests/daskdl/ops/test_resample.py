@@ -57,3 +57,32 @@ def test_what_does_not_fit_is_said():
         ops.resize_bilinear(np.ones((1, 2, 2, 1)), size=(0, 2))
     with pytest.raises(ShapeError, match=r"adaptive_avg_pool2d: .* found shape \(2, 2\)"):
         ops.adaptive_avg_pool2d(np.ones((2, 2)), size=(1, 1))
+
+
+def test_of_no_images_come_none():
+    nothing = np.zeros((0, 5, 5, 3), "f4")
+    assert ops.resize_bilinear(nothing, size=(4, 3)).shape == (0, 4, 3, 3)
+    assert ops.adaptive_avg_pool2d(nothing, size=(2, 1)).shape == (0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_missing_pixel_spoils_what_it_is_part_of_and_nothing_else(bad):
+    image = np.ones((1, 6, 6, 2), "f4")
+    image[0, 0, 5, 1] = bad
+    same = ops.resize_bilinear(image, size=(6, 6)).data
+    np.testing.assert_array_equal(np.isnan(same), ~np.isfinite(image))
+    means = ops.adaptive_avg_pool2d(image, size=(3, 3)).data
+    assert np.argwhere(np.isnan(means)).tolist() == [[0, 0, 2, 1]]
+    np.testing.assert_allclose(means[np.isfinite(means)], 1)
+
+
+def test_sizes_that_give_no_image_are_refused():
+    x = normal(1, 4, 4, 2)
+    for operation in (ops.resize_bilinear, ops.adaptive_avg_pool2d, ops.adaptive_max_pool2d):
+        with pytest.raises(SettingsError, match=r"size: expected at least 1, found \(0, 1\)"):
+            operation(x, size=(0, 1))
+        with pytest.raises(ShapeError, match="expected images with pixels"):
+            operation(x[:, :0], size=(1, 1))
+    for scale in ((1.5, 1), (2, 2, 2)):
+        with pytest.raises(SettingsError, match="expected 2 whole numbers of at least 1, found"):
+            ops.upsample_nearest(x, scale=scale)

@@ -121,3 +121,9 @@ def test_impossible_paddings():
         ops.pad(np.ones((3, 3)), widths=[(1, 1)])
     with pytest.raises(ShapeError, match="expected to reflect less than x has"):
         ops.pad(np.ones(3), widths=[(3, 1)], mode="reflect")
+
+
+def test_a_tuple_inside_an_index_takes_a_number_twice():
+    x = Tensor(np.ones(3), requires_grad=True)
+    x[((0, 0),)].backward(np.ones(2))
+    assert x.grad.tolist() == [2, 0, 0]

@@ -210,3 +210,9 @@ def test_nll_names_labels_that_do_not_fit():
         losses.nll(np.zeros((2, 3)), np.array([0, 3]))
     with pytest.raises(ShapeError, match=r"nll: .* labels of shape \(2,\), found float64"):
         losses.nll(np.zeros((2, 3)), np.zeros(2))
+
+
+def test_an_impossible_label_costs_infinitely_much_also_with_smoothing():
+    for smoothing in (0.0, 0.1):
+        loss = losses.cross_entropy(np.array([[0, -np.inf]]), np.array([1]), smoothing=smoothing)
+        assert float(loss) == np.inf

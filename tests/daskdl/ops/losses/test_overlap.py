@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from daskdl.errors import ShapeError
 from daskdl.ops import losses
+from daskdl.tensor import Tensor
 from tests.daskdl.lossmeans import check_slopes
 
 
@@ -44,3 +45,9 @@ def test_perfect_and_empty_are_zero():
 def test_a_matrix_has_no_pixels():
     with pytest.raises(ShapeError, match=r"dice: expected shape .* found \(2, 3\)"):
         losses.dice(np.zeros((2, 3)), np.zeros((2, 3)))
+
+
+def test_of_no_samples_there_is_a_gradient():
+    x = Tensor(np.zeros((0, 4, 2)), requires_grad=True)
+    losses.dice(x, np.zeros((0, 4, 2))).backward()
+    assert x.grad.shape == (0, 4, 2)

@@ -77,8 +77,10 @@ def test_embeddings_of_zeros_have_a_gradient():
 
 
 def test_mistakes():
-    with pytest.raises(SettingsError, match=r"expected p >= 1, found 0\.5"):
+    with pytest.raises(SettingsError, match=r"expected p >= 1 and finite, found 0\.5"):
         losses.triplet(*[np.zeros((2, 3))] * 3, p=0.5)
+    with pytest.raises(SettingsError, match=r"expected p >= 1 and finite, found inf"):
+        losses.triplet(*[np.zeros((2, 3))] * 3, p=np.inf)
     with pytest.raises(ShapeError, match=r"triplet: .* \(N, ..., D\), found \(3,\)"):
         losses.triplet(*[np.zeros(3)] * 3)
     with pytest.raises(ShapeError, match=r"cosine_embedding: .* shape \(2,\), found \(2, 3\)"):

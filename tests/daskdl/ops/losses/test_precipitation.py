@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
+from daskdl.errors import SettingsError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -89,3 +90,10 @@ def test_precipitation_of_many_float32_pixels_is_accurate():
     loss = ops.precipitation(prediction, target, **SETTINGS)
     assert loss.dtype == np.float32
     assert float(loss) == pytest.approx(exact, rel=2e-6)
+
+
+@pytest.mark.parametrize(("thresholds", "weights"), [([2, 5], [1, 7]), ([5, 2], [1, 2, 3])])
+def test_weights_have_to_fit_the_thresholds(thresholds, weights):
+    steps = {"thresholds": np.array(thresholds), "weights": np.array(weights)}
+    with pytest.raises(SettingsError, match="one more weight than thresholds, found"):
+        ops.precipitation(np.ones((1, 2)), np.ones((1, 2)), **steps, squared=1.0, absolute=0.0)

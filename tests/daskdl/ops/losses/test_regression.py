@@ -78,3 +78,8 @@ def test_the_sum_over_many_float32_is_accurate():
 def test_widths_are_not_negative(loss, key):
     with pytest.raises(SettingsError, match=f"expected {key} >=? 0, found -1"):
         loss(np.zeros(2), np.zeros(2), **{key: -1})
+
+
+def test_an_infinite_prediction_has_an_infinite_logarithm():
+    assert float(losses.squared_log_error(np.array([np.inf]), np.array([1.0]))) == np.inf
+    assert np.isnan(float(losses.squared_log_error(np.array([np.nan]), np.array([1.0]))))
