@@ -6,25 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import DataError
-from daskdl.tensor import Array
 
+def as_inputs(x: Any) -> Any:
+    """Return floating-point numbers as float32, and all else as it is.
 
-def as_inputs(where: str, x: Any) -> Array:
-    """Return inputs as models take them: floating-point numbers as float32, others as they are.
-
-    Parameters
-    ----------
-    where : str
-        Who asks, for the message.
-    x : array_like (N, ...)
-
-    Raises
-    ------
-    DataError
-        When they are not numbers.
+    Whole numbers stay what they are, such as ids, and so does what is no array, such as a Ragged
+    column for a model that reads it.
     """
-    x = np.asarray(x)
-    if x.dtype.kind not in "fiub" or not x.ndim:
-        raise DataError(f"{where}: expected numbers (N, ...), found {x.dtype} of shape {x.shape}")
-    return x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+    numbers = isinstance(x, np.ndarray) and x.dtype.kind == "f"
+    return x.astype(np.float32, copy=False) if numbers else x

@@ -12,10 +12,9 @@ import numpy as np
 from daskdl.data import SampleSet
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
-from daskdl.predict.predictor import Predictor
+from daskdl.predict.predictor import Predictor, prepared
 from daskdl.predict.sampleset import of_samples
 from daskdl.train.arguments import whole
 from daskdl.train.settings import setting
@@ -75,7 +74,7 @@ def predict(
         return of_dataarray(predictor, samples, dims)
     if _is(samples, "xarray", "Dataset"):
         return of_dataset(predictor, samples, dims)
-    return predictor(as_inputs("predict", samples))
+    return predictor(prepared(samples))
 
 
 def _is(samples: Any, module: str, *classes: str) -> bool:
@@ -144,7 +143,7 @@ def of_dataarray(
     if not data.ndim:
         raise DataError("predict: expected a DataArray with a dimension of samples, found none")
     if data.chunks is None:
-        result: Any = partitions.only(predictor(as_inputs("predict", data.values)))
+        result: Any = partitions.only(predictor(prepared(data.values)))
     else:
         result = of_array(_lazily(predictor), data.data)
     names = tuple(f"output_{i}" for i in range(result.ndim - 1)) if dims is None else tuple(dims)

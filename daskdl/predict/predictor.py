@@ -14,7 +14,7 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module
 from daskdl.nn.inputs import as_inputs
@@ -156,7 +156,7 @@ class Predictor:
 
     def _pass(self, model: Module, x: Array) -> tuple[Array, ...]:
         """Return what comes of a batch (n, ...); of no samples the empty arrays of what would."""
-        x = as_inputs("predict", x)
+        x = prepared(x)
         if not len(x):
             return tuple(
                 part[:0] for part in self._pass(model, np.zeros((1, *x.shape[1:]), x.dtype))
@@ -193,6 +193,21 @@ class Predictor:
 
 def _one(results: tuple[Array, ...]) -> Any:
     return results[0] if len(results) == 1 else results
+
+
+def prepared(x: Any) -> Array:
+    """Return an array of inputs as models take them.
+
+    Raises
+    ------
+    DataError
+        When they are not numbers.
+    """
+    x = np.asarray(x)
+    if x.dtype.kind not in "fiub" or not x.ndim:
+        raise DataError(f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}")
+    inputs: Array = as_inputs(x)
+    return inputs
 
 
 def _tensors(model: Module) -> list[Tensor]:

@@ -43,7 +43,7 @@ def evaluate(
             chosen = np.arange(start, min(start + batch_size, len(partition)))
             draw = (job.seed, "validation", start, shard)
             batch = take(partition, chosen, tools.validation_functions, draw)
-            prediction = model(as_inputs("validation, x", batch["x"]))
+            prediction = model(as_inputs(batch["x"]))
             loss += float(tools.compare(prediction, batch)) * len(chosen)
             found.append(tools.measure(prediction, batch))
         return Evaluation(len(partition), loss, tools.merged(found))

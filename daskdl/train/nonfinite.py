@@ -59,7 +59,7 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
         if (grad := p.grad.values if isinstance(p.grad, Rows) else p.grad) is not None
         and not finite(grad.ravel())
     ]
-    first, order = _first(model, as_inputs("Trainer.fit, x", batch["x"]), seed)
+    first, order = _first(model, as_inputs(batch["x"]), seed)
     if spoilt:
         where = f"the weights were not finite before it, first {spoilt[0]}"
     elif first is not None:

@@ -185,7 +185,7 @@ def gradient(
         before = buffers.copy()
         draws = int(seed.integers(2**63))
         with drawing(draws):
-            prediction = model(as_inputs("Trainer.fit, x", batch["x"]))
+            prediction = model(as_inputs(batch["x"]))
             loss = tools.compare(prediction, batch)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through

@@ -29,7 +29,7 @@ def check_sample(job: Job, batch: dict[str, Any], trains: bool = True) -> None:
     Raises
     ------
     DataError
-        For samples without x or y, or when x is not of numbers.
+        For samples without x or y.
     SettingsError
         For samples with weights, of which the loss or a metric does not know.
     DaskdlError
@@ -41,7 +41,7 @@ def check_sample(job: Job, batch: dict[str, Any], trains: bool = True) -> None:
     where = "Trainer.fit" if trains else "Trainer.evaluate"
     if "x" not in batch or "y" not in batch:
         raise DataError(f"{where}: expected samples with x and y, found {sorted(batch)}")
-    x = as_inputs(f"{where}, x", batch["x"])
+    x = as_inputs(batch["x"])
     tools = job.tools()
     _check_weight(where, tools, batch)
     shapes = {name: np.shape(array) for name, array in batch.items()}

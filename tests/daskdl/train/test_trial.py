@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daskdl.data import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
 from daskdl.metrics import Accuracy, Mean
 from daskdl.metrics.metric import Metric
@@ -74,11 +75,26 @@ def test_a_loss_that_no_parameter_changes_is_refused(model: Module) -> None:
         check_sample(job, batch)
 
 
-def test_samples_need_numbers() -> None:
+def test_samples_of_objects_are_named() -> None:
     job, _ = new_job()
     batch = samples().take(np.arange(1))
-    with pytest.raises(DataError, match=r"^Trainer.fit, x: expected numbers .* found object"):
+    with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(1, 3\)"):
         check_sample(job, batch | {"x": batch["x"].astype(object)})
+
+
+class Padding(Linear):
+    """Reads ragged sequences."""
+
+    def forward(self, x: Any) -> Any:
+        rows = np.zeros((len(x), 3), np.float32)
+        for row, sequence in zip(rows, x, strict=True):
+            row[: len(sequence)] = sequence
+        return super().forward(rows)
+
+
+def test_a_model_may_read_ragged_samples() -> None:
+    job, _ = new_job(model=Padding(3, 2))
+    check_sample(job, {"x": Ragged.of([[0.5, 1.0]]), "y": np.zeros((1, 2), np.float32)})
 
 
 class Unweighted(Metric):
