@@ -94,7 +94,7 @@ def test_parts_that_nobody_has_begun_are_done_by_the_caller_and_by_nobody_else_a
     owners = np.zeros(9, np.int64)
     assert team._drive(address_of(_mark, (), (owners,)), slots, 3, 9, 1, (), (owners,)) == 0
     assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-    late = threading.Thread(target=team._serve, args=(slots,), daemon=True)
+    late = threading.Thread(target=team._work, args=(memory, slots), daemon=True)
     late.start()
     team._post(slots, 0, 0, 0, 0, 0, 0)
     late.join(60)
