@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from daskdl import ops
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import DaskdlError, SettingsError, ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
@@ -21,7 +24,8 @@ class _Merge(Module):
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that broadcast to one."""
         given = _given(self, inputs)
-        y: Tensor = functools.reduce(type(self)._operation, given)
+        with _naming(self, given):
+            y: Tensor = functools.reduce(type(self)._operation, given)
         return y
 
 
@@ -132,7 +136,9 @@ class Join(Module):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that differ in one axis to one."""
-        y: Tensor = ops.concatenate(*_given(self, inputs), axis=self.axis)
+        given = _given(self, inputs)
+        with _naming(self, given):
+            y: Tensor = ops.concatenate(*given, axis=self.axis)
         return y
 
 
@@ -144,7 +150,9 @@ class Stack(Module):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays of one shape to one."""
-        y: Tensor = ops.stack(*_given(self, inputs), axis=self.axis)
+        given = _given(self, inputs)
+        with _naming(self, given):
+            y: Tensor = ops.stack(*given, axis=self.axis)
         return y
 
 
@@ -184,6 +192,20 @@ class Pick(Module):
         if not -len(given) <= self.index < len(given):
             raise ShapeError(f"Pick: expected an input number {self.index}, found {len(given)}")
         return given[self.index]
+
+
+@contextmanager
+def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
+    """Make a sentence that names the layer of what numpy says about shapes."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, DaskdlError):
+            raise
+        shapes = ", ".join(str(np.shape(x)) for x in given)
+        raise ShapeError(
+            f"{type(layer).__name__}: expected inputs that fit each other, found shapes {shapes}"
+        ) from error
 
 
 def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -75,3 +75,10 @@ def test_what_does_not_fit_is_said(call, sentence):
 def test_a_distance_that_is_no_power_sum_is_refused(p):
     with pytest.raises(SettingsError, match="PairwiseDistance: expected p > 0 and finite"):
         nn.PairwiseDistance(p)
+
+
+@pytest.mark.parametrize("layer", [nn.Add(), nn.Join(0), nn.Stack()])
+def test_what_does_not_fit_names_the_layer(layer):
+    name = type(layer).__name__
+    with pytest.raises(ShapeError, match=rf"^{name}: expected .* found shapes \(2, 3\), \(2, 4\)"):
+        layer(normal(2, 3), normal(2, 4))
