@@ -20,6 +20,8 @@ class LocalResponseNorm(Module):
     def __init__(
         self, size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
     ) -> None:
+        if size < 1:
+            raise SettingsError(f"LocalResponseNorm.size: expected at least 1, found {size}")
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, x: Any) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import embedding as kernel
 from daskdl.rows import Rows
 from daskdl.tensor import Array, op
@@ -23,12 +23,18 @@ def embedding(table: Array, ids: Array, *, padding: int | None = None):  # type:
     ------
     ShapeError
         When the table is not a matrix, the ids are not integers, or one is not in the table.
+    SettingsError
+        When the padding is not in the table.
     """
     table, ids = np.asarray(table), np.asarray(ids)
     if table.ndim != 2:
         raise ShapeError(f"embedding: expected a table of shape (rows, C), found {table.shape}")
     if ids.dtype.kind not in "iu":
         raise ShapeError(f"embedding: expected integer ids, found {ids.dtype} {ids.shape}")
+    if padding is not None and not 0 <= padding < len(table):
+        raise SettingsError(
+            f"embedding: padding: expected an id from 0 to {len(table) - 1}, found {padding}"
+        )
 
     def to_table(dy: Array) -> Rows:
         rows = Rows.of(ids, dy, len(table))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels import bins as kernel
 from daskdl.kernels.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.resample import bins, check_windows, linear_weights, weighted
 from daskdl.tensor import Array, op
+
+#: Pixels off an image from which it does not matter how far a corner is, so that sums stay exact.
+_FAR = 1 << 40
 
 
 @op
@@ -53,15 +57,17 @@ def roi_pool(  # type: ignore[no-untyped-def]
     ----------
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
     """
-    images = _check("roi_pool", x, regions)
-    corners = np.floor(np.abs(regions[:, 1:] * scale) + 0.5) * np.sign(regions[:, 1:])
+    images = _check("roi_pool", x, regions, size, scale)
+    far = np.floor(np.abs(regions[:, 1:] * scale) + 0.5) * np.sign(regions[:, 1:])
+    corners = np.clip(far, -_FAR, _FAR).astype(np.int64)
     bounds = []
     for k, count in ((1, size[0]), (0, size[1])):
-        start, length = corners[:, k], x.shape[2 - k]
-        width = np.maximum(corners[:, k + 2] - start + 1, 1) / count
-        first = np.floor(np.arange(count) * width[:, None]) + start[:, None]
-        last = np.ceil(np.arange(1, count + 1) * width[:, None]) + start[:, None]
-        bounds.append(np.clip(np.stack([first, last], -1), 0, length).astype(np.int64))
+        start, length = corners[:, k, None], x.shape[2 - k]
+        pixels = np.maximum(corners[:, k + 2, None] - start + 1, 1)
+        # In whole numbers: a rounded width of a box would reach for a pixel beyond the region.
+        first = start + np.arange(count) * pixels // count
+        last = start - -np.arange(1, count + 1) * pixels // count
+        bounds.append(np.clip(np.stack([first, last], -1), 0, length))
     y, places = kernel.maxima(x, images, *bounds)
     return y, lambda dy: (lambda: kernel.gradient(dy, places, x.shape), None)
 
@@ -98,7 +104,7 @@ def roi_align(  # type: ignore[no-untyped-def]
     ----------
     K. He et al., Mask R-CNN, arXiv 1703.06870.
     """
-    images = _check("roi_align", x, regions)
+    images = _check("roi_align", x, regions, size, scale)
     corners = regions[:, 1:].astype(np.float64) * scale - (0.5 if aligned else 0.0)
     matrices = [
         [
@@ -135,9 +141,12 @@ def _samples(
     return weights.reshape(count, each, length).mean(1)
 
 
-def _check(operation: str, x: Array, regions: Any) -> Array:
+def _check(operation: str, x: Array, regions: Any, size: tuple[int, int], scale: float) -> Array:
     """Return the number of each region's image."""
     check_floats(operation, x, axes=4)
+    check_windows(operation, x, size)
+    if not 0 < scale < math.inf:
+        raise SettingsError(f"{operation}: scale: expected a number above 0, found {scale}")
     if regions.ndim != 2 or regions.shape[1] != 5:
         raise ShapeError(
             f"{operation}: regions: expected shape (R, 5), an image's number and two corners, "

@@ -26,6 +26,10 @@ def test_within_channels(size, torch):
 
 
 def test_what_does_not_fit_is_said():
+    with pytest.raises(
+        SettingsError, match=r"LocalResponseNorm\.size: expected at least 1, found 0"
+    ):
+        nn.LocalResponseNorm(0)
     with pytest.raises(SettingsError, match="expected an odd number, found 4"):
         nn.WithinChannelLRN(4)
     with pytest.raises(ShapeError, match=r"WithinChannelLRN: expected .* found \(2, 3\)"):

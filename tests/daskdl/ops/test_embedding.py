@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis.extra import numpy as hnp
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 
@@ -58,3 +58,11 @@ def test_no_ids():
 def test_mistakes_are_told(table, ids, sentence):
     with pytest.raises(ShapeError, match=sentence):
         ops.embedding(table, np.array(ids))
+
+
+@pytest.mark.parametrize("padding", [-1, 3])
+def test_a_padding_that_no_id_can_be_is_told(padding):
+    with pytest.raises(
+        SettingsError, match=f"padding: expected an id from 0 to 2, found {padding}"
+    ):
+        ops.embedding(np.ones((3, 2)), np.array([0, 2]), padding=padding)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.peers import check_agreement
 
@@ -50,6 +50,16 @@ def test_pool_box_by_box(size, scale):
     check_gradient(lambda t: ops.roi_pool(t, REGIONS, size=size, scale=scale), x)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_boxes_of_a_pool_keep_within_the_region(dtype):
+    x = np.arange(40.0, dtype=np.float32) * np.ones((40, 1), np.float32)
+    for pixels, count in [(8, 3), (11, 6), (13, 7), (22, 6)]:
+        region = np.array([[0, 0, 0, pixels - 1, pixels - 1]], dtype)
+        y = ops.roi_pool(x[None, :, :, None], region, size=(1, count)).data
+        last = [-(-(i + 1) * pixels // count) - 1 for i in range(count)]
+        np.testing.assert_array_equal(y[0, 0, :, 0], last)
+
+
 @pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("aligned", [False, True])
 def test_align_point_by_point(samples, aligned):
@@ -85,6 +95,20 @@ def test_align_point_by_point(samples, aligned):
             ]
             np.testing.assert_allclose(y[r, i, j], np.mean(points, 0), atol=1e-9)
     check_gradient(lambda t: ops.roi_align(t, REGIONS, **settings_), x)
+
+
+@pytest.mark.parametrize("operation", [ops.roi_pool, ops.roi_align])
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"size": (0, 3)}, "size: expected at least 1"),
+        ({"size": (2, 3), "scale": math.nan}, "scale: expected a number above 0, found nan"),
+        ({"size": (2, 3), "scale": -1.0}, "scale: expected a number above 0, found -1.0"),
+    ],
+)
+def test_settings_that_make_no_boxes_are_told(operation, wrong, sentence):
+    with pytest.raises(SettingsError, match=f"{operation.__name__}: {sentence}"):
+        operation(normal(2, 7, 6, 3), REGIONS, **wrong)
 
 
 def test_what_does_not_fit_is_said():
