@@ -33,6 +33,7 @@ def application(name: str, help: str) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",  # paragraphs of docstrings are filled, not broken twice
     )
 
     @app.callback()

@@ -59,8 +59,9 @@ class IngestSettings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
-            message = str(first["msg"]).removeprefix("Value error, ")
-            raise SettingsError(f"ingest, {name}: {message}, found {first['input']!r}") from None
+            message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{name}: ")
+            found = "" if ", found " in message else f", found {first['input']!r}"
+            raise SettingsError(f"ingest, {name}: {message}{found}") from None
 
     @field_validator("size", mode="before")
     @classmethod
@@ -80,7 +81,10 @@ class IngestSettings(BaseModel):
     @classmethod
     def _parse_centre(cls, value: Any) -> Any:
         if isinstance(value, str):
-            site = Site.parse(value)
+            try:
+                site = Site.parse(value)
+            except SettingsError:
+                raise ValueError("expected LAT,LON in degrees") from None
             return site.latitude, site.longitude
         return value
 

@@ -18,7 +18,11 @@ def demo():
 
     @app.command()
     def end(how: str, times: Annotated[int, typer.Option()] = 1) -> None:
-        """Ends in one of several ways."""
+        """Ends in one of several ways.
+
+        They are those of
+        this module's tests.
+        """
         if how == "interrupt":
             raise KeyboardInterrupt
         if how == "missing":
@@ -126,3 +130,8 @@ def test_help_names_the_shared_options(capsys):
     out = capsys.readouterr().out
     for text in ("Shows how commands end.", "--debug", "--version", "end"):
         assert text in out
+
+
+def test_help_fills_the_lines_of_a_paragraph(capsys):
+    assert run(demo(), ["end", "--help"]) == 0
+    assert "They are those of this module's tests." in capsys.readouterr().out

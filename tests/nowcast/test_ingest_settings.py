@@ -40,8 +40,9 @@ def test_text_is_understood():
     ],
 )
 def test_other_values_are_refused_by_name(name, value):
-    with pytest.raises(SettingsError, match=f"ingest, {name}: .*found"):
+    with pytest.raises(SettingsError, match=f"ingest, {name}: .*found") as told:
         IngestSettings.of(**{name: value})
+    assert str(told.value).count("found") == 1
 
 
 def test_equal_settings_describe_themselves_equally():
