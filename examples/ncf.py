@@ -27,6 +27,7 @@ import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
 from daskdl.data.interactions import Interactions
+from daskdl.errors import DataError
 from daskdl.metrics import NDCG, HitRatio, Metric
 from daskdl.metrics.metric import Statistics
 from daskdl.models import NeuMF
@@ -42,9 +43,15 @@ USERS, ITEMS = (500, 1.0), (200, 1.6)
 
 def read(path: Path) -> Interactions:
     """Read ratings; users and items are numbered anew from 0 in the order of their old numbers."""
-    table = np.loadtxt(path, skiprows=1)
-    users, items = (np.unique(table[:, i], return_inverse=True)[1] for i in range(2))
-    return Interactions(users, items, table[:, 3])
+    try:
+        users, items, times = np.loadtxt(path, skiprows=1, usecols=(0, 1, 3), unpack=True, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{path}: expected lines of user, item, rating and time, all numbers, below one of "
+            f"names; {error}"
+        ) from None
+    users, items = (np.unique(numbers, return_inverse=True)[1] for numbers in (users, items))
+    return Interactions(users, items, times)
 
 
 def generate(seed: int = 0) -> Interactions:
