@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what editors and type checkers see of the names below
+    from daskdl.cluster import connect
+    from daskdl.data import SampleSet
+    from daskdl.models import load
+    from daskdl.nn import save
+    from daskdl.tensor import Tensor, no_grad
+    from daskdl.train import Trainer
 
 __version__ = "0.1.0"
 
@@ -17,12 +25,28 @@ _HOMES = {
     "no_grad": "daskdl.tensor",
     "save": "daskdl.nn",
 }
+_ROOMS = (
+    "data",
+    "errors",
+    "metrics",
+    "models",
+    "nn",
+    "ops",
+    "optim",
+    "predict",
+    "sklearn",
+    "train",
+)
 __all__ = ["SampleSet", "Tensor", "Trainer", "__version__", "connect", "load", "no_grad", "save"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in ("data", "models", "nn", "ops", "optim", "train"):
+    if name in _ROOMS:
         return importlib.import_module(f"daskdl.{name}")
     raise AttributeError(f"module 'daskdl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})
