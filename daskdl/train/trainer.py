@@ -78,6 +78,11 @@ class Trainer:
         self.metrics = metrics_by_name(metrics)
         self.history = History()
 
+    def __repr__(self) -> str:
+        size = sum(parameter.data.size for parameter in self.model.parameters())
+        model = f"{type(self.model).__name__} of {size:,} parameters"
+        return f"Trainer({model}, {self.loss!r}, {self.optimizer!r})"
+
     @awaitable
     def fit(
         self,

@@ -29,6 +29,11 @@ from tests.daskdl.train.runs import digest, fit, network, problem
 ROOT = Path(__file__).resolve().parents[3]
 
 
+def test_a_trainer_tells_what_it_trains_and_how() -> None:
+    told = repr(Trainer(Linear(4, 200), MSELoss(), SGD(0.1)))
+    assert told.startswith("Trainer(Linear of 1,000 parameters, MSELoss(), SGD(learning_rate=0.1")
+
+
 # --- what does not fit together
 
 
