@@ -1,4 +1,4 @@
-"""Multiples of a vector, by all threads: a mean gradient made a sum, and a sum made a mean.
+"""Multiples of a vector, by all threads: a mean gradient made a sum.
 
 What a step does with whole vectors beside its arithmetic stays small only where all threads do it:
 one core moves bytes no faster while the others, which made the gradient, wait.
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.jit import jit
-from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat, one_pass
+from daskdl.kernels.passes import LEAST_UNITS, UNIT, flat
 from daskdl.kernels.stores import drain, put, streams
 from daskdl.kernels.team import over_range
 from daskdl.kernels.threads import threads
@@ -33,12 +33,6 @@ def times(vector: Vector, factor: float, out: Vector) -> bool:
     return not wrong.any()
 
 
-def over(vector: Vector, divisor: float) -> Vector:
-    """Return ``vector / divisor``, numpy's bits."""
-    (result,) = one_pass(_over, vector, settings=np.array([divisor], vector.dtype))
-    return result
-
-
 @jit
 def _times(vector, factor, out, past, wrong, which, begin, end):  # type: ignore[no-untyped-def]
     """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which]."""
@@ -48,12 +42,4 @@ def _times(vector, factor, out, past, wrong, which, begin, end):  # type: ignore
         found |= source[k] - source[k] != nothing  # of what is not finite that is NaN
         put(target, k, factor * source[k], past)
     wrong[which] = found
-    drain(past)
-
-
-@jit
-def _over(vector, new, settings, past):  # type: ignore[no-untyped-def]
-    divisor = settings[0]
-    for k in range(vector.size):
-        put(new, k, vector[k] / divisor, past)
     drain(past)

@@ -93,7 +93,8 @@ class Method(ABC):
         iteration : int
             From 0.
         scale : float
-            What the gradient is multiplied with first.
+            What the gradient is multiplied with first. A fit hands over the sum over all samples
+            of an iteration and one over their number.
         overwrite : bool
             Whether weights and state may be changed, and returned, where their arrays are writable.
             They are nobody else's then, and a step needs no other memory.

@@ -9,16 +9,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.data.tasks import on_each, stand_alone
-from daskdl.kernels.copies import copied
+from daskdl.kernels.copies import copied, copy_to
+from daskdl.kernels.memory import empty
 from daskdl.kernels.threads import granted_cores, thread_budget
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job
-from daskdl.train.step import State, TaskError
+from daskdl.train.step import State, TaskError, Vector
 from daskdl.train.tree import fold
 
 
@@ -46,12 +49,18 @@ class InProcessEngine:
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
         slots = {name: copied(slot) for name, slot in state.slots.items()}
-        state = State(copied(state.weights), slots, state.iteration)  # which change from here on
+        own: Vector = self._job.tools().model.vector
+        # Where one thread computes all gradients the weights change in its model; those that lie
+        # elsewhere are copied into a thread's model before each gradient.
+        at_home = self._threads == 1 and not self._job.rounded and own.size == state.weights.size
+        weights = own if at_home else empty(state.weights.size, np.float32)
+        copy_to(weights, state.weights)
+        state = State(weights, slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share in shares:
                 with for_caller():
                     state = self._iteration(state, share)
-        return state
+        return replace(state, weights=copied(state.weights)) if at_home else state
 
     def _iteration(self, state: State, share: Share) -> State:
         with_samples = [s for s, count in enumerate(share.counts) if count]

@@ -22,7 +22,7 @@ from daskdl.errors import TrainingError
 from daskdl.kernels.addition import added
 from daskdl.kernels.copies import copied, copy_to
 from daskdl.kernels.memory import empty
-from daskdl.kernels.multiples import over, times
+from daskdl.kernels.multiples import times
 from daskdl.kernels.threads import thread_budget
 from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs
@@ -287,13 +287,12 @@ def update(
             f"iteration {state.iteration}: expected a finite loss, found {loss}; {WHAT_TO_DO}"
         )
     with thread_budget(job.threads), naming(f"iteration {state.iteration}, update"):
-        mean = over(total.vector, total.samples)
         tools = job.tools()
         if parameters is None:
             parameters = tools.model.flat.size
         stepper, tables = method or tools.optimizer, Tables.of(tools.model)
         rows = [one.over(total.samples) for one in total.rows]
-        weights, slots = _step(stepper, tables, state, mean, rows, parameters, overwrite)
+        weights, slots = _step(stepper, tables, state, total, rows, parameters, overwrite)
     took = time.perf_counter() - began
     metrics = tools.values(total.measured)
     record = Record(
@@ -311,25 +310,27 @@ def _step(
     optimizer: Method,
     tables: Tables,
     state: State,
-    mean: Vector,
+    total: Gradient,
     rows: Sequence[Rows],
     parameters: int,
     overwrite: bool,
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return new weights and state: parameters, then the buffers' means, then tables."""
     own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
-    put = state.weights[:parameters], mean[:parameters], own, state.iteration
+    put = state.weights[:parameters], total.vector[:parameters], own, state.iteration
+    scale = 1 / total.samples  # the optimizer makes a mean of the sum, in the one pass it needs
     if rows:
-        sums, more = optimizer.sums(*put), optimizer.row_sums(rows)
+        sums, more = optimizer.sums(*put, scale), optimizer.row_sums(rows)
         if sums is not None and more is not None:
             optimizer = optimizer.knowing(sums + more)
-    first, changed = optimizer.update(*put, overwrite=overwrite)
+    first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
     weights = _beginning_with(first, state.weights, overwrite)
     slots = dict(state.slots)
     for name, slot in changed.items():
         slots[name] = _beginning_with(slot, slots[name], overwrite) if slot.ndim else slot
-    if parameters < mean.size:
-        weights[parameters : mean.size] = mean[parameters:]
+    buffers = total.vector[parameters:]
+    if buffers.size:
+        np.divide(buffers, total.samples, out=weights[parameters : total.vector.size])
     if rows:
         behind = {n: s[tables.start :] if s.ndim else s for n, s in slots.items()}
         tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration)

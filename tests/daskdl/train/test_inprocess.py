@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from daskdl.data.batches import positions
 from daskdl.errors import TrainingError
 from daskdl.kernels.threads import threads
 from daskdl.metrics import Mean
-from daskdl.nn import Linear, MSELoss, ReLU, Sequential, Sum
+from daskdl.nn import BatchNorm, Linear, Module, MSELoss, ReLU, Sequential, Sum
 from daskdl.optim import SGD, Adam, ClipNorm
 from daskdl.train import Trainer, inprocess, trainer
+from daskdl.train.step import beginning
+from tests.daskdl.train.jobs import new_job
 from tests.daskdl.train.runs import digest, fit, network, problem
 
 SEED, RATE = 5, 1e-3
@@ -57,7 +60,7 @@ def plain_loop(
                 total += float((error.astype(float) ** 2).mean(1).sum())
                 sums = np.concatenate([(error.T @ x.astype(dtype)).ravel(), error.sum(0)])
                 terms.append(sums if count else None)
-            gradient = tree_sum(terms) / dtype(share.samples)
+            gradient = tree_sum(terms) * dtype(1 / share.samples)
             weight = weight - dtype(RATE) * gradient[:6].reshape(2, 3)
             bias = bias - dtype(RATE) * gradient[6:]
             losses.append(total / share.samples)
@@ -101,9 +104,9 @@ def test_shards_are_added_in_the_canonical_order(partitions: int) -> None:
     model.flat[:] = 0  # so that each sample's gradient is -2 y, without rounding
     trainer = Trainer(model, MSELoss(), SGD(1.0))
     trainer.fit(samples, epochs=1, batch_size=partitions, progress=False)
-    expected = tree_sum(list(2 * values)) / np.float32(partitions)
+    expected = tree_sum(list(2 * values)) * np.float32(1 / partitions)
     np.testing.assert_array_equal(trainer.model.flat, expected)
-    assert expected != sum(2 * values) / np.float32(partitions)  # the order shows
+    assert expected != sum(2 * values) * np.float32(1 / partitions)  # the order shows
 
 
 def test_one_core_and_many_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,3 +292,25 @@ def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(
         )  # fmt: skip
         found.add(model.flat.tobytes())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("network", [Linear(3, 2), Sequential(BatchNorm(3), Linear(3, 2))])
+def test_what_a_group_comes_to_is_not_changed_by_the_next(
+    network: Module, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
+    job, model = new_job(model=network, optimizer=Adam(0.1))
+    samples = samples_of(16, 2)
+    engine = inprocess.InProcessEngine(job, samples, None)
+    states, kept = [beginning(model, Adam(0.1))], []
+    for share in Batches(samples.lengths, 4, SEED).shares(0, 0, 3):
+        kept.append(copy.deepcopy(states[-1]))
+        states.append(engine.run(states[-1], [share]))
+    engine.close()
+    for state, before in zip(states[:-1], kept, strict=True):
+        assert state.iteration == before.iteration
+        np.testing.assert_array_equal(state.weights, before.weights)
+        for name, slot in state.slots.items():
+            np.testing.assert_array_equal(slot, before.slots[name])
+    assert len({state.weights.tobytes() for state in states}) == 4
