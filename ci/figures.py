@@ -21,6 +21,7 @@ COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
     "training": "python -m ci.bench.training --seconds 6",
     "training-before": "python -m ci.bench.training --seconds 6",
+    "examples": "python -m ci.bench.examples",
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
     "--groups 2 --settle 4",

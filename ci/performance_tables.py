@@ -64,6 +64,14 @@ def training(found: Figure) -> list[str]:
     )
 
 
+def examples(found: Figure) -> list[str]:
+    """Return a line for each program: its command and what it said at its end."""
+    return table(
+        ("program", "its last line", "seconds, all of it"),
+        ((f"`{row['program']}`", row["said"], f"{row['seconds']:.0f}") for row in found["rows"]),
+    )
+
+
 def engine(found: Figure) -> list[str]:
     """Return a line for each engine and size."""
     header = ("two workers of one machine", "MB", "ms", "least", "gloo's ms", "gloo's over ours")
@@ -225,6 +233,7 @@ def _whole(value: float | None) -> str:
 TABLES: dict[str, Callable[[Figure], list[str]]] = {
     "kernels": kernels,
     "training": training,
+    "examples": examples,
     "engine": engine,
     "control": control,
     "hosts": hosts,

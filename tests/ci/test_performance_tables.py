@@ -24,6 +24,9 @@ ROWS = {
     "training": [
         asdict(training.StepRow("LeNet", 2, 1, 2, 2.0, 1, 2, "eager", 8e3, 4e3, 10.2, None))
     ],
+    "examples": [
+        {"program": "examples/a.py b", "said": "accuracy on 9 texts: 0.5", "seconds": 61.7}
+    ],
     "engine": engine.as_json(
         [
             engine.Row(28, "gloo", 20, 15, 1.0),
@@ -39,6 +42,7 @@ ROWS = {
 EXPECTED = {
     "kernels": "| conv | 1 | 2 | 4.00 | 2.00 |",
     "training": "| LeNet | 2 | 8000 | 4000 | 2.00 | 10 | - |",
+    "examples": "| `examples/a.py b` | accuracy on 9 texts: 0.5 | 62 |",
     "engine": "| gang: all but computation | 28 | 10.00 | 5.00 | 20.00 | 2.00 |",
     "control": "| stay | 32 | 10 | 20.0 | 15.0 | 1.0 | 0.40 | 5 |",
     "hosts": "| 1000 | 4 | 28 | 42 | 360.5 | 400.2 | 50 |",

