@@ -91,10 +91,6 @@ class Rows:
         """Return the same with each number multiplied by a factor, of their dtype."""
         return replace(self, values=self.values * self.values.dtype.type(factor))
 
-    def over(self, divisor: float) -> Rows:
-        """Return the same with each number divided by a divisor, of their dtype."""
-        return replace(self, values=self.values / self.values.dtype.type(divisor))
-
     def squares(self) -> float:
         """Return the sum of the squares."""
         return sum_of_squares(self.values.reshape(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -291,8 +291,7 @@ def update(
         if parameters is None:
             parameters = tools.model.flat.size
         stepper, tables = method or tools.optimizer, Tables.of(tools.model)
-        rows = [one.over(total.samples) for one in total.rows]
-        weights, slots = _step(stepper, tables, state, total, rows, parameters, overwrite)
+        weights, slots = _step(stepper, tables, state, total, parameters, overwrite)
     took = time.perf_counter() - began
     metrics = tools.values(total.measured)
     record = Record(
@@ -311,7 +310,6 @@ def _step(
     tables: Tables,
     state: State,
     total: Gradient,
-    rows: Sequence[Rows],
     parameters: int,
     overwrite: bool,
 ) -> tuple[Vector, dict[str, Vector]]:
@@ -319,8 +317,9 @@ def _step(
     own = {n: s[:parameters] if s.ndim else s for n, s in state.slots.items()}
     put = state.weights[:parameters], total.vector[:parameters], own, state.iteration
     scale = 1 / total.samples  # the optimizer makes a mean of the sum, in the one pass it needs
+    rows = total.rows
     if rows:
-        sums, more = optimizer.sums(*put, scale), optimizer.row_sums(rows)
+        sums, more = optimizer.sums(*put, scale), optimizer.row_sums(rows, scale)
         if sums is not None and more is not None:
             optimizer = optimizer.knowing(sums + more)
     first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
@@ -333,7 +332,7 @@ def _step(
         np.divide(buffers, total.samples, out=weights[parameters : total.vector.size])
     if rows:
         behind = {n: s[tables.start :] if s.ndim else s for n, s in slots.items()}
-        tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration)
+        tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration, scale)
     return weights, slots
 
 

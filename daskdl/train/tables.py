@@ -142,9 +142,12 @@ class Tables:
         stretches: Sequence[Stretch],
         gradients: Sequence[Rows],
         iteration: int,
+        scale: float,
     ) -> None:
-        """Step the rows that have a gradient, one gradient for each table, in place."""
+        """Step the rows that have a gradient, ``scale`` times one for each table, in place."""
         for stretch in stretches:
             gradient = stretch.own(gradients[stretch.table])
             name = self.names[stretch.table]
-            method.update_rows(name, stretch.weights, gradient, stretch.slots, iteration)
+            method.update_rows(
+                name, stretch.weights, gradient, stretch.slots, iteration, scale=scale
+            )

@@ -102,11 +102,10 @@ class TableShare:
         self._sums.begin()
         self._new = self._method is not None
         if self._method is not None:
-            mean = [rows.over(samples) for rows in ready]
-            self._tables.step(self._method, self._own, mean, iteration)
+            self._tables.step(self._method, self._own, ready, iteration, scale=1 / samples)
             ready = [
                 replace(rows, values=gather(table, rows.ids))
-                for rows, table in zip(mean, self._tables.views(self.whole), strict=True)
+                for rows, table in zip(ready, self._tables.views(self.whole), strict=True)
             ]
         self._ready = Pieces(self._tables)
         for span in self._plan.owned:

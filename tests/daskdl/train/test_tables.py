@@ -46,11 +46,11 @@ def test_stretches_step_their_own_rows_in_place() -> None:
         (1, 0, (2, 4)),
     ]
     gradients = [Rows.all_of(np.ones(shape, np.float32)) for shape in TABLES.shapes]
-    TABLES.step(SGD(1.0, momentum=0.5), stretches, gradients, 0)
+    TABLES.step(SGD(1.0, momentum=0.5), stretches, gradients, 0, scale=3.0)
     a, b = TABLES.views(weights)
-    np.testing.assert_array_equal(a[:, 0], [0, -1, -1, -1, 0])
-    np.testing.assert_array_equal(b[:, 0], [-1, -1, 0])
-    np.testing.assert_array_equal(slots["velocity"], 1)
+    np.testing.assert_array_equal(a[:, 0], [0, -3, -3, -3, 0])
+    np.testing.assert_array_equal(b[:, 0], [-3, -3, 0])
+    np.testing.assert_array_equal(slots["velocity"], 3)
 
 
 def test_the_part_of_rows() -> None:

@@ -89,8 +89,11 @@ def test_a_run_goes_on_from_its_checkpoint_in_another_engine(
     assert digest_of_all(again) == undisturbed
 
 
-def test_a_dense_gradient_comes_to_the_same_weights() -> None:
-    by_rows, whole = (fit_ratings(method=SGD(0.1), sparse=s) for s in (True, False))
+@pytest.mark.parametrize("batch_size", [7, 8])
+def test_a_dense_gradient_comes_to_the_same_weights(batch_size: int) -> None:
+    by_rows, whole = (
+        fit_ratings(method=SGD(0.1), sparse=s, batch_size=batch_size) for s in (True, False)
+    )
     dense = whole.model.state_dict()
     for name, array in by_rows.model.state_dict().items():
         np.testing.assert_array_equal(array, dense[name])
