@@ -44,7 +44,7 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
 def product(a: Array, b: Array) -> Array:
     """Return ``a.T @ b``; a (K, M) and b (K, N) as :func:`serves` wants them -> (M, N)."""
     (k, m), n = a.shape, b.shape[1]
-    if m < n <= WIDEST:  # the wider one is read where it lies, what is copied is the other
+    if n <= WIDEST and _computed(n, m) < _computed(m, n):
         return np.ascontiguousarray(product(b, a).T)
     c = np.empty((m, n), np.float32)
     columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), np.float32)
@@ -56,6 +56,14 @@ def product(a: Array, b: Array) -> Array:
     for other in more:
         c += other
     return c
+
+
+def _computed(read: int, copied: int) -> int:
+    """Return the numbers that are computed for a result of so many rows and columns.
+
+    More than it has where they end within a panel: of 200 columns, seven panels of 32.
+    """
+    return -(-read // ROWS) * ROWS * -(-copied // COLUMNS) * COLUMNS
 
 
 @jit

@@ -32,6 +32,21 @@ def test_is_numpys_product(sizes, threads):
     np.testing.assert_array_equal(found, again)
 
 
+@pytest.mark.parametrize("own", [6, 7])
+def test_copies_the_columns_that_fill_its_panels(own, monkeypatch):
+    read, whole = [], outer.over_range
+
+    def watched(body, items, least, a, b, *rest):
+        read.append(a.shape[1])
+        whole(body, items, least, a, b, *rest)
+
+    monkeypatch.setattr(outer, "over_range", watched)
+    full, ragged = (np.ones((4000, n), "f4") for n in (4 * outer.COLUMNS, own * outer.ROWS))
+    assert np.array_equal(outer.product(full, ragged), np.full((full.shape[1], own * 6), 4000))
+    assert np.array_equal(outer.product(ragged, full), np.full((own * 6, full.shape[1]), 4000))
+    assert read == [own * outer.ROWS] * 2
+
+
 def test_products_of_long_matrices_come_here(monkeypatch):
     served = []
     monkeypatch.setattr(outer, "product", lambda a, b: served.append((a.shape, b.shape)))
