@@ -21,7 +21,7 @@ from daskdl.kernels.threads import least_of, n_parts, threads
 Array = NDArray[np.float32]
 
 #: Numbers of a row of ``a`` up to which this is quicker than a BLAS: those of one column then lie
-#: so close that the processor fetches them ahead.
+#: so close that the processor fetches them ahead. Twice as many where a row of ``b`` has no more.
 WIDEST = 512
 #: Rows that are summed up at a time; their panel fills a part of L1.
 TOGETHER = 192
@@ -36,7 +36,7 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
         and a.ndim == b.ndim == 2
         and a.flags.c_contiguous
         and b.flags.c_contiguous
-        and a.shape[1] <= WIDEST
+        and a.shape[1] <= (WIDEST if b.shape[1] > WIDEST else 2 * WIDEST)
         and len(a) == len(b) >= max(a.shape[1], b.shape[1], TOGETHER)
     )
 

@@ -53,12 +53,14 @@ def test_products_of_long_matrices_come_here(monkeypatch):
     long, beside = np.ones((4000, 100), "f4"), np.ones((4000, 30), "f4")
     wide, short = np.ones((4000, outer.WIDEST + 1), "f4"), np.ones((100, 4000), "f4")
     matmul(long.T, beside)
-    assert served == [((4000, 100), (4000, 30))]
+    matmul(wide.T, beside)
+    assert served == [(long.shape, beside.shape), (wide.shape, beside.shape)]
     matmul(long.astype("f8").T, beside.astype("f8"))
     matmul(long.T[::2], beside)
     matmul(long.T, np.repeat(beside, 2, axis=1)[:, ::2])
-    matmul(wide.T, beside)
+    matmul(wide.T, wide)
+    matmul(np.repeat(wide, 2, axis=1).T, beside)
     matmul(short.T, short)
     matmul(short, beside)
     matmul(long.T, beside, out=np.empty((100, 30), "f4"))
-    assert len(served) == 1
+    assert len(served) == 2
