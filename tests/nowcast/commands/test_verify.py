@@ -185,4 +185,4 @@ def test_a_folder_that_cannot_be_is_known_before_the_work(paths, tmp_path, capsy
     monkeypatch.setattr(command, "score", lambda *_, **__: pytest.fail("worked in vain"))
     (tmp_path / "file").write_text("")
     assert verify(paths, "--out", tmp_path / "file") == 3
-    assert f"{tmp_path / 'file'}: File exists" in capsys.readouterr().err
+    assert f"{tmp_path / 'file'}: expected a folder or nothing" in capsys.readouterr().err
