@@ -21,7 +21,8 @@ from daskdl.kernels.threads import least_of, n_parts, threads
 Array = NDArray[np.float32]
 
 #: Numbers of a row of ``a`` up to which this is quicker than a BLAS: those of one column then lie
-#: so close that the processor fetches them ahead. Twice as many where a row of ``b`` has no more.
+#: so close that the processor fetches them ahead. Up to twice as many if a row of ``b`` is no wider
+#: than this.
 WIDEST = 512
 #: Rows that are summed up at a time; their panel fills a part of L1.
 TOGETHER = 192
@@ -44,7 +45,7 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
 def product(a: Array, b: Array) -> Array:
     """Return ``a.T @ b``; a (K, M) and b (K, N) as :func:`serves` wants them -> (M, N)."""
     (k, m), n = a.shape, b.shape[1]
-    if n <= WIDEST and _computed(n, m) < _computed(m, n):
+    if n <= WIDEST and _computed(n, m) < _computed(m, n):  # fewer with a copied, and b read
         return np.ascontiguousarray(product(b, a).T)
     c = np.empty((m, n), np.float32)
     columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), np.float32)
@@ -59,9 +60,9 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _computed(read: int, copied: int) -> int:
-    """Return the numbers that are computed for a result of so many rows and columns.
+    """Return the numbers that are computed where one matrix is read and the other one copied.
 
-    More than it has where they end within a panel: of 200 columns, seven panels of 32.
+    They are more than a result has if its columns end within a panel: 200 take seven panels of 32.
     """
     return -(-read // ROWS) * ROWS * -(-copied // COLUMNS) * COLUMNS
 
