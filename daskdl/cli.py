@@ -31,12 +31,13 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Tell versions, BLAS libraries, cores, memory and where compiled kernels are kept."""
-    from daskdl.doctor import diagnosis, diagnosis_of
+    from daskdl.cluster.doctor import diagnosis, diagnosis_of
 
     if cluster is None:
         _print(diagnosis(), as_json)
         return
-    from daskdl.cluster import connect, wait_for
+    from daskdl.cluster import connect
+    from daskdl.cluster.connect import wait_for
 
     with connect(cluster, workers=workers) as client:
         wait_for(client, workers or 1, "doctor")

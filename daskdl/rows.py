@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.embedding import add_rows, row_gradient
-from daskdl.kernels.reduce import sum_of_squares
+from daskdl.kernels.vectors.embedding import add_rows, row_gradient
+from daskdl.kernels.vectors.reduce import sum_of_squares
 
 Array = NDArray[Any]
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.data.interactions import Interactions
+from daskdl.data.sources.interactions import Interactions
 from daskdl.errors import DataError
 from daskdl.metrics import NDCG, HitRatio, Metric
 from daskdl.metrics.metric import Statistics

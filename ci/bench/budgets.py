@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ci.bench.report import HEADER, Row, line, means, write_json
 from ci.bench.timing import Case, race
-from daskdl.kernels.threads import available_cores, thread_budget
+from daskdl.kernels.runtime.threads import available_cores, thread_budget
 
 
 def options_of(description: str, seconds: float) -> argparse.ArgumentParser:

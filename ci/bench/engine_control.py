@@ -27,14 +27,14 @@ from typing import Any
 import dask
 import numpy as np
 
+from daskdl.cluster.settings import seconds as duration
+from daskdl.collective.parts import UNIT
 from daskdl.data import SampleSet
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD
 from daskdl.scaling.processes import Process, Processes, all_cpu_seconds, cluster
 from daskdl.scaling.waiting import Waiting
 from daskdl.train import Callback, Trainer
-from daskdl.train.settings import seconds as duration
-from daskdl.train.slices import UNIT
 
 #: Part of an iteration that control may cost.
 GOAL = 0.015

@@ -24,9 +24,9 @@ import numpy as np
 from ci.bench.engine_model import exchanges, fitted
 from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
 from ci.bench.network import moved, per_megabyte, predicted
+from daskdl.collective.parts import UNIT
 from daskdl.scaling.processes import Processes, all_cpu_seconds, cluster
 from daskdl.train import Callback, Trainer
-from daskdl.train.slices import UNIT
 
 #: Part of all cores above which they are the limit.
 BUSY = 0.85

@@ -30,7 +30,7 @@ def apart(client: Client) -> Iterator[None]:
     """Let no two workers find that they are on one machine."""
 
     def let(reached: Any) -> Any:
-        from daskdl.train import linking
+        from daskdl.collective.transport import connecting as linking
 
         before, linking._reached = linking._reached, reached or (lambda name: None)
         return before

@@ -38,7 +38,7 @@ from daskdl.data.image import (
     ToFloat,
     VerticalFlip,
 )
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 
 MEAN = 255 * np.array(IMAGENET_MEAN, np.float32)
 SCALE = 1 / (255 * np.array(IMAGENET_STD, np.float32))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution.geometry import Geometry
 
 
 class Shape(NamedTuple):

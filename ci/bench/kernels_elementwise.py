@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels import activations, softmax
-from daskdl.kernels.dropout import dropout
-from daskdl.kernels.passes import one_pass
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels.losses import softmax
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors import activations
+from daskdl.kernels.vectors.dropout import dropout
+from daskdl.kernels.vectors.reduce import sum_over
 
 #: Activations of ResNet-50's first stage for 32 images, and of one image.
 SHAPES = ((32, 56, 56, 64), (1, 56, 56, 64))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels.embedding import dense_gradient, gather, row_gradient
+from daskdl.kernels.vectors.embedding import dense_gradient, gather, row_gradient
 from daskdl.optim import SGD, Adagrad, Adam, Method
 from daskdl.rows import Rows
 

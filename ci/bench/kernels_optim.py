@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ci.bench.timing import Case
-from daskdl.kernels.threads import threads
+from daskdl.kernels.runtime.threads import threads
 from daskdl.optim import SGD, Adagrad, Adam, AdamW, Method, RMSprop
 
 SIZE = 25_000_000

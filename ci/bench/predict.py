@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 from ci.bench.timing import Case, race
 from daskdl.data import SampleSet
 from daskdl.data.partition import Arrays, Excerpt
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.metrics import MeanSquaredError
 from daskdl.nn import Conv2d, Flatten, Linear, MaxPool2d, Module, ReLU, Sequential
 from daskdl.tensor import no_grad

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.makes import picked, stretches
 from daskdl.data.partition import Arrays, Partition
 from daskdl.data.ragged import Ragged
+from daskdl.data.transformations import picked, stretches
 from daskdl.errors import DataError
 
 Shape = tuple[int | None, ...]

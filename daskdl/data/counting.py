@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from daskdl.data.derived import Derived
-from daskdl.data.makes import Chosen, Make, Range
 from daskdl.data.partition import Partition, Recipe
+from daskdl.data.transformations import Chosen, Make, Range
 from daskdl.errors import DataError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from dask.typing import Key
 
-from daskdl.data.current import is_future
-from daskdl.data.makes import Chosen, Make, Mapped, Range, picked
+from daskdl.cluster.current import is_future
 from daskdl.data.partition import Arrays, Indices, Partition, Recipe
+from daskdl.data.transformations import Chosen, Make, Mapped, Range, picked
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from daskdl.data.derived import FromTasks
+from daskdl.data.on_workers.tasks import client_of, futures_of, is_lazy, itself
 from daskdl.data.partition import Recipe
-from daskdl.data.tasks import client_of, futures_of, is_lazy, itself
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet

@@ -12,9 +12,9 @@ from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.data.functions import take
+from daskdl.data.on_workers.tasks import Graph, futures_of, graph_of
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.tasks import Graph, futures_of, graph_of
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.data.batches import interleaved
+from daskdl.data.blocks import refuse_streams, streams
 from daskdl.data.checks import Checked
 from daskdl.data.counting import derived, is_counted, known, left_out, told_schema
 from daskdl.data.derived import chosen
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, wants_rng
 from daskdl.data.functions import take as take
-from daskdl.data.makes import SHUFFLED, Drawn, Filtered, Mapped
 from daskdl.data.partition import (
     Arrays,
     Batch,
@@ -28,9 +28,9 @@ from daskdl.data.partition import (
     join,
 )
 from daskdl.data.ragged import Ragged, concatenated
-from daskdl.data.records import check_on_error
-from daskdl.data.sources import Sources
-from daskdl.data.stream import refuse_streams, streams
+from daskdl.data.sources.front import Sources
+from daskdl.data.sources.records import check_on_error
+from daskdl.data.transformations import SHUFFLED, Drawn, Filtered, Mapped
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class SampleSet(Sources, Exports):
         What only workers can read they count: those of the client, by default of the current one.
         """
         if not self.is_counted:
-            from daskdl.data.tasks import count
+            from daskdl.data.on_workers.tasks import count
 
             count(self._recipes, client)
             self._check_samples()
@@ -128,7 +128,7 @@ class SampleSet(Sources, Exports):
         """
         if n < 0:
             raise SettingsError(f"SampleSet.head: expected at least 0 samples, found {n!r}")
-        from daskdl.data.tasks import on_each
+        from daskdl.data.on_workers.tasks import on_each
 
         pieces: list[Batch] = []
         left = max(n, 1)  # of none there is still what they are made of
@@ -361,7 +361,7 @@ class SampleSet(Sources, Exports):
             By default the one that holds them already, or the current one; without any they are
             held in this process.
         """
-        from daskdl.data.tasks import persisted
+        from daskdl.data.on_workers.tasks import persisted
 
         return SampleSet(persisted(self.known, client), self.functions)
 

@@ -1,5 +1,5 @@
 """Kernels: numpy arrays in, numpy arrays out; BLAS and numba. They know nothing above them."""
 
-from daskdl.kernels.memory import keep_freed
+from daskdl.kernels.runtime.memory import keep_freed
 
 keep_freed()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.kernels.batchnorm import follow
+from daskdl.kernels.norms.batchnorm import follow
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Buffer, Parameter

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.memory import empty
-from daskdl.kernels.zeros import clear
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.vectors.zeros import clear
 from daskdl.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import activations as kernels
-from daskdl.kernels import prelu as prelu_kernel
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors import activations as kernels
+from daskdl.kernels.vectors import prelu as prelu_kernel
 from daskdl.ops.arguments import FLOATS
 from daskdl.tensor import Array, op
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels import matmul as products
-from daskdl.kernels.addition import added
+from daskdl.kernels.products import matmul as products
+from daskdl.kernels.vectors.addition import added
 from daskdl.tensor import Array, op
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskdl.kernels import batchnorm as kernel
-from daskdl.kernels.activations import relu_back
-from daskdl.kernels.passes import one_pass
-from daskdl.kernels.residual import gradient_plus, normalise_plus
+from daskdl.kernels.norms import batchnorm as kernel
+from daskdl.kernels.norms.batchnorm_add import gradient_plus, normalise_plus
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors.activations import relu_back
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, InParts, Tensor, op
 

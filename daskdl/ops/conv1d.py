@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from daskdl.errors import ShapeError
-from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.bias import add_bias, bias_gradient
-from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.vectors.bias import add_bias, bias_gradient
 from daskdl.ops.conv2d import check
 from daskdl.tensor import Array, op
 

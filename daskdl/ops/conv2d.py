@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.bias import add_bias, bias_gradient
-from daskdl.kernels.geometry import Geometry
-from daskdl.kernels.memory import empty
-from daskdl.kernels.zeros import clear
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.vectors.bias import add_bias, bias_gradient
+from daskdl.kernels.vectors.zeros import clear
 from daskdl.tensor import Array, op
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import dropout as kernel
+from daskdl.kernels.vectors import dropout as kernel
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 

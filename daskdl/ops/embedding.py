@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import embedding as kernel
+from daskdl.kernels.vectors import embedding as kernel
 from daskdl.rows import Rows
 from daskdl.tensor import Array, op
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import groupnorm as kernels
+from daskdl.kernels.norms import groupnorm as kernels
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, op
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskdl.kernels import l2norm as kernel
+from daskdl.kernels.norms import l2norm as kernel
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import layernorm as kernel
+from daskdl.kernels.norms import layernorm as kernel
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, op
 

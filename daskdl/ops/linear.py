@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.bias import add_bias, bias_gradient
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.vectors.bias import add_bias, bias_gradient
 from daskdl.tensor import Array, op
 
 
@@ -22,7 +22,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
     follows in float64.
 
     ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
-    :func:`daskdl.kernels.matmul.matmul`.
+    :func:`daskdl.kernels.products.matmul.matmul`.
 
     Raises
     ------

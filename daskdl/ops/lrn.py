@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import lrn as kernel
+from daskdl.kernels.norms import lrn as kernel
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskdl.kernels import lstm as kernel
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.recurrent import lstm as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 

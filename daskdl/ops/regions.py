@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import bins as kernel
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.pooling import regions as kernel
+from daskdl.kernels.products.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.resample import bins, check_windows, linear_weights, weighted
 from daskdl.tensor import Array, op

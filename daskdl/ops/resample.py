@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
 from daskdl.ops.arguments import check_floats
 from daskdl.ops.shape import repeat
 from daskdl.tensor import Array, Tensor, op

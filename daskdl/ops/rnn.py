@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import rnn as kernel
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.recurrent import rnn as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
 from daskdl.tensor import Array
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels import softmax as kernels
+from daskdl.kernels.losses import softmax as kernels
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 

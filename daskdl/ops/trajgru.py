@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import conv2d as kernel
-from daskdl.kernels import links
-from daskdl.kernels.activations import leaky_relu, leaky_relu_back
-from daskdl.kernels.bias import bias_gradient
-from daskdl.kernels.gru import gru_cell, gru_cell_gradient
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.recurrent import trajgru as links
+from daskdl.kernels.recurrent.gru import gru_cell, gru_cell_gradient
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors.activations import leaky_relu, leaky_relu_back
+from daskdl.kernels.vectors.bias import bias_gradient
 from daskdl.ops.convlstm import same
 from daskdl.ops.sequence import check, plain, turned, unrolled
 from daskdl.tensor import Array, op

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskdl.kernels import descent
-from daskdl.kernels.steps import step
+from daskdl.kernels.optim import sgd as descent
+from daskdl.kernels.optim.steps import step
 from daskdl.optim.method import State, Vector
 from daskdl.optim.schedules.schedule import whole
 from daskdl.optim.wrapper import Wrapper

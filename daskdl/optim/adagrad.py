@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskdl.kernels import squares
+from daskdl.kernels.optim import adagrad as squares
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import State, at_least_zero
 from daskdl.optim.schedules.schedule import Schedule

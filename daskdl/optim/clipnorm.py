@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.reduce import sum_of_squares
+from daskdl.kernels.vectors.reduce import sum_of_squares
 from daskdl.optim.method import State, Vector
 from daskdl.optim.wrapper import Wrapper
 from daskdl.rows import Rows

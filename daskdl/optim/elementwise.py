@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.rowsteps import step_rows
-from daskdl.kernels.steps import step
+from daskdl.kernels.optim.rows import step_rows
+from daskdl.kernels.optim.steps import step
 from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Vector
@@ -45,7 +45,7 @@ class Elementwise(Scheduled):
 
     @abstractmethod
     def kernel(self) -> Any:
-        """Return the numba function of a step, see :func:`daskdl.kernels.steps.step`."""
+        """Return the numba function of a step, see :func:`daskdl.kernels.optim.steps.step`."""
 
     @abstractmethod
     def starts(self) -> dict[str, float | None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import descent
+from daskdl.kernels.optim import sgd as descent
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import at_least_zero
 from daskdl.optim.schedules.schedule import Schedule

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskdl.kernels import descent, moments
+from daskdl.kernels.optim import adam as moments
+from daskdl.kernels.optim import sgd as descent
 from daskdl.optim.grouping import Grouping
 from daskdl.optim.layerwise import Layerwise, Norms
 from daskdl.optim.method import State, Vector, at_least_zero, below_one

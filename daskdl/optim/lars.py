@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskdl.kernels import descent
+from daskdl.kernels.optim import sgd as descent
 from daskdl.optim.grouping import Grouping
 from daskdl.optim.layerwise import Layerwise, Norms
 from daskdl.optim.method import State, Vector, at_least_zero, below_one

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.reduce import sum_of_squares
-from daskdl.kernels.steps import step
+from daskdl.kernels.optim.steps import step
+from daskdl.kernels.vectors.reduce import sum_of_squares
 from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Vector

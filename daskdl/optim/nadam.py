@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.kernels import moments
+from daskdl.kernels.optim import adam as moments
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from daskdl.kernels import squares
+from daskdl.kernels.optim import adagrad as squares
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.method import at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule

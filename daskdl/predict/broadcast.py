@@ -6,9 +6,9 @@ import uuid
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from daskdl.data.current import current_client
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.current import current_client
 from daskdl.predict.predictor import Predictor
-from daskdl.train.channel import Cluster
 
 if TYPE_CHECKING:
     from distributed import Client, Future

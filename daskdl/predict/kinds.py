@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
@@ -17,7 +18,6 @@ from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.predictor import Predictor, prepared
 from daskdl.predict.sampleset import of_samples
 from daskdl.train.arguments import whole
-from daskdl.train.settings import setting
 
 if TYPE_CHECKING:
     import dask.array as da

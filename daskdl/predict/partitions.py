@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.functions import take
 from daskdl.data.partition import Partition
-from daskdl.data.records import warn
+from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.predict.predictor import Predictor
 from daskdl.train.step import at_worker

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn import Module
 from daskdl.nn.inputs import as_inputs
 from daskdl.nn.watching import arrays, watched

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.current import current_client
 from daskdl.data import SampleSet
-from daskdl.data.current import current_client
+from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.tasks import futures_of, graph_of
 from daskdl.data.partition import Recipe
-from daskdl.data.tasks import futures_of, graph_of
 from daskdl.errors import DataError
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.predictor import Predictor
-from daskdl.train.channel import Cluster
-from daskdl.train.spreading import spread
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from daskdl.cluster import connect, quiet, wait_for
+from daskdl.cluster import connect
+from daskdl.cluster.connect import quiet, wait_for
 from daskdl.errors import SettingsError
-from daskdl.kernels.threads import available_cores
+from daskdl.kernels.runtime.threads import available_cores
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from daskdl.collective.codec import check_wire
 from daskdl.errors import SettingsError
 from daskdl.scaling.clusters import check_memory, real, waiting
 from daskdl.scaling.efficiency import counts
@@ -17,7 +18,6 @@ from daskdl.scaling.report import HEADER, check_place, line, write_json
 from daskdl.scaling.settings import Settings
 from daskdl.scaling.sweep import Row, planned, sweep
 from daskdl.train.engines import check_engine
-from daskdl.train.wire import check_wire
 
 
 def run(

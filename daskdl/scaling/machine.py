@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daskdl.doctor import diagnosis
+from daskdl.cluster.doctor import diagnosis
 
 if TYPE_CHECKING:
     from distributed import Client

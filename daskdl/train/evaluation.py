@@ -10,7 +10,7 @@ import numpy as np
 
 from daskdl.data.partition import Partition
 from daskdl.data.samples import take
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import no_grad
 from daskdl.train import step

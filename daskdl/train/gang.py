@@ -3,10 +3,10 @@
 The tasks stay, group after group, for ``daskdl.turn-time``: then others' tasks on the same workers
 have their turn. The driver asks the first member for each group, so that the scheduler has no work
 with it, and the driver as much with 256 workers as with two (:mod:`daskdl.train.session`,
-:mod:`daskdl.train.relay`). In each iteration members add up slices of the gradient, each updates
-its slice of the weights with its slice of the optimizer's state, and all get the new weights
-(:mod:`daskdl.train.member`); the additions are those of the canonical tree, whoever makes them
-(:mod:`daskdl.train.plan`).
+:mod:`daskdl.collective.relay`). In each iteration members add up slices of the gradient, each
+updates its slice of the weights with its slice of the optimizer's state, and all get the new
+weights (:mod:`daskdl.train.member`); the additions are those of the canonical tree, whoever makes
+them (:mod:`daskdl.collective.plan`).
 
 The state of a group's beginning is with the driver, which got it from the first member at the end
 of the group before, straight from the worker: it has to have the weights there for callbacks and
@@ -24,19 +24,19 @@ from typing import TYPE_CHECKING, Any
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.cluster.settings import seconds
+from daskdl.collective.parts import cut
+from daskdl.collective.rendezvous import Meeting
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
+from daskdl.data.on_workers.placement import Place
 from daskdl.errors import ClusterError
 from daskdl.train.draws import draws_of
 from daskdl.train.job import Job
-from daskdl.train.meeting import Meeting
 from daskdl.train.member import run_groups
 from daskdl.train.members import Gang
 from daskdl.train.on_cluster import OnCluster
-from daskdl.train.placement import Place
 from daskdl.train.session import Session
-from daskdl.train.settings import seconds
-from daskdl.train.slices import cut
 from daskdl.train.step import State
 from daskdl.train.tables import Tables
 

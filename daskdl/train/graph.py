@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.collective.tree import fold
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.train import step
 from daskdl.train.job import Job
 from daskdl.train.on_cluster import OnCluster
 from daskdl.train.step import State
-from daskdl.train.tree import fold
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.collective.tree import fold
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
+from daskdl.data.on_workers.tasks import on_each, stand_alone
 from daskdl.data.partition import Partition
-from daskdl.data.tasks import on_each, stand_alone
-from daskdl.kernels.copies import copied, copy_to
-from daskdl.kernels.memory import empty
-from daskdl.kernels.threads import granted_cores, thread_budget
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.threads import granted_cores, thread_budget
+from daskdl.kernels.vectors.copies import copied, copy_to
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job
 from daskdl.train.step import State, TaskError, Vector
-from daskdl.train.tree import fold
 
 
 class InProcessEngine:

@@ -73,7 +73,7 @@ class Job:
         Arithmetic threads of a task.
     rounded : int
         How many numbers of the vector, the first, are rounded to bfloat16 before they are added
-        (:mod:`daskdl.train.wire`).
+        (:mod:`daskdl.collective.codec`).
     measures : bool
         Whether the metrics are computed of training batches too.
     """

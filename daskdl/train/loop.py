@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from daskdl.cluster.asynchronous import stop_if_asked
+from daskdl.cluster.settings import seconds
 from daskdl.data.batches import Batches, Share
-from daskdl.train.asynchronous import stop_if_asked
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
 from daskdl.train.history import PHASES, History
 from daskdl.train.progress import Progress
-from daskdl.train.settings import seconds
 from daskdl.train.step import Record, State
 
 if TYPE_CHECKING:

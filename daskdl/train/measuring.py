@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from daskdl.data import SampleSet
-from daskdl.data.tasks import each_here
-from daskdl.kernels.threads import granted_cores
+from daskdl.data.on_workers.tasks import each_here
+from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.train.evaluation import combined, loaded
 from daskdl.train.inprocess import for_caller
 from daskdl.train.job import Job

@@ -12,25 +12,25 @@ import numpy as np
 from distributed import get_worker
 from numpy.typing import NDArray
 
+from daskdl.collective.codec import decode, encode, encoded_size, round_in_place
+from daskdl.collective.communicator import Exchange
+from daskdl.collective.parts import Slice, packed, put_together, slice_of, unpack
+from daskdl.collective.plan import Span
+from daskdl.collective.relay import passed_down, passed_up
+from daskdl.collective.rendezvous import BrokenGangError, Kept, Meeting
+from daskdl.collective.sums import Sums, views
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
-from daskdl.kernels.copies import copied, copy_to
-from daskdl.kernels.memory import empty
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.vectors.copies import copied, copy_to
 from daskdl.train import step
 from daskdl.train.draws import Draw, Draws, draws_of, noted
-from daskdl.train.exchange import Exchange
 from daskdl.train.job import Job, Measured
-from daskdl.train.meeting import BrokenGangError, Kept, Meeting
 from daskdl.train.members import Gang, owned
-from daskdl.train.plan import Span
-from daskdl.train.relay import passed_down, passed_up
-from daskdl.train.slices import Slice, packed, put_together, slice_of, unpack
 from daskdl.train.step import Record, State
-from daskdl.train.sums import Sums, views
 from daskdl.train.tables import Tables
 from daskdl.train.tableshare import TableShare
-from daskdl.train.wire import decode, encode, encoded_size, round_in_place
 
 Vector = NDArray[np.float32]
 Slots = dict[str, Vector]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from daskdl.train.plan import Plan, plans
-from daskdl.train.relay import Relay, relays
-from daskdl.train.slices import slice_of
+from daskdl.collective.parts import slice_of
+from daskdl.collective.plan import Plan, plans
+from daskdl.collective.relay import Relay, relays
 from daskdl.train.tables import Tables
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
+from daskdl.data.on_workers.shards import Shards
 from daskdl.errors import ClusterError
 from daskdl.train import step
-from daskdl.train.channel import LOST, Cluster
 from daskdl.train.evaluation import Evaluation, combined, evaluate
 from daskdl.train.job import Job
-from daskdl.train.settings import setting
-from daskdl.train.shards import Shards
 from daskdl.train.step import State, TaskError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from dask._task_spec import TaskRef
 
 from daskdl.data import SampleSet
-from daskdl.data.tasks import graph_of, submitted
+from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.tasks import graph_of, submitted
 from daskdl.train.evaluation import Evaluation, loaded
 from daskdl.train.job import Job
 from daskdl.train.on_cluster import OnCluster
-from daskdl.train.spreading import spread
 from daskdl.train.step import State
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from concurrent import futures as concurrent
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.settings import seconds
+from daskdl.collective.rendezvous import BrokenGangError
 from daskdl.data.batches import Share
 from daskdl.errors import ClusterError
-from daskdl.train.channel import LOST, Cluster
 from daskdl.train.draws import note_of
-from daskdl.train.meeting import BrokenGangError
 from daskdl.train.member import Result
 from daskdl.train.members import Gang
-from daskdl.train.settings import seconds
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -14,16 +14,17 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.collective.codec import add_rounded, round_in_place
 from daskdl.data.batches import drawn
 from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.data.samples import take
 from daskdl.errors import TrainingError
-from daskdl.kernels.addition import added
-from daskdl.kernels.copies import copied, copy_to
-from daskdl.kernels.memory import empty
-from daskdl.kernels.multiples import times
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.vectors.addition import added
+from daskdl.kernels.vectors.copies import copied, copy_to
+from daskdl.kernels.vectors.multiples import times
 from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs
 from daskdl.optim import Method
@@ -32,7 +33,6 @@ from daskdl.train.clocks import Clocks
 from daskdl.train.job import Job, Measured
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
-from daskdl.train.wire import add_rounded, round_in_place
 
 Vector = NDArray[np.float32]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from daskdl.collective.plan import Span
 from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.rows import Rows
-from daskdl.train.plan import Span
 
 Array = NDArray[Any]
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.copies import copied
-from daskdl.kernels.embedding import gather
+from daskdl.collective.communicator import Exchange
+from daskdl.collective.plan import Handing, Plan, Round
+from daskdl.collective.row_sums import Pieces, RowSums
+from daskdl.kernels.vectors.copies import copied
+from daskdl.kernels.vectors.embedding import gather
 from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.rows import Rows
-from daskdl.train.exchange import Exchange
-from daskdl.train.plan import Handing, Plan, Round
-from daskdl.train.rowsums import Pieces, RowSums
 from daskdl.train.step import Gradient
 from daskdl.train.tables import WHOLE, Tables
 

@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.asynchronous import awaitable, in_thread
+from daskdl.cluster.current import current_client
+from daskdl.cluster.settings import setting
+from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
-from daskdl.data.current import current_client
-from daskdl.data.stream import blocks_of, ordered
-from daskdl.kernels.threads import granted_cores
+from daskdl.data.blocks import blocks_of, ordered
+from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
@@ -24,7 +27,6 @@ from daskdl.train.arguments import (
     validation_names,
     whole,
 )
-from daskdl.train.asynchronous import awaitable, in_thread
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.engines import check_engine, make_engine
@@ -33,10 +35,8 @@ from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.measuring import measured
 from daskdl.train.progress import make_progress
-from daskdl.train.settings import setting
 from daskdl.train.step import State, beginning
 from daskdl.train.trial import check_sample
-from daskdl.train.wire import check_wire
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -348,6 +348,6 @@ def _threads(client: Client | None, shards: int) -> int:
         return int(asked)
     if client is None:
         return max(1, granted_cores() // max(1, shards))
-    from daskdl.train.channel import Cluster
+    from daskdl.cluster.client import Cluster
 
     return min(Cluster(client).workers("start of the fit").values())

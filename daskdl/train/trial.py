@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, DataError, SettingsError, TrainingError
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import Tensor, no_grad, wants_grad
 from daskdl.train.job import Job, Tools

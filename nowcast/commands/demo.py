@@ -17,13 +17,13 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float
     """Simulate, ingest, train, predict, verify and plot into one folder."""
     from daskdl.cluster import connect
     from nowcast.commands import verify
-    from nowcast.ingest import ingest
+    from nowcast.forecasters.predict import forecast_dataset, frames_before
+    from nowcast.ingest.ingest import ingest
+    from nowcast.model.settings import TrainSettings
+    from nowcast.model.train import train
     from nowcast.plot import animate_forecast
-    from nowcast.predict import forecast_dataset, frames_before
-    from nowcast.settings import TrainSettings
+    from nowcast.rain.store import open_rain, write_dataset
     from nowcast.simulate import simulate
-    from nowcast.store import open_rain, write_dataset
-    from nowcast.train import train
 
     began = time.monotonic()
     scans, store = out / "scans", out / "rain.zarr"

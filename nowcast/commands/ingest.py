@@ -18,9 +18,9 @@ def run(
 ) -> None:
     """Ingest; end with exit code 3 when a file could not be read."""
     from daskdl.cluster import connect
-    from nowcast.ingest import ingest
-    from nowcast.ingest_settings import IngestSettings
-    from nowcast.sources import find_files
+    from nowcast.ingest.ingest import ingest
+    from nowcast.ingest.settings import IngestSettings
+    from nowcast.ingest.sources import find_files
 
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     find_files(sources)  # refuse what is not there before workers are started

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.commands.talk import say
-from nowcast.utc import utc_text
+from nowcast.rain.utc import utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def run(forecast: Path, out: Path, *, observed: Path | None) -> None:
     """Draw a forecast, beside what was observed if that is there."""
-    from nowcast.forecast import open_forecast
+    from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
-    from nowcast.store import open_rain
+    from nowcast.rain.store import open_rain
 
     suffix = out.suffix.lower()
     if suffix not in (".png", ".gif") or out.is_dir():
@@ -42,7 +42,7 @@ def _at_times_of(
     made: xr.Dataset, forecast: Path, rain: xr.Dataset, observed: Path
 ) -> xr.DataArray:
     """Return the frames of a rain store at a forecast's times, NaN at those that it lacks."""
-    from nowcast.grid import Grid
+    from nowcast.rain.grid import Grid
 
     grid, other = (
         Grid.from_dataset(made, where=str(forecast)),

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from nowcast.commands.arguments import lead_minutes
 from nowcast.commands.talk import say
-from nowcast.utc import utc_text
+from nowcast.rain.utc import utc_text
 
 
 def run(model: Path, rain: Path, out: Path, *, at: str, lead: str | None) -> None:
-    """Write a forecast; see :func:`nowcast.predict.predict`."""
-    from nowcast.forecast import check_replaceable
-    from nowcast.model import NowcastModel
-    from nowcast.predict import predict
-    from nowcast.store import open_rain, write_dataset
+    """Write a forecast; see :func:`nowcast.forecasters.predict.predict`."""
+    from nowcast.forecasters.file import check_replaceable
+    from nowcast.forecasters.predict import predict
+    from nowcast.model.model import NowcastModel
+    from nowcast.rain.store import open_rain, write_dataset
 
     minutes = lead_minutes(lead)
     check_replaceable(out)

@@ -22,11 +22,11 @@ def run(
     progress: bool,
     as_json: bool,
 ) -> None:
-    """Train a model; see :func:`nowcast.train.train`."""
+    """Train a model; see :func:`nowcast.model.train.train`."""
     from daskdl.cluster import connect
-    from nowcast.settings import parse
-    from nowcast.store import open_rain
-    from nowcast.train import train
+    from nowcast.model.settings import parse
+    from nowcast.model.train import train
+    from nowcast.rain.store import open_rain
 
     settings = parse(config, assignments, lead_minutes=lead_minutes(lead), epochs=epochs)
     open_rain(rain)  # refuse a wrong store before workers are started

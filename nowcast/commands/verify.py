@@ -10,12 +10,12 @@ import numpy as np
 from daskdl.errors import DataError
 from nowcast.commands.arguments import numbers
 from nowcast.commands.talk import print_json, progress_bar, say
-from nowcast.utc import parse_utc, utc_text
+from nowcast.rain.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from nowcast.model import NowcastModel
+    from nowcast.model.model import NowcastModel
 
 
 def run(
@@ -31,8 +31,8 @@ def run(
     as_json: bool,
 ) -> None:
     """Print the scores and, given a folder, write them and their picture."""
-    from nowcast.model import NowcastModel
-    from nowcast.store import open_rain
+    from nowcast.model.model import NowcastModel
+    from nowcast.rain.store import open_rain
     from nowcast.verification import to_json
 
     if out is not None:
@@ -91,9 +91,9 @@ def score(
         When a time, threshold or scale makes no sense.
     """
     from nowcast.forecasters import baselines
-    from nowcast.simulated import is_simulated
-    from nowcast.store import path_of, time_step
-    from nowcast.train import grid_spacing
+    from nowcast.model.train import grid_spacing
+    from nowcast.rain.simulated import is_simulated
+    from nowcast.rain.store import path_of, time_step
     from nowcast.verification import valid_starts, verify
 
     model.check_fits(path_of(rain), grid_spacing(rain), time_step(rain))

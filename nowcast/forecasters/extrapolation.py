@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.advection import advect
+from nowcast.forecasters.advection import advect
 from nowcast.forecasters.forecaster import check_frames, check_n_out
-from nowcast.motion import motion_field
+from nowcast.forecasters.motion import motion_field
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Extrapolation:
         Number of frames to forecast.
     smoothing : float
         Standard deviation in pixels of the Gaussian that joins the motion, see
-        `nowcast.motion.motion_field`.
+        `nowcast.forecasters.motion.motion_field`.
     pairs : int
         How many of the last pairs of frames give the motion.
     """

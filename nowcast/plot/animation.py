@@ -15,7 +15,7 @@ from nowcast.plot.figure import FAINT, new_figure
 from nowcast.plot.forecast import heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.rain_axes import add_legend, draw_rain, masked
-from nowcast.replacing import beside
+from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +42,8 @@ def animate_forecast(
     Parameters
     ----------
     forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
-        Rain rate in mm h-1 from :func:`nowcast.predict.predict`; several stand side by side.
+        Rain rate in mm h-1 from :func:`nowcast.forecasters.predict.predict`; several stand side by
+        side.
     path : path
         By convention with the suffix ``.gif``.
     observed : DataArray (time, y, x) or (lead_time, y, x), optional

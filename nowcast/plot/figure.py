@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskdl.errors import MissingExtraError
-from nowcast.replacing import beside
+from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

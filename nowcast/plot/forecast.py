@@ -36,7 +36,8 @@ def plot_forecast(
     Parameters
     ----------
     forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
-        Rain rate in mm h-1 from :func:`nowcast.predict.predict`; several get a row each.
+        Rain rate in mm h-1 from :func:`nowcast.forecasters.predict.predict`; several get a row
+        each.
     path : path
     observed : DataArray (time, y, x) or (lead_time, y, x), optional
         Rain rate on the same grid, shown in the first row.

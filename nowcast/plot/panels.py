@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.simulated import is_simulated
+from nowcast.rain.simulated import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,7 +62,7 @@ class Panels:
         Parameters
         ----------
         forecast : Dataset or DataArray (lead_time, y, x), or mapping of str to these
-            As :func:`nowcast.predict.predict` gives it, or several by their names.
+            As :func:`nowcast.forecasters.predict.predict` gives it, or several by their names.
         observed : DataArray (time, y, x) or (lead_time, y, x), optional
             Rain on the same grid. Times that the forecast has and it has not are missing.
         before : DataArray (time, y, x), optional

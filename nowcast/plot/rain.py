@@ -11,7 +11,7 @@ from daskdl.errors import DataError
 from nowcast.plot.figure import FAINT, new_figure, save
 from nowcast.plot.panels import edges
 from nowcast.plot.rain_axes import add_legend, draw_rain
-from nowcast.simulated import is_simulated
+from nowcast.rain.simulated import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.grid import Grid
 from nowcast.radar.header import Format, Header
+from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:
     import xarray as xr

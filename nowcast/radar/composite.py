@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import cfnetcdf, fmi, knmi
 from nowcast.radar.header import Format, Header
 from nowcast.radar.plainfile import plain_file
 from nowcast.radar.volume import DAMAGE, LIBRARY_LOCK, damaged
-from nowcast.rainrate import ZRRelation
 
 HEADERS = {
     Format.KNMI: knmi.read_header,

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.grid import Grid
 from nowcast.radar.header import Format, Header
 from nowcast.radar.plainfile import read_bytes
+from nowcast.rain.grid import Grid
 
 # With this radius the corners that the files give lie a whole number of pixels apart.
 EARTH_RADIUS = 6_371_288

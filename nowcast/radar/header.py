@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from nowcast.grid import Grid
 from nowcast.radar.site import Site
+from nowcast.rain.grid import Grid
 
 
 class Format(StrEnum):

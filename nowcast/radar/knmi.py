@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.grid import Grid
 from nowcast.radar.formats import attribute
 from nowcast.radar.header import Format, Header
+from nowcast.rain.grid import Grid
 
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.replacing import beside
+from nowcast.rain.replacing import beside
 
 # Reflectivity is stored as one byte: dBZ = GAIN * value + OFFSET.
 GAIN, OFFSET, UNDETECT, NODATA = 0.5, -32.0, 0, 255

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.jit import jit
+from daskdl.kernels.runtime.jit import jit
 
 
 def fraction_sums(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from nowcast.replacing import beside
+from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.convolution.geometry import Geometry
 
 
 def correlate(x: np.ndarray, weight: np.ndarray, geometry: Geometry) -> np.ndarray:

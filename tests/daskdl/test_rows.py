@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.rows import Rows
 
 N = 12

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from daskdl import cluster
+from daskdl.cluster import connect as cluster
+from daskdl.cluster.undisturbed import PROFILED
 from daskdl.train import Callback, Trainer
-from daskdl.undisturbed import PROFILED
 from tests.daskdl.train.runs import digest, fit, problem
 
 

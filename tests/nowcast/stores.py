@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 
 from daskdl.models import ConvLSTMForecaster
-from nowcast.cf import rain_dataset
-from nowcast.grid import Grid
-from nowcast.model import NowcastModel
-from nowcast.predict import forecast_dataset
-from nowcast.scaling import RainScale
-from nowcast.split import split_by_time
-from nowcast.store import write_zarr
+from nowcast.forecasters.predict import forecast_dataset
+from nowcast.model.model import NowcastModel
+from nowcast.model.rain_scale import RainScale
+from nowcast.model.split import split_by_time
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import write_zarr
 from tests.nowcast.fields import translation
 
 START, STEP = np.datetime64("2020-06-01T00:00", "ns"), np.timedelta64(10, "m")

@@ -14,10 +14,10 @@ import typer
 
 from daskdl.console import run
 from nowcast.cli import app, main
-from nowcast.ingest_settings import IngestSettings
-from nowcast.model import NowcastModel
+from nowcast.ingest.settings import IngestSettings
+from nowcast.model.model import NowcastModel
 from tests.nowcast.fields import translation
-from tests.nowcast.test_train import write_store
+from tests.nowcast.model.test_train import write_store
 
 #: What starts with Ctrl-C ignored, as a job in the background does, would go on ignoring it.
 PROGRAM = """

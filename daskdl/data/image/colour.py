@@ -19,7 +19,7 @@ from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import room
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.mixing import channel_means, mix
+from daskdl.kernels.pixels.colour import channel_means, mix
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from daskdl.data.image.normalise import IMAGENET_MEAN
 from daskdl.data.image.pixels import paint
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError
-from daskdl.kernels.memory import empty
+from daskdl.kernels.runtime.memory import empty
 
 #: A colour in fractions of white, one number or one for each channel.
 Colour = float | Sequence[float]

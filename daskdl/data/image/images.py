@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskdl.data.image.boxes import Boxes
 from daskdl.data.image.pixels import Array, Ints, check, lay, nearest, room, rows_contiguous, warped
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.resample import (
+from daskdl.kernels.pixels.resample import (
     COLUMNS,
     FILTERS,
     HEIGHT,
@@ -27,7 +27,7 @@ from daskdl.kernels.resample import (
     Y,
     resample,
 )
-from daskdl.kernels.warp import warp
+from daskdl.kernels.pixels.warp import warp
 
 
 class Images:

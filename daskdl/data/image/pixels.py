@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.memory import empty
-from daskdl.kernels.resample import (
+from daskdl.kernels.pixels.resample import (
     COLUMNS,
     HEIGHT,
     LEFT,
@@ -24,6 +23,7 @@ from daskdl.kernels.resample import (
     X,
     Y,
 )
+from daskdl.kernels.runtime.memory import empty
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from daskdl.data.image.images import Images
 from daskdl.data.image.pixels import Ints
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError
-from daskdl.kernels.resample import FILTERS
+from daskdl.kernels.pixels.resample import FILTERS
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.current import current_client
+from daskdl.cluster.current import current_client
+from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.samples import SampleSet, take
-from daskdl.data.tasks import on_each
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError, ShapeError
-from daskdl.kernels import deviation as kernels
-from daskdl.kernels.activations import sigmoid, softplus
-from daskdl.kernels.logits import cross_entropy, cross_entropy_back
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.losses import regression as kernels
+from daskdl.kernels.losses.binary import cross_entropy, cross_entropy_back
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import crossentropy as weighted
-from daskdl.kernels import softmax as kernels
+from daskdl.kernels.losses import crossentropy as weighted
+from daskdl.kernels.losses import softmax as kernels
 from daskdl.ops.losses.reduction import (
     Parts,
     check_labels,

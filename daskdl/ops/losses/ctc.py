@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError, ShapeError
-from daskdl.kernels import ctc as kernel
-from daskdl.kernels.softmax import log_softmax
+from daskdl.kernels.losses import ctc as kernel
+from daskdl.kernels.losses.softmax import log_softmax
 from daskdl.ops.losses.reduction import Parts, check_labels, loss
 from daskdl.tensor import Array
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.kernels.activations import sigmoid, softplus
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import Parts, loss, signs
 from daskdl.tensor import Array
 

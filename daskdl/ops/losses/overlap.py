@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 

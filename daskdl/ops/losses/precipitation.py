@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.kernels import deviation as kernels
-from daskdl.kernels.passes import one_pass
+from daskdl.kernels.losses import regression as kernels
+from daskdl.kernels.runtime.passes import one_pass
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, ShapeError
-from daskdl.kernels.reduce import sum_over
+from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, Tensor, op
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.matmul import matmul
+from daskdl.kernels.products.matmul import matmul
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 

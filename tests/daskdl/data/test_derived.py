@@ -8,8 +8,8 @@ import numpy as np
 from dask._task_spec import Task
 
 from daskdl.data.derived import Derived, FromTasks, Loaded, chosen, packed
-from daskdl.data.makes import Mapped, Range
 from daskdl.data.partition import Arrays
+from daskdl.data.transformations import Mapped, Range
 
 
 def doubled(batch):

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
+from daskdl.data.blocks import MIXED, PooledRecipe, blocks_of, ordered
 from daskdl.data.partition import Arrays
 from daskdl.data.pool import Pool
-from daskdl.data.stream import MIXED, PooledRecipe, blocks_of, ordered
 from tests.daskdl.data.epochs import epoch, everything
 
 

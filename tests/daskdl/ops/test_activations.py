@@ -13,8 +13,8 @@ from scipy import special
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.memory import LARGE
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.memory import LARGE
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 

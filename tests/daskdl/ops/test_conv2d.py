@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels import conv2d as kernel
-from daskdl.kernels.geometry import Geometry
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.tensor import Tensor
 from tests.daskdl.convolutions import geometries
 from tests.daskdl.gradients import check_gradient, normal

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl import ops
 from daskdl.errors import ShapeError
-from daskdl.kernels import conv2d as kernel_of
+from daskdl.kernels.convolution import conv2d as kernel_of
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.pooling import Windows
+from daskdl.kernels.pooling.pooling import Windows
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.layouts import layouts

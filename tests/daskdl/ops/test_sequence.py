@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from daskdl import ops
 from daskdl.errors import ShapeError
-from daskdl.kernels.threads import thread_budget
+from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import as_tuple, check_gradient
 from tests.daskdl.recurrence import SUMS, arguments, loop

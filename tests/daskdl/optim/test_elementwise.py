@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from daskdl.kernels import descent
+from daskdl.kernels.optim import sgd as descent
 from daskdl.optim import (
     SGD,
     Adadelta,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.kernels import threads
+from daskdl.kernels.runtime import threads
 from daskdl.nn import Embedding, Linear, Module, Sequential, Squeeze
 from daskdl.predict.predictor import BATCH_BYTES, LARGEST_BATCH, Predictor
 from daskdl.tensor import recording

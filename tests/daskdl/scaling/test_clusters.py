@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.threads import available_cores
+from daskdl.kernels.runtime.threads import available_cores
 from daskdl.scaling.clusters import TOGETHER, check_memory, real, waiting
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from distributed import Client, LocalCluster
 
-from daskdl.train.exchange import Exchange
-from daskdl.train.meeting import Meeting
+from daskdl.collective.communicator import Exchange
+from daskdl.collective.rendezvous import Meeting
 
 
 class Pair:

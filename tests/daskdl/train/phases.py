@@ -9,7 +9,8 @@ from typing import Any
 
 from distributed import Client
 
-from daskdl.train import evaluation, exchange, step
+from daskdl.collective import communicator as exchange
+from daskdl.train import evaluation, step
 from tests.daskdl.train.runs import die
 
 #: For each engine and phase, what a worker calls then, and what kind of message if it is one.

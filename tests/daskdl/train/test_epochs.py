@@ -10,13 +10,13 @@ import dask.bag as db
 import numpy as np
 import pytest
 
+from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
+from daskdl.data.on_workers.shards import Shards
 from daskdl.nn import Linear
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 from daskdl.train.callbacks import Callback
-from daskdl.train.channel import Cluster
-from daskdl.train.shards import Shards
 from tests.daskdl.train.partitions import Counted
 
 N = 37

@@ -121,7 +121,7 @@ def test_a_run_whose_workers_are_all_gone_goes_on_when_some_come(
     client: Client, cluster: LocalCluster, undisturbed: str, engine: str
 ) -> None:
     leave = Do(5, lambda: cluster.scale(0))
-    come = when_said("daskdl.train.channel", "no worker at tcp", lambda: cluster.scale(2))
+    come = when_said("daskdl.cluster.client", "no worker at tcp", lambda: cluster.scale(2))
     with come as said:
         trainer = fit(problem(), client=client, engine=engine, callbacks=[leave])
     assert digest(trainer) == undisturbed

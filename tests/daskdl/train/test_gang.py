@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+from daskdl.cluster.client import Cluster
 from daskdl.data import Batches
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Callback, Trainer
-from daskdl.train.channel import Cluster
 from daskdl.train.gang import GangEngine, gang_graph
 from daskdl.train.job import Tools, pack
 from daskdl.train.members import Gang
@@ -79,7 +79,7 @@ def test_shards_that_lie_anyhow_give_the_same_bits(client_of: ClientOf, monkeypa
         def scattered(holders: Any, workers: Any, order: Any = order) -> list[str]:
             return [sorted(workers)[m % len(workers)] for m in order]  # one may be late
 
-        monkeypatch.setattr("daskdl.train.shards.assign", scattered)
+        monkeypatch.setattr("daskdl.data.on_workers.shards.assign", scattered)
         assert digest(gang(client, samples)) == alone
 
 

@@ -13,7 +13,7 @@ import pytest
 from daskdl.data import Batches, SampleSet
 from daskdl.data.batches import positions
 from daskdl.errors import TrainingError
-from daskdl.kernels.threads import threads
+from daskdl.kernels.runtime.threads import threads
 from daskdl.metrics import Mean
 from daskdl.nn import BatchNorm, Linear, Module, MSELoss, ReLU, Sequential, Sum
 from daskdl.optim import SGD, Adam, ClipNorm
@@ -255,7 +255,7 @@ def told(prediction: Any, target: Any) -> Any:
 
 def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     at_work.clear()
-    monkeypatch.setattr("daskdl.kernels.threads._OMP_NUM_THREADS", "1")
+    monkeypatch.setattr("daskdl.kernels.runtime.threads._OMP_NUM_THREADS", "1")
     Trainer(network(), told, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
     assert at_work == {threading.get_ident()}
 

@@ -11,7 +11,7 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import TrainingError
-from daskdl.kernels.threads import available_cores
+from daskdl.kernels.runtime.threads import available_cores
 from daskdl.metrics import MeanSquaredError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from daskdl.train.meeting import BrokenGangError
+from daskdl.collective.rendezvous import BrokenGangError
 from daskdl.train.member import run_groups
 from daskdl.train.members import Gang
 from tests.daskdl.train.runs import digest, fit, problem

@@ -11,7 +11,7 @@ import pytest
 
 from daskdl.data.batches import positions
 from daskdl.errors import TrainingError
-from daskdl.kernels.threads import threads
+from daskdl.kernels.runtime.threads import threads
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.tensor import recording

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from daskdl.collective.plan import plans
 from daskdl.optim import SGD
 from daskdl.rows import Rows
-from daskdl.train.plan import plans
 from daskdl.train.tables import Tables
 from tests.daskdl.train.ratings import ITEMS, USERS, Recommender
 from tests.daskdl.train.runs import network

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from daskdl.collective.communicator import Exchange
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError
-from daskdl.kernels.threads import threads
+from daskdl.kernels.runtime.threads import threads
 from daskdl.nn import Embedding, MSELoss
 from daskdl.optim import SGD, Adagrad, Adam, ClipNorm
 from daskdl.train import Trainer
 from daskdl.train.checkpoint import CheckpointFolder
-from daskdl.train.exchange import Exchange
 from daskdl.train.tables import Tables
 from tests.daskdl.train.ratings import Recommender, digest_of_all, fit_ratings, ratings
 from tests.daskdl.train.runs import Once, die

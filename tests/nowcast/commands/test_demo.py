@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from nowcast.commands import demo
-from nowcast.forecast import open_forecast
-from nowcast.model import NowcastModel
-from nowcast.store import open_rain
+from nowcast.forecasters.file import open_forecast
+from nowcast.model.model import NowcastModel
+from nowcast.rain.store import open_rain
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -9,8 +9,8 @@ import pytest
 
 from daskdl.console import run
 from nowcast.cli import app
+from nowcast.rain.store import open_rain
 from nowcast.simulate import simulate
-from nowcast.store import open_rain
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from PIL import Image
 from daskdl.console import run
 from nowcast import plot as pictures
 from nowcast.cli import app
-from nowcast.store import write_dataset
+from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import N_OUT, a_forecast, moving_rain
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from daskdl.console import run
 from nowcast.cli import app
-from nowcast.forecast import open_forecast
-from nowcast.model import NowcastModel
-from nowcast.predict import predict as forecast_of
-from nowcast.store import open_rain, write_dataset
+from nowcast.forecasters.file import open_forecast
+from nowcast.forecasters.predict import predict as forecast_of
+from nowcast.model.model import NowcastModel
+from nowcast.rain.store import open_rain, write_dataset
 from tests.nowcast.stores import moving_rain, write_all
 
 

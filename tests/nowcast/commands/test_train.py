@@ -8,9 +8,9 @@ import pytest
 
 from daskdl.console import run
 from nowcast.cli import app
-from nowcast.model import NowcastModel
+from nowcast.model.model import NowcastModel
 from tests.nowcast.fields import translation
-from tests.nowcast.test_train import write_store
+from tests.nowcast.model.test_train import write_store
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from daskdl.console import run
 from daskdl.errors import DataError, SettingsError
 from nowcast.cli import app
 from nowcast.commands.verify import score, show, write
-from nowcast.store import write_dataset
+from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import N_OUT, moving_rain, small_model, write_all
 
 TWO = {"thresholds": (0.1, 1.0), "scales": (1.0, 5.0)}

@@ -93,10 +93,10 @@ def test_numbers_that_make_no_scans_are_refused(wrong: dict[str, float], tmp_pat
 
 def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
     """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
-    from nowcast.ingest import target_grid
-    from nowcast.ingest_settings import IngestSettings
-    from nowcast.rain_map import map_scan, try_header
-    from nowcast.scan import group_scans
+    from nowcast.ingest.ingest import target_grid
+    from nowcast.ingest.rain_map import map_scan, try_header
+    from nowcast.ingest.scan import group_scans
+    from nowcast.ingest.settings import IngestSettings
 
     settings = IngestSettings.of(size=120, spacing=2000.0)
     grouped, _ = group_scans([try_header(path) for path in scans], settings.step)

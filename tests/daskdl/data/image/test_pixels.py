@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.data.image.pixels import nearest, room, rows_contiguous, stacked_images, warped
-from daskdl.kernels.resample import COLUMNS, HEIGHT, MIRRORED, ROWS, WIDTH, H, W
+from daskdl.kernels.pixels.resample import COLUMNS, HEIGHT, MIRRORED, ROWS, WIDTH, H, W
 from tests.daskdl.data.image.pictures import photo
 
 

@@ -1,0 +1,5 @@
+"""Dask's plumbing: connect, queues, plugins, a client with deadlines; no samples, no models."""
+
+from daskdl.cluster.connect import connect
+
+__all__ = ["connect"]

@@ -1,0 +1,368 @@
+"""What the engine asks of a Dask client, each request with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import Future as ConcurrentFuture
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.typing import Key
+from distributed import KilledWorker
+from distributed.client import FuturesCancelledError, _wait
+from distributed.comm import CommClosedError
+
+from daskdl.cluster.settings import seconds
+from daskdl.data.on_workers.placement import Place
+from daskdl.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, WorkerPlugin
+
+logger = logging.getLogger(__name__)
+
+#: What tells that data went with their workers.
+LOST = (
+    FuturesCancelledError,
+    CancelledError,
+    asyncio.CancelledError,
+    KilledWorker,
+    CommClosedError,
+    TimeoutError,
+    OSError,
+)
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """Take a scheduler's error about a worker that has just left for the loss that it is."""
+    try:
+        yield
+    except KeyError as error:
+        raise CommClosedError(f"{error} has left the cluster") from error
+
+
+class Cluster:
+    """A client of a Dask cluster whose workers may come and go.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
+        #: Whether workers can be reached from here; behind a gateway they cannot.
+        self.direct = not self._address.startswith("gateway:")
+        # Of all tasks from here. Without, Dask begins another span with every graph that finds the
+        # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
+        self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client has its connection to the scheduler."""
+        return str(self._client.status) == "running"
+
+    def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
+        """Return address and threads of the workers that take tasks, waiting for the first.
+
+        Those ``without`` are not counted.
+
+        Raises
+        ------
+        ClusterError
+            When none comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
+        """
+        limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
+        while True:
+            running = self._running(what)
+            found = {w: n for w, n in running.items() if w not in without}
+            if found:
+                return found
+            waited = time.monotonic() - began
+            if waited > limit:
+                raise ClusterError(
+                    f"{what}: expected workers at {self._address}, found none for {limit:g} s; "
+                    "start workers and run again, from the checkpoint if there is one"
+                )
+            if not told:
+                told = True
+                logger.warning(
+                    "%s: no worker at %s, waiting up to %g s for one", what, self._address, limit
+                )
+            time.sleep(0.2)
+
+    def submit(
+        self,
+        graph: Mapping[Key, Any],
+        keys: Sequence[Key],
+        place: Place,
+        behind: Mapping[Key, Any] | None = None,
+    ) -> list[Future]:
+        """Hand a graph to the scheduler.
+
+        A task goes to the place its key names; when that worker is gone, to any. Those ``behind``
+        the graph go where Dask likes.
+        """
+        there = {"workers": place, "allow_other_workers": True, "span": self._span}
+        layers = {"daskdl": MaterializedLayer(graph, annotations=there)}
+        if behind:
+            layers["behind"] = MaterializedLayer(behind, annotations={"span": self._span})
+        needs = {name: {"behind"} & (layers.keys() - {name}) for name in layers}
+        futures: list[Future] = self._client.get(
+            HighLevelGraph(layers, needs), list(keys), sync=False
+        )
+        return futures
+
+    def compute(
+        self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place, what: str
+    ) -> list[Any]:
+        """Hand a graph to the scheduler, wait for it, and return the results of ``keys``."""
+        futures = self.submit(graph, keys, place)
+        try:
+            self.wait(futures, what)
+            return self.fetch(futures)
+        finally:
+            for future in futures:  # an exception's traceback would keep them, and their tasks
+                future.release()
+
+    def wait(self, futures: Sequence[Future], what: str) -> None:
+        """Wait until all are done, and raise what the first failed one raised."""
+        limit, began = seconds("stall-timeout"), time.monotonic()
+        while True:
+            if self.done(futures, 1.0):
+                break
+            # Asking now and then also tells, on the log, that everybody waits for workers.
+            self.workers(what)
+            if time.monotonic() - began > limit:
+                raise ClusterError(
+                    f"{what}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
+                    f"{self._at_work(futures[0].key, what)}"
+                )
+        for future in futures:
+            if future.status == "error":
+                raise future.exception(timeout=seconds("transfer-timeout"))
+
+    def done(self, futures: Sequence[Future], timeout: float) -> bool:
+        """Wait for so many seconds, and return whether all are done, well or not.
+
+        Raises
+        ------
+        FuturesCancelledError
+            When all are done and one was cancelled.
+        """
+
+        async def ended() -> None:
+            # One after the other: to wait for all at once costs as much for each of them, at every
+            # call. And not by wait(), which asks the default client; within client.as_current()
+            # two fits in two threads would leave Dask's default scheduler changed.
+            for future in futures:
+                if future.status == "pending":
+                    with suppress(FuturesCancelledError):
+                        await _wait([future])
+
+        async def ended_in_time() -> bool:
+            # Dask keeps an exception that leaves this, and with it the futures, until Python
+            # collects garbage.
+            try:
+                await asyncio.wait_for(ended(), timeout)
+            except TimeoutError:
+                return False
+            return True
+
+        if not self._client.sync(ended_in_time):
+            return False
+        if any(future.cancelled() for future in futures):
+            self._client.sync(_wait, futures)  # which raises
+        return True
+
+    def ended(self, futures: Sequence[Future], timeout: float) -> bool:
+        """Wait for so many seconds, and return whether all are done, cancelled ones too."""
+        try:
+            return self.done(futures, timeout)
+        except FuturesCancelledError:  # with what a lost worker was to get
+            return True
+
+    def ask(self, address: str, message: Mapping[str, Any]) -> ConcurrentFuture[Any]:
+        """Have a worker handle a message, and return the future of its answer."""
+
+        async def asked() -> Any:
+            words = {name: value for name, value in message.items() if name != "op"}
+            return await getattr(self._client.rpc(address), message["op"])(**words)
+
+        loop = self._client.loop.asyncio_loop
+        return asyncio.run_coroutine_threadsafe(asked(), loop)
+
+    def fetch(self, futures: Sequence[Future]) -> list[Any]:
+        """Return results, from the workers themselves."""
+
+        async def gather() -> Any:
+            return await self._client.gather(list(futures), direct=self.direct, asynchronous=True)
+
+        results: list[Any] = self._client.sync(gather, callback_timeout=seconds("transfer-timeout"))
+        return results
+
+    def send(self, name: str, value: Any, address: str) -> Future:
+        """Put a value on a worker, not through the scheduler."""
+        limit = seconds("transfer-timeout")
+
+        async def scatter() -> Any:
+            # scatter's own timeout is how long it waits for a worker that has gone to come back.
+            return await self._client.scatter(
+                {name: value},
+                workers=[address],
+                direct=self.direct,
+                timeout=1,
+                asynchronous=True,
+            )
+
+        with _leaving():
+            return self._client.sync(scatter, callback_timeout=limit)[name]
+
+    def broadcast(self, name: str, value: Any, what: str) -> Future:
+        """Put a value on every worker that takes tasks: on one, and from worker to worker."""
+        self.workers(what)  # or wait for the first
+        limit = seconds("transfer-timeout")
+
+        async def scatter() -> Any:
+            return await self._client.scatter(
+                {name: value}, broadcast=True, direct=self.direct, timeout=1, asynchronous=True
+            )
+
+        with _leaving():
+            return self._client.sync(scatter, callback_timeout=limit)[name]
+
+    def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
+        """Put one value on each worker, all at the same time, under ``name-<place in order>``."""
+
+        async def scatter() -> list[dict[str, Future]]:
+            scattering = (
+                self._client.scatter(
+                    {f"{name}-{i}": value},
+                    workers=[address],
+                    direct=self.direct,
+                    timeout=1,
+                    asynchronous=True,
+                )
+                for i, (value, address) in enumerate(zip(values, addresses, strict=True))
+            )
+            return await asyncio.gather(*scattering)
+
+        limit = seconds("transfer-timeout")
+        with _leaving():
+            found = self._client.sync(scatter, callback_timeout=limit)
+        return [future for held in found for future in held.values()]
+
+    def holders(
+        self, futures: Sequence[Future | None], workers: Mapping[str, int]
+    ) -> list[str | None]:
+        """Return for each future a worker that holds its result, None when there is none."""
+        keys = [f.key for f in futures if f is not None]
+        where: Mapping[Key, Sequence[str]] = {}
+        if keys:
+            ask = self._client.scheduler.who_has
+            where = self._client.sync(ask, keys=keys, callback_timeout=seconds("transfer-timeout"))
+        result: list[str | None] = []
+        for future in futures:
+            held = where.get(future.key, ()) if future is not None else ()
+            result.append(next((w for w in sorted(held) if w in workers), None))
+        return result
+
+    def check_scheduler(self, what: str, error: BaseException) -> None:
+        """Raise a ClusterError unless the scheduler still answers."""
+        try:
+            self._running(what)
+        except ClusterError as gone:
+            raise gone from error
+
+    def error(self, future: Future) -> BaseException:
+        """Return why a future has failed or was lost."""
+        error = future.exception(timeout=seconds("transfer-timeout"))
+        return CancelledError(future.status) if error is None else error
+
+    def alive(self, what: str) -> set[str]:
+        """Return the workers that the scheduler knows, also those that take no tasks now."""
+        return set(self._asked(what, "ncores"))
+
+    def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Have all workers handle a message and return the answers.
+
+        Nobody who does not answer is waited for.
+        """
+        try:
+            answers: dict[str, Any] = self._client.sync(
+                self._client.scheduler.broadcast,
+                msg=dict(message),
+                on_error="ignore",
+                callback_timeout=2,
+            )
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            logger.debug("%s was not told: %s", message, error)
+            return {}
+        return answers
+
+    def install(self, plugin: WorkerPlugin, what: str) -> None:
+        """Have all workers, also those that come later, set up a plugin."""
+        try:
+            self._client.register_plugin(plugin)
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            raise self._gone(what) from error
+
+    def lock(self, name: str) -> Any:
+        """Return a lock that the scheduler keeps, and gives back when its holder is lost.
+
+        It reports to the scheduler now and then, until it is handed to :meth:`drop`.
+        """
+        from distributed import Lock
+
+        return Lock(name, scheduler_rpc=self._client.scheduler, loop=self._client.loop)
+
+    def drop(self, lock: Any) -> None:
+        """Let go of a lock for good; Dask's own goes on reporting for as long as the client is."""
+        reporting = getattr(lock, "refresh_callback", None)  # none if leases do not end
+        if reporting is not None:
+            self._client.loop.add_callback(reporting.stop)
+
+    def _at_work(self, key: Key, what: str) -> str:
+        """Say which worker is at what, of the run that this key belongs to."""
+        at_work = self._asked(what, "processing")
+        for worker, keys in sorted(at_work.items()):
+            own = [k for k in keys if isinstance(k, tuple) and _run_of(k) == _run_of(key)]
+            if own:  # in the order in which they are done
+                name, _, *place, shard = own[0]
+                iteration = f"iteration {place[0]}, " if place else ""
+                return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
+        return "no worker at work"
+
+    def _running(self, what: str) -> dict[str, int]:
+        return self._asked(what, "ncores_running")
+
+    def _asked(self, what: str, operation: str) -> dict[str, Any]:
+        try:
+            ask = getattr(self._client.scheduler, operation)
+            # One that is gone is told by its connection. One that is there may be long about the
+            # first graph, which needs what this package imports, read from a slow file system.
+            limit = seconds("transfer-timeout")
+            found: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
+        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+            raise self._gone(what) from error
+        return found
+
+    def _gone(self, what: str) -> ClusterError:
+        return ClusterError(
+            f"{what}: the scheduler at {self._address} does not answer any more; start the "
+            "cluster and run again, from the checkpoint if there is one"
+        )
+
+
+def _run_of(key: Key) -> str:
+    """Return the part of a key (<task>-<run>, ...) that all tasks of a run have in common."""
+    assert isinstance(key, tuple)
+    return str(key[0]).rpartition("-")[2]

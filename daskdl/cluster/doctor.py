@@ -1,0 +1,158 @@
+"""What decides speed and results on this machine, and on all machines of a cluster."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Packages whose versions decide speed or results.
+PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
+
+#: How names of variables begin that decide speed or results.
+DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
+
+#: Bytes that one worker fetches from another, so often, to time the network.
+FETCHED, FETCHES = 64 << 20, 5
+
+
+def diagnosis(folder: str | None = None) -> dict[str, Any]:
+    """Return what decides speed and results on this machine, as plain data.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Whose disk is asked for its room; the system's temporary folder without it.
+    """
+    import psutil
+    import threadpoolctl
+    from distributed.system import MEMORY_LIMIT
+
+    from daskdl.kernels.products.blas import gemm_scratch
+    from daskdl.kernels.runtime.threads import available_cores, threads
+
+    libraries = {
+        Path(library["filepath"]).name: f"{_kind(library)}, {library['num_threads']} threads"
+        for library in threadpoolctl.threadpool_info()
+        if _computes_here(Path(library["filepath"]))
+    }
+    return {
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "libraries": libraries,
+        "cores": available_cores(),
+        "thread budget": threads(),
+        "memory limit (GB)": round(MEMORY_LIMIT / 1e9, 1),
+        "free memory (GB)": round(psutil.virtual_memory().available / 1e9, 1),
+        "free disk (GB)": round(shutil.disk_usage(folder or tempfile.gettempdir()).free / 1e9, 1),
+        "kernel cache": _folder(Path(gemm_scratch.stats.cache_path)),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if _decides_speed(k)},
+    }
+
+
+def diagnosis_of(client: Client) -> dict[str, Any]:
+    """Return what decides speed and results on all machines of a cluster.
+
+    Returns
+    -------
+    dict
+        Of "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`; of
+        "differences", sentences about versions that are not the client's; and of "network", the
+        rate at which one worker fetches from another, if there are two.
+    """
+    here, there = diagnosis(), client.run_on_scheduler(diagnosis)
+    workers = client.run(_diagnosis_of_worker)
+    everyone = {"scheduler": there, **{f"worker {address}": w for address, w in workers.items()}}
+    return {
+        "client": here,
+        "scheduler": there,
+        "workers": workers,
+        "differences": [line for name, it in everyone.items() for line in _unlike(name, it, here)],
+        "network": _network(client, list(workers)),
+    }
+
+
+def _diagnosis_of_worker(dask_worker: Any) -> dict[str, Any]:
+    facts = diagnosis(dask_worker.local_directory)
+    limit = dask_worker.memory_manager.memory_limit
+    return {
+        **facts,
+        "threads": dask_worker.state.nthreads,
+        "memory limit (GB)": round(limit / 1e9, 1) if limit else facts["memory limit (GB)"],
+    }
+
+
+def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Return a sentence for each version that is not the client's."""
+    pairs = {"python": (it["python"], here["python"])}
+    pairs |= {p: (it["packages"][p], here["packages"][p]) for p in PACKAGES}
+    pairs["libraries"] = _libraries(it), _libraries(here)
+    return [
+        f"{name}: expected {package} {ours} as here, found {theirs}"
+        for package, (theirs, ours) in pairs.items()
+        if theirs != ours
+    ]
+
+
+def _computes_here(library: Path) -> bool:
+    """Whether it is not one that the wheel of another package, such as OpenCV's, brings along."""
+    wheel, ending, _ = library.parent.name.partition(".libs")
+    return not ending or wheel in ("numpy", "scipy")
+
+
+def _kind(library: dict[str, Any]) -> str:
+    """Return kind and version, and of OpenBLAS for which processors the kernels are that it took.
+
+    It takes them by itself, or as ``OPENBLAS_CORETYPE`` says, whatever the processor could do.
+    """
+    chosen = library.get("architecture")
+    return f"{library['internal_api']} {library['version']}{f' {chosen}' if chosen else ''}"
+
+
+def _libraries(it: dict[str, Any]) -> str:
+    """Return what all BLAS libraries are; other ones, or other kernels, give other bits."""
+    found = {text.partition(",")[0] for text in it["libraries"].values()}
+    return " and ".join(sorted(name for name in found if not name.startswith("openmp")))
+
+
+def _network(client: Client, workers: list[str]) -> dict[str, Any]:
+    if len(workers) < 2:
+        return {}
+    import numpy as np
+
+    giver, taker = workers[:2]
+    rates = []
+    for _ in range(FETCHES):
+        data = client.submit(np.ones, FETCHED, np.uint8, workers=[giver], pure=False)
+        client.submit(len, data, workers=[giver], pure=False).result()
+        client.submit(int, workers=[taker], pure=False).result()
+        began = time.perf_counter()
+        client.submit(len, data, workers=[taker], pure=False).result()
+        rates.append(FETCHED / (time.perf_counter() - began) / 1e6)
+    return {"from": giver, "to": taker, "MB/s": round(max(rates))}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _decides_speed(variable: str) -> bool:
+    return variable.endswith("_NUM_THREADS") or variable.startswith(DECIDING)
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    existing = next(p for p in (path, *path.parents) if p.exists())
+    return {"folder": str(path), "writable": os.access(existing, os.W_OK)}

@@ -1,0 +1,108 @@
+"""Wire: numbers as members of a gang send them: float32, or parameters rounded to bfloat16.
+
+Half the bytes, and what they cost: a parameter's gradient keeps 8 bits before each addition of the
+tree, which is made in float32, and gradients are those of weights rounded in the same way; each
+member updates its own weights in float32. So that nobody has to ask who adds and who sends, both
+operands of every sum are rounded, and so are weights that never leave their member: the result is
+the same bits on any number of workers, as without.
+
+Buffers of the model, such as running means, lie behind the parameters and stay float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.runtime.team import over_rows
+from daskdl.kernels.vectors.addition import add_into
+
+Vector = NDArray[np.float32]
+Bits = NDArray[np.uint16]
+
+#: Numbers of a part below which a second thread costs more than it brings.
+LEAST = LEAST_UNITS * UNIT
+
+#: Names of the formats.
+WIRES = ("float32", "bfloat16")
+
+
+def check_wire(wire: str) -> None:
+    """Raise a SettingsError unless there is such a format."""
+    if wire not in WIRES:
+        raise SettingsError(
+            f"Trainer.fit, wire: expected one of {', '.join(WIRES)}, found {wire!r}"
+        )
+
+
+def encoded_size(size: int, rounded: int) -> int:
+    """Return how many 16-bit words ``size`` numbers take of which the first are rounded."""
+    return 2 * size - max(0, min(rounded, size))
+
+
+def encode(values: Vector, rounded: int) -> Bits:
+    """Return numbers as words: the first ``rounded`` as bfloat16, the others as they are."""
+    rounded = max(0, min(rounded, values.size))
+    words: Bits = empty(encoded_size(values.size, rounded), np.uint16)
+    over_rows(_round_to, (flat(values[:rounded]).view(np.uint32), words[:rounded]), LEAST)
+    words[rounded:].view(np.uint8)[...] = values[rounded:].view(np.uint8)
+    return words
+
+
+def decode(words: Bits, rounded: int, out: Vector) -> None:
+    """Undo :func:`encode`, into ``out``."""
+    rounded = max(0, min(rounded, out.size))
+    over_rows(_widen, (flat(words[:rounded]), out[:rounded].view(np.uint32)), LEAST)
+    out[rounded:].view(np.uint8)[...] = words[rounded:].view(np.uint8)
+
+
+def round_in_place(values: Vector, rounded: int) -> None:
+    """Round the first numbers to bfloat16: to the nearest, ties to even; NaN stays NaN."""
+    over_rows(_round, (values[: max(0, rounded)].view(np.uint32),), LEAST)
+
+
+def add_rounded(a: Vector, b: Vector, rounded: int) -> Vector:
+    """Add b to a in place, and return it; the first ``rounded`` of both are rounded before."""
+    rounded = max(0, min(rounded, a.size))
+    over_rows(_add, (a[:rounded].view(np.uint32), b[:rounded].view(np.uint32)), LEAST)
+    add_into(a[rounded:], b[rounded:])
+    return a
+
+
+@jit
+def _nearest(u):  # type: ignore[no-untyped-def]
+    """Return the float32 bits of the nearest bfloat16."""
+    even = (u + np.uint32(0x7FFF) + ((u >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+    quiet = (u | np.uint32(0x400000)) & np.uint32(0xFFFF0000)
+    return quiet if (u & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000) else even
+
+
+@jit
+def _round_to(bits, words):  # type: ignore[no-untyped-def]
+    for k in range(bits.size):
+        words[k] = np.uint16(_nearest(bits[k]) >> np.uint32(16))
+
+
+@jit
+def _round(bits):  # type: ignore[no-untyped-def]
+    for k in range(bits.size):
+        bits[k] = _nearest(bits[k])
+
+
+@jit
+def _widen(words, bits):  # type: ignore[no-untyped-def]
+    for k in range(words.size):
+        bits[k] = np.uint32(words[k]) << np.uint32(16)
+
+
+@jit
+def _add(a, b):  # type: ignore[no-untyped-def]
+    # In place, and so by one name: a compiler that cannot tell two arrays apart uses no vectors.
+    for k in range(a.size):
+        one = np.uint32(_nearest(a[k])).view(np.float32)
+        total = one + np.uint32(_nearest(b[k])).view(np.float32)
+        a[k] = np.float32(total).view(np.uint32)

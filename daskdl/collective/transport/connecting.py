@@ -1,0 +1,122 @@
+"""Linking: from a connection of Dask's to a link, on one machine to one with shared memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import uuid
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
+
+from distributed.comm.tcp import TCP
+from tornado.iostream import IOStream, StreamClosedError
+
+from daskdl.collective.transport.socket import Link
+
+if TYPE_CHECKING:
+    from distributed.comm import Comm
+
+_NAME = 32
+_YES, _NO = b"1", b"0"
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
+
+
+def can_link(comm: Comm) -> bool:
+    """Return whether a connection is plain TCP; one with TLS, or of another kind, cannot link."""
+    return type(comm) is TCP and type(comm.stream) is IOStream
+
+
+async def linked(comm: TCP, connects: bool) -> Link:
+    """Return the link that takes a connection's place; whoever connected has ``connects``.
+
+    Both ends call this. The one that connected listens on a Unix socket whose name it tells the
+    other, which tries to reach it: that succeeds on the same machine and in the same network
+    namespace only, and the kernel tells each who the other is. Otherwise the link is the TCP
+    connection itself, taken from the event loop.
+
+    Raises
+    ------
+    OSError
+        When the peer is lost.
+    """
+    if comm.stream is None:
+        raise StreamClosedError
+    # Until one end has taken the stream from its event loop the other sends nothing: the loop would
+    # read it.
+    with ExitStack() as held:
+        if connects:
+            listener = held.enter_context(closing(socket.socket(socket.AF_UNIX)))
+            name = uuid.uuid4().hex.encode()
+            listener.bind(_address(name))
+            listener.listen(1)
+            listener.setblocking(False)
+            plain = held.enter_context(closing(_taken(comm.stream)))
+            await _send(plain, name)
+            near = _accepted(listener) if await _receive(plain) == _YES else None
+            held.callback(_close, near)
+            await _send(plain, _NO if near is None else _YES)
+        else:
+            name = await comm.stream.read_bytes(_NAME)
+            plain = held.enter_context(closing(_taken(comm.stream)))
+            near = _reached(name)
+            held.callback(_close, near)
+            await _send(plain, _NO if near is None else _YES)
+            if await _receive(plain) == _NO:
+                near = None
+        return Link((plain if near is None else near).dup())
+
+
+def _close(near: socket.socket | None) -> None:
+    if near is not None:
+        near.close()
+
+
+def _taken(stream: IOStream) -> socket.socket:
+    """Return the socket of a stream, which its event loop does not look at any more."""
+    stream.io_loop.remove_handler(stream.fileno())
+    plain: socket.socket = stream.socket.dup()
+    plain.setblocking(False)
+    return plain
+
+
+def _address(name: bytes) -> bytes:
+    return b"\0daskdl-" + name  # of no file: it goes with the socket
+
+
+def _accepted(listener: socket.socket) -> socket.socket | None:
+    try:
+        return _of_same_user(listener.accept()[0])
+    except OSError:
+        return None
+
+
+def _reached(name: bytes) -> socket.socket | None:
+    near = socket.socket(socket.AF_UNIX)
+    near.setblocking(False)
+    try:
+        near.connect(_address(name))
+    except OSError:
+        near.close()
+        return None
+    return _of_same_user(near)
+
+
+def _of_same_user(near: socket.socket) -> socket.socket | None:
+    told = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    if _CREDENTIALS.unpack(told)[1] == os.geteuid():
+        return near
+    near.close()
+    return None
+
+
+async def _send(plain: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(plain, data)
+
+
+async def _receive(plain: socket.socket) -> bytes:
+    answer = await asyncio.get_running_loop().sock_recv(plain, 1)
+    if not answer:
+        raise ConnectionResetError("it has closed the connection")
+    return answer

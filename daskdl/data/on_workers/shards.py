@@ -1,0 +1,92 @@
+"""Shards: the loaded partitions of a SampleSet on the workers, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.cluster.client import Cluster
+from daskdl.data import SampleSet
+from daskdl.data.derived import packed
+from daskdl.data.on_workers.placement import Place, assign
+from daskdl.data.on_workers.tasks import futures_of, graph_of
+from daskdl.data.partition import Recipe
+from daskdl.train import step
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+class Shards:
+    """The loaded partitions of a SampleSet and where they lie.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    name : str
+        Part of the keys.
+    samples : SampleSet
+    """
+
+    def __init__(self, cluster: Cluster, name: str, samples: SampleSet) -> None:
+        self._cluster, self._name, self._samples = cluster, name, samples
+        self._futures: dict[int, Future] = {}
+        self._recipes: dict[int, Future] = {}
+        self._version = 0
+
+    @property
+    def keys(self) -> list[Key]:
+        """Key of every shard."""
+        return [self._futures[s].key for s in range(self._samples.partitions)]
+
+    def placed(self, workers: dict[str, int]) -> Place:
+        """Load shards that are not there, move those that lie badly, and say where each is."""
+        n = self._samples.partitions
+        holders = self._cluster.holders([self._held(s) for s in range(n)], workers)
+        owners = assign(holders, workers)
+        moving = [s for s in range(n) if s not in self._futures or owners[s] != holders[s]]
+        place = Place(owners)
+        if moving:
+            self._load(moving, place)
+        return place
+
+    def wait(self, what: str) -> None:
+        """Wait until all are loaded, and raise what went wrong."""
+        self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], what)
+
+    def forget(self) -> None:
+        """Let the workers forget the shards."""
+        self._futures.clear()
+        self._recipes.clear()
+
+    def _held(self, s: int) -> Future | None:
+        """Return the shard, or what of it lies on a worker before it is made."""
+        return self._futures.get(s) or next(futures_of(self._samples.recipes[s]), None)
+
+    def _load(self, shards: Sequence[int], place: Place) -> None:
+        self._version += 1
+        graph: dict[Key, Any] = {}
+        lazy: dict[int, Recipe] = {}
+        for s in shards:
+            self._futures.pop(s, None)
+            recipe = self._samples.recipes[s]
+            if recipe.in_memory:
+                # Data must not pass through the scheduler.
+                name = f"samples-{self._name}-{self._version}-{s}"
+                self._recipes[s] = self._cluster.send(name, packed(recipe), place.addresses[s])
+                key = self._key(s)
+                graph[key] = Task(key, step.load, TaskRef(self._recipes[s].key), s)
+            else:
+                lazy[s] = recipe
+        loads, behind = graph_of(lazy, self._key, step.load)
+        graph |= loads
+        keys = list(graph)
+        futures = self._cluster.submit(graph, keys, place, behind)
+        for key, future in zip(keys, futures, strict=True):
+            self._futures[int(key[-1])] = future
+
+    def _key(self, s: int) -> tuple[str, int, int]:
+        return f"load-{self._name}", self._version, s

@@ -1,0 +1,249 @@
+"""Tasks: recipes as a Dask graph, and a function of every partition, where the partitions are."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dask._task_spec import Task, TaskRef
+from dask.typing import Key
+
+from daskdl.cluster.current import current_client, is_future
+from daskdl.data.counting import Uncounted, found, is_counted
+from daskdl.data.derived import FromTasks, Loaded
+from daskdl.data.partition import Arrays, Partition, Recipe
+from daskdl.data.sources.records import warn
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Graph = dict[Key, Any]
+
+
+def load(what: Any, number: int, *inputs: Partition) -> Partition:
+    """Load a recipe, or make a partition of the inputs."""
+    return what(*inputs) if inputs else what.load()
+
+
+def graph_of(
+    recipes: Mapping[int, Recipe],
+    named: Callable[[int], Key],
+    function: Callable[..., Any] = load,
+    more: Mapping[str, Any] | None = None,
+) -> tuple[Graph, Graph]:
+    """Return the tasks that load recipes, and the tasks behind them.
+
+    A recipe that stands alone is one task. One that is an input of several, or stands on Dask's own
+    tasks, becomes a task beside those of its inputs, so that nothing is loaded twice, and what lies
+    on a worker is used there.
+
+    Parameters
+    ----------
+    recipes : mapping of number to Recipe
+    named : callable
+        From a number to the key of the task that loads its recipe.
+    function : callable
+        ``function(recipe, i)`` loads one, and ``function(make, i, *inputs)`` makes one.
+    more : mapping of str to anything, optional
+        What it is given besides, by name; a TaskRef stands for a result.
+
+    Returns
+    -------
+    tasks : dict
+        Those that load the recipes.
+    behind : dict
+        The others.
+    """
+    uses = Counter[int]()
+    for recipe in recipes.values():
+        _count(recipe, uses)
+    name = f"samples-{uuid.uuid4().hex[:12]}"
+    behind: Graph = {}
+    made: dict[int, Key] = {}
+
+    def key_of(recipe: Recipe) -> Key:
+        recipe = _plain(recipe)
+        if id(recipe) not in made:
+            key: Key = (name, len(made))
+            made[id(recipe)] = key
+            behind[key] = task_of(recipe, key, load, len(made) - 1, {})
+        return made[id(recipe)]
+
+    def task_of(
+        recipe: Recipe, key: Key, function: Callable[..., Any], i: int, more: Mapping[str, Any]
+    ) -> Task:
+        recipe = _plain(recipe)
+        if isinstance(recipe, FromTasks):
+            behind.update({k: task for k, task in recipe.tasks.items() if not is_future(task)})
+            return Task(key, function, recipe.make, i, *map(TaskRef, recipe.keys), **more)
+        if _stands_alone(recipe, uses):
+            return Task(key, function, recipe, i, **more)
+        inputs = [TaskRef(key_of(one)) for one in _inputs(recipe)]
+        return Task(key, function, recipe.make, i, *inputs, **more)  # type: ignore[attr-defined]
+
+    given = {} if more is None else more
+    tasks = {
+        named(i): task_of(recipe, named(i), function, i, given) for i, recipe in recipes.items()
+    }
+    return tasks, behind
+
+
+def futures_of(recipe: Recipe) -> Iterator[Future]:
+    """Yield what a recipe needs that lies on workers already."""
+    recipe = _plain(recipe)
+    if isinstance(recipe, FromTasks):
+        yield from recipe.futures
+    for one in _inputs(recipe):
+        yield from futures_of(one)
+
+
+def is_lazy(recipe: Recipe) -> bool:
+    """Return whether tasks of Dask's have to be computed for it."""
+    recipe = _plain(recipe)
+    lazy = isinstance(recipe, FromTasks) and len(recipe.futures) < len(recipe.tasks)
+    return lazy or any(map(is_lazy, _inputs(recipe)))
+
+
+def stand_alone(recipes: Sequence[Recipe]) -> bool:
+    """Return whether each can be loaded by itself, at no cost but its own."""
+    uses = Counter[int]()
+    for recipe in recipes:
+        _count(recipe, uses)
+    return all(_stands_alone(_plain(recipe), uses) for recipe in recipes)
+
+
+def on_each(
+    recipes: Sequence[Recipe],
+    function: Callable[[Partition, int], Any],
+    client: Client | None = None,
+) -> list[Any]:
+    """Return ``function(partition, i)`` for every recipe.
+
+    It is called where the partition is: in this process if the recipe carries its data, otherwise
+    on the workers of the client, or of the current one, or of the one that holds the partitions.
+    Without any it is called here. No partition is held longer than that takes.
+    """
+    client = client or client_of(recipes)
+    here = {i: r for i, r in enumerate(recipes) if client is None or r.in_memory}
+    there = {i: r for i, r in enumerate(recipes) if i not in here}
+    call = partial(_loaded, function)
+    results = dict(zip(here, each_here(here, call), strict=True))
+    if there:
+        assert client is not None
+        graph, keys = _each_graph(there, call)
+        futures = submitted(client, graph, keys)
+        try:
+            results |= dict(zip(there, client.gather(futures), strict=True))
+        finally:
+            for future in futures:  # an exception's traceback would keep them
+                future.release()
+    return [results[i] for i in range(len(recipes))]
+
+
+def each_here(
+    recipes: Mapping[int, Recipe], function: Callable[..., Any], threads: int = 1
+) -> Sequence[Any]:
+    """Return what a function as :func:`graph_of` takes it makes of each recipe, in this process.
+
+    So many are at work at a time.
+    """
+    held = any(True for recipe in recipes.values() for _ in futures_of(recipe))
+    if held or stand_alone(list(recipes.values())):
+        if threads == 1:
+            return [function(recipe, i) for i, recipe in recipes.items()]
+        with ThreadPoolExecutor(threads, thread_name_prefix="daskdl-each") as pool:
+            return list(pool.map(function, recipes.values(), recipes))
+    import dask.threaded
+
+    graph, keys = _each_graph(recipes, function)
+    results: Sequence[Any] = dask.threaded.get(graph, keys, num_workers=threads)
+    return results
+
+
+def _loaded(function: Callable[[Partition, int], Any], what: Any, i: int, *inputs: Any) -> Any:
+    return function(load(what, i, *inputs), i)
+
+
+def _each_graph(recipes: Mapping[int, Recipe], function: Any) -> tuple[Graph, list[Key]]:
+    name = f"each-{uuid.uuid4().hex[:12]}"
+    tasks, behind = graph_of(recipes, lambda i: (name, i), function)
+    return {**behind, **tasks}, list(tasks)
+
+
+def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
+    """Count the samples of those that do not know, and say what was left out of them."""
+    uncounted = [r for r in recipes if isinstance(r, Uncounted) and r.counted is None]
+    told = on_each(uncounted, found, client)
+    for recipe, one in zip(uncounted, told, strict=True):
+        recipe.learn(one)
+    warn([name for one in told for name in one.bad], sum(one.length for one in told))
+
+
+def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
+    """Return recipes of partitions that are held by the workers from now on, or here."""
+    client = client or client_of(recipes)
+    if client is None:
+        held = on_each(recipes, lambda partition, i: partition)
+        return [p if isinstance(p, Arrays) else Loaded(p) for p in held]
+    name = f"persisted-{uuid.uuid4().hex[:12]}"
+    there = {i: recipe for i, recipe in enumerate(recipes) if not recipe.in_memory}
+    graph, behind = graph_of(there, lambda i: (name, i))
+    futures = submitted(client, {**behind, **graph}, list(graph)) if there else []
+    at = dict(zip(there, futures, strict=True))
+    result: list[Recipe] = []
+    for i, recipe in enumerate(recipes):
+        key = (name, i)
+        if i not in at:
+            at[i] = client.scatter({key: recipe.load()}, direct=True)[key]
+        counted = is_counted(recipe)
+        length = len(recipe) if counted else None
+        one = FromTasks({key: at[i]}, (key,), itself, length, recipe.nbytes)
+        result.append(one if counted else Uncounted(one))
+    return result
+
+
+def itself(value: Any) -> Any:
+    """Return it."""
+    return value
+
+
+def submitted(client: Client, graph: Graph, keys: Sequence[Key]) -> list[Future]:
+    """Hand a graph to the scheduler."""
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+    whole = HighLevelGraph({"daskdl": MaterializedLayer(graph)}, {"daskdl": set()})
+    futures: list[Future] = client.get(whole, list(keys), sync=False)
+    return futures
+
+
+def client_of(recipes: Sequence[Recipe]) -> Client | None:
+    """Return the client that holds partitions, or the current one, if there is one."""
+    held = next((future for recipe in recipes for future in futures_of(recipe)), None)
+    return current_client() if held is None else held.client
+
+
+def _plain(recipe: Recipe) -> Recipe:
+    return recipe.recipe if isinstance(recipe, Uncounted) else recipe
+
+
+def _inputs(recipe: Recipe) -> Sequence[Recipe]:
+    return getattr(_plain(recipe), "inputs", ())
+
+
+def _count(recipe: Recipe, uses: Counter[int]) -> None:
+    recipe = _plain(recipe)
+    uses[id(recipe)] += 1
+    if uses[id(recipe)] == 1:
+        for one in _inputs(recipe):
+            _count(one, uses)
+
+
+def _stands_alone(recipe: Recipe, uses: Counter[int]) -> bool:
+    """Return whether nothing below is used elsewhere or stands on Dask's own tasks."""
+    return not isinstance(recipe, FromTasks) and all(
+        uses[id(_plain(one))] == 1 and _stands_alone(_plain(one), uses) for one in _inputs(recipe)
+    )

@@ -1,0 +1,1 @@
+"""Sources: recipes of samples in files, tables, databases and Dask's collections."""

@@ -1,0 +1,178 @@
+"""Recipes of Dask's collections: each of their partitions is used where it is or will be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from dask._task_spec import convert_legacy_graph
+from dask.typing import Key
+
+from daskdl.cluster.current import is_future
+from daskdl.data.counting import Uncounted
+from daskdl.data.derived import FromTasks
+from daskdl.data.on_workers.tasks import itself
+from daskdl.data.partition import Arrays, Partition, Recipe
+from daskdl.data.sources.records import Records
+from daskdl.data.sources.tables import Columns
+from daskdl.errors import DataError
+
+
+def pieces(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
+    """Return the keys of a collection's partitions, each with the tasks it needs."""
+    import dask
+    from dask.core import flatten
+
+    (optimized,) = dask.optimize(collection)
+    raw, graph = dict(collection.__dask_graph__()), dict(optimized.__dask_graph__())
+    # What is computed already is a Future, which dask.optimize leaves out of some graphs.
+    held = {key: task for key, task in {**raw, **graph}.items() if is_future(task)}
+    tasks = convert_legacy_graph({k: task for k, task in graph.items() if k not in held})
+    found = []
+    for key in flatten(optimized.__dask_keys__()):
+        needed: dict[Key, Any] = {}
+        left = [key]
+        while left:
+            one = left.pop()
+            if one in held:
+                needed[one] = held[one]
+            elif one in tasks and one not in needed:
+                needed[one] = tasks[one]
+                left.extend(tasks[one].dependencies)
+        found.append((needed, key))
+    return found
+
+
+def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> list[Recipe]:
+    """Return a recipe for each partition of a Bag; see :meth:`SampleSet.from_bag`."""
+    return [
+        Uncounted(
+            FromTasks(
+                tasks, (key,), Records(function or itself, on_error, f"bag {i}, element"), None, 0
+            )
+        )
+        for i, (tasks, key) in enumerate(pieces(bag))
+    ]
+
+
+def from_frame(frame: Any, columns: Columns) -> list[Recipe]:
+    """Return a recipe for each partition of a Dask DataFrame."""
+    return [
+        Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
+        for i, (tasks, key) in enumerate(pieces(frame))
+    ]
+
+
+def from_delayed(
+    values: Iterable[Any], function: Callable[[Any], Any] | None, lengths: Sequence[int] | None
+) -> list[Recipe]:
+    """Return a recipe for each delayed object; see :meth:`SampleSet.from_delayed`."""
+    recipes: list[Recipe] = []
+    for i, value in enumerate(values):
+        tasks, key = (
+            ({value.key: value}, value.key) if is_future(value) else next(iter(pieces(value)))
+        )
+        make = Whole(function, f"delayed object {i}")
+        if lengths is None:
+            recipes.append(Uncounted(FromTasks(tasks, (key,), make, None, 0)))
+        else:
+            recipes.append(FromTasks(tasks, (key,), make, int(lengths[i]), 0))
+    return recipes
+
+
+def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
+    """Return a recipe for each chunk along the first axis of Dask arrays.
+
+    Others that are given beside them, and those with other chunks, are cut as the first one is.
+    """
+    import dask.array as da
+
+    for name, array in arrays.items():
+        if hasattr(array, "__dask_graph__") and not isinstance(array, da.Array):
+            raise DataError(
+                f"SampleSet.from_arrays: expected arrays, found {name} as {type(array).__name__}; "
+                "there are from_dataframe, from_bag and from_delayed"
+            )
+    first = next(a for a in arrays.values() if isinstance(a, da.Array))
+    rows = first.chunks[0]
+    unknown = any(np.isnan(rows))
+    aligned = {}
+    for name, array in arrays.items():
+        if not isinstance(array, da.Array):
+            if unknown:
+                raise DataError(
+                    f"SampleSet.from_arrays: expected all as Dask arrays, since those have chunks "
+                    f"of unknown lengths, found {name} as {type(array).__name__}"
+                )
+            array = da.from_array(np.asarray(array), chunks=(rows, *(-1,) * (np.ndim(array) - 1)))
+        if unknown and (not np.isnan(array.chunks[0]).all() or len(array.chunks[0]) != len(rows)):
+            raise DataError(
+                "SampleSet.from_arrays: expected the same chunks in all, of which the lengths are "
+                f"unknown, found {len(rows)} and {array.chunks[0]} of {name}; call "
+                "compute_chunk_sizes() on them first"
+            )
+        whole = dict.fromkeys(range(1, array.ndim), -1)
+        aligned[name] = array.rechunk(whole if unknown else {0: rows, **whole})
+    parts = {name: pieces(array) for name, array in aligned.items()}
+    schema = {name: (a.shape[1:], a.dtype) for name, a in aligned.items()}
+    make = Named(tuple(aligned), schema)
+    recipes: list[Recipe] = []
+    for i, count in enumerate(rows):
+        some = [part[i] for part in parts.values()]
+        tasks = {key: task for one, _ in some for key, task in one.items()}
+        keys = tuple(key for _, key in some)
+        if unknown:
+            recipes.append(Uncounted(FromTasks(tasks, keys, make, None, 0)))
+            continue
+        nbytes = sum(
+            int(count * np.prod(a.shape[1:], dtype=float)) * a.dtype.itemsize
+            for a in aligned.values()
+        )
+        recipes.append(FromTasks(tasks, keys, make, int(count), nbytes))
+    return recipes
+
+
+@dataclass(frozen=True)
+class Named:
+    """Makes a partition of arrays.
+
+    Parameters
+    ----------
+    names : tuple of str
+    schema : mapping of name to shape of a sample and dtype
+        As far as it is known beforehand.
+    """
+
+    names: tuple[str, ...]
+    schema: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]] = field(default_factory=dict)
+
+    def __call__(self, *arrays: Any) -> Arrays:
+        """Make it."""
+        held = dict(zip(self.names, map(np.asarray, arrays), strict=True))
+        if len({len(a) for a in held.values()}) > 1:
+            lengths = {name: len(a) for name, a in held.items()}
+            raise DataError(f"SampleSet: expected arrays of one length, found {lengths}")
+        return Arrays(held)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Makes a partition of a delayed object: a dict of columns, or a partition."""
+
+    function: Callable[[Any], Any] | None
+    name: str
+
+    def __call__(self, value: Any) -> Partition:
+        """Make it."""
+        if self.function is not None:
+            value = self.function(value)
+        if isinstance(value, dict):
+            return Named(tuple(value))(*value.values())
+        if not hasattr(value, "take") or not hasattr(value, "nbytes") or hasattr(value, "dtype"):
+            raise DataError(
+                f"SampleSet.from_delayed: expected {self.name} to be a dict of arrays, found "
+                f"{type(value).__name__}"
+            )
+        return value

@@ -1,0 +1,123 @@
+"""Files: each one a sample, read through a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.counting import Uncounted
+from daskdl.data.partition import Arrays, Batch, Indices, Recipe, even_bounds
+from daskdl.data.sources.records import Records, as_sample, check_on_error
+from daskdl.data.sources.urls import expanded, opened
+from daskdl.errors import DataError
+
+#: Files are put together until they are so many bytes, when it is not said in how many partitions.
+PARTITION_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class FilesRecipe:
+    """Recipe of samples that are a file each.
+
+    Parameters
+    ----------
+    urls : tuple of str
+    read : callable
+        ``read(file)`` or ``read(file, url)``, from a file open for reading bytes to a sample.
+    columns : dict of array
+        More of each sample, known beforehand.
+    on_error : "raise" or "skip"
+    sample_bytes : int
+        Of one, as a measure of all.
+    storage_options : mapping
+    """
+
+    urls: tuple[str, ...] = field(repr=False)
+    read: Callable[..., Any]
+    columns: Batch = field(repr=False)
+    on_error: str
+    sample_bytes: int
+    storage_options: Mapping[str, Any] = field(repr=False)
+
+    in_memory = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples, at a guess from one."""
+        return self.sample_bytes * len(self.urls)
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def part(self, start: int, stop: int) -> FilesRecipe:
+        """Return the recipe of the samples from ``start`` up to ``stop``."""
+        return self.pick(np.arange(start, stop))
+
+    def pick(self, indices: Indices) -> FilesRecipe:
+        """Return the recipe of the samples at these positions."""
+        return replace(
+            self,
+            urls=tuple(self.urls[i] for i in indices),
+            columns={name: column[indices] for name, column in self.columns.items()},
+        )
+
+    def load(self) -> Arrays:
+        """Read the files."""
+        with_url = takes_url(self.read)
+
+        def sample(i: int) -> dict[str, Any]:
+            url = self.urls[i]
+            with opened(url, self.storage_options) as file:
+                value = self.read(file, url) if with_url else self.read(file)
+            more = {name: column[i] for name, column in self.columns.items()}
+            return {**as_sample(value), **more}
+
+        return Records(sample, self.on_error, self.urls.__getitem__)(range(len(self.urls)))
+
+
+def from_files(
+    urls: Any,
+    read: Callable[..., Any],
+    partitions: int | None,
+    on_error: str,
+    storage_options: Mapping[str, Any] | None,
+    columns: Mapping[str, Any],
+) -> list[Recipe]:
+    """Return recipes of files; see :meth:`SampleSet.from_files`."""
+    check_on_error(on_error)
+    options = dict(storage_options or {})
+    found = expanded(urls, options)
+    held = {name: np.asarray(column) for name, column in columns.items()}
+    for name, column in held.items():
+        if column.shape[:1] != (len(found),):
+            raise DataError(
+                f"SampleSet.from_files: expected {name} with one entry for each of {len(found)} "
+                f"files, found shape {column.shape}"
+            )
+    whole = FilesRecipe(tuple(found), read, held, on_error, 0, options)
+    measured = whole.part(0, 1).load()  # a mistake in the function shows at once
+    whole = replace(whole, sample_bytes=measured.nbytes)
+    if partitions is None:
+        partitions = -(-whole.nbytes // PARTITION_BYTES)
+    bounds = even_bounds(len(found), max(1, min(partitions, len(found))))
+    parts = [whole.part(a, b) for a, b in pairwise(bounds)]
+    return [Uncounted(part) for part in parts] if on_error == "skip" else list(parts)
+
+
+def takes_url(read: Callable[..., Any]) -> bool:
+    """Return whether a function wants the URL beside the file."""
+    try:
+        parameters = list(inspect.signature(read).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    required = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(required) > 1

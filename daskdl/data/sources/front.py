@@ -1,0 +1,329 @@
+"""Sources: the ways to make a SampleSet of what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl.data.counting import Uncounted
+from daskdl.data.derived import Loaded
+from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.ragged import Ragged
+from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    import os
+
+    import xarray as xr
+
+    from daskdl.data.sources.tables import Field
+
+
+class Sources:
+    """What a SampleSet can be made of, each by a class method ``from_...``."""
+
+    def __init__(self, recipes: Sequence[Recipe]) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def from_arrays(cls, *, partitions: int | None = None, **arrays: ArrayLike | Any) -> Self:
+        """Make one of arrays in memory, Dask arrays, xarray's of either, or zarr arrays.
+
+        Parameters
+        ----------
+        partitions : int, optional
+            Cut arrays in memory into so many of nearly equal length, by default one; no more than
+            there are samples. Dask arrays have a partition for each chunk along the first axis
+            unless another number is given, zarr arrays one for each chunk.
+        **arrays : array_like, Ragged, dask.array.Array, DataArray or zarr.Array (n, ...)
+            By name; for training ``x`` and ``y``. What is given beside a Dask array is cut as that.
+
+        Raises
+        ------
+        DataError
+            When the arrays differ in length, are empty, or have masked elements.
+        """
+        arrays = {name: _bare(name, array) for name, array in arrays.items()}
+        values = arrays.values()
+        if any(hasattr(value, "__dask_graph__") for value in values):
+            from daskdl.data.sources.collections import from_arrays
+
+            made = cls(from_arrays(arrays))
+            return made if partitions is None else _repartitioned(made, partitions)
+        if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
+            from daskdl.data.sources.zarr import Given, stretches
+
+            return cls(stretches(Given(arrays), partitions, "SampleSet.from_arrays"))
+        held = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
+        lengths = {n: "no axis" if np.ndim(v) == 0 else len(v) for n, v in _known(held)}
+        if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
+            raise DataError(
+                "SampleSet.from_arrays: expected arrays with one common length of the first axis, "
+                f"found {lengths or 'no arrays'}"
+            )
+        return _repartitioned(cls([Arrays(held)]), 1 if partitions is None else partitions)
+
+    @classmethod
+    def from_bag(
+        cls, bag: Any, function: Callable[[Any], Any] | None = None, on_error: str = "raise"
+    ) -> Self:
+        """Make one of the elements of a Dask Bag, with its partitions.
+
+        Parameters
+        ----------
+        bag : dask.bag.Bag
+        function : callable, optional
+            From an element to a sample: a dict of arrays by name, or a pair (x, y), or x. Elements
+            are such samples themselves by default. Arrays that differ in the length of their first
+            axis become a :class:`~daskdl.data.Ragged` column.
+        on_error : "raise" or "skip"
+            What to do about an element of which the function makes no sample, or one of another
+            shape than most of its partition: raise a DataError that names it, or leave it out and
+            name it in :attr:`SampleSet.bad`.
+        """
+        from daskdl.data.sources.collections import from_bag
+        from daskdl.data.sources.records import check_on_error
+
+        check_on_error(on_error)
+        return cls(from_bag(bag, function, on_error))
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        *,
+        decode: Mapping[str, Callable[[Any], Any]] | None = None,
+        on_error: str = "raise",
+        **fields: Field,
+    ) -> Self:
+        """Make one of the rows of a pandas or Dask DataFrame, with its partitions.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or dask.dataframe.DataFrame
+        decode : mapping of name to callable, optional
+            Makes an array of each value of a column, such as an image of bytes.
+        on_error : "raise" or "skip"
+            About values that cannot be decoded, see :meth:`from_bag`.
+        **fields : str or list of str
+            A column for each name, or several that stand side by side on a last axis, as in
+            ``x=["age", "weight"], y="label"``. Columns of lists become Ragged.
+        """
+        from daskdl.data.sources.records import check_on_error
+        from daskdl.data.sources.tables import Columns
+
+        check_on_error(on_error)
+        columns = Columns(fields, decode or {}, on_error)
+        columns.check(frame.columns)
+        if hasattr(frame, "__dask_graph__"):
+            from daskdl.data.sources.collections import from_frame
+
+            return cls(from_frame(frame, columns))
+        held = columns(frame)
+        return cls([Uncounted(Loaded(held)) if on_error == "skip" else held])
+
+    @classmethod
+    def from_parquet(
+        cls,
+        urls: str | os.PathLike[str] | Iterable[str],
+        *,
+        decode: Mapping[str, Callable[[Any], Any]] | None = None,
+        on_error: str = "raise",
+        storage_options: Mapping[str, Any] | None = None,
+        **fields: Field,
+    ) -> Self:
+        """Make one of Parquet files; each row group is a partition, of which workers read columns.
+
+        Parameters
+        ----------
+        urls : path or URL, or several
+            Of files, of a folder, or with ``*``, of any store that fsspec knows.
+        decode, on_error, **fields :
+            As for :meth:`from_dataframe`.
+        storage_options : mapping, optional
+            For fsspec.
+        """
+        from daskdl.data.sources.records import check_on_error
+        from daskdl.data.sources.tables import Columns, from_parquet
+
+        check_on_error(on_error)
+        return cls(from_parquet(urls, Columns(fields, decode or {}, on_error), storage_options))
+
+    @classmethod
+    def from_delayed(
+        cls,
+        values: Iterable[Any],
+        function: Callable[[Any], Any] | None = None,
+        lengths: Sequence[int] | None = None,
+    ) -> Self:
+        """Make one of delayed objects or Futures; each is a partition.
+
+        Parameters
+        ----------
+        values : sequence of dask.delayed.Delayed or distributed.Future
+            Each a dict of arrays by name with a common first axis.
+        function : callable, optional
+            Makes such a dict of each.
+        lengths : sequence of int, optional
+            Samples of each; without, they are counted on the workers.
+        """
+        from daskdl.data.sources.collections import from_delayed
+
+        return cls(from_delayed(values, function, lengths))
+
+    @classmethod
+    def from_xarray(
+        cls,
+        data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
+        variable: str = "rain_rate",
+        *,
+        dim: str | None = None,
+        partitions: int | None = None,
+        **options: Any,
+    ) -> Self:
+        """Make one of the samples along a dimension, or of windows of consecutive frames.
+
+        Parameters
+        ----------
+        data : path of a zarr store, Dataset or DataArray
+        variable : str
+            For windows, in a store or a Dataset.
+        dim : str, optional
+            Along which the samples lie. Without it samples are windows of frames (time, y, x): the
+            ``n_in`` frames of one are ``x`` and the ``n_out`` after them ``y``, and the options are
+            those of :func:`nowcast.rain.windows.window_recipes`.
+        partitions : int, optional
+            With ``dim``, by default one for each chunk.
+        **options :
+            With ``dim``, the variables by name: ``x="image", y="label"``. Several of one name, as
+            in ``x=["u10", "v10"]``, stand side by side on a last axis. Other dimensions follow in
+            the order that the data have them in. A DataArray is ``x`` by default.
+        """
+        if dim is None:
+            from nowcast.rain.windows import window_recipes
+
+            return cls(window_recipes(data, variable, partitions=partitions or 1, **options))
+        from daskdl.data.sources.labelled import from_labelled
+
+        made = cls(from_labelled(data, dim, options, partitions))
+        return made if partitions is None else _repartitioned(made, partitions)
+
+    @classmethod
+    def from_zarr(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        partitions: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **names: str,
+    ) -> Self:
+        """Make one of arrays of a zarr group, which workers read stretch by stretch.
+
+        Parameters
+        ----------
+        url : path or URL
+        partitions : int, optional
+            By default each has whole chunks of the first array, of some 64 MB.
+        storage_options : mapping, optional
+            For fsspec.
+        **names : str
+            Path of an array in the group for each name; their first axis is that of the samples.
+        """
+        from daskdl.data.sources.zarr import from_zarr
+
+        if not names:
+            raise SettingsError(
+                "SampleSet.from_zarr: expected the arrays to use, such as x='images', found none"
+            )
+        return cls(from_zarr(url, names, partitions, storage_options))
+
+    @classmethod
+    def from_files(
+        cls,
+        urls: str | os.PathLike[str] | Iterable[str],
+        read: Callable[..., Any],
+        *,
+        partitions: int | None = None,
+        on_error: str = "raise",
+        storage_options: Mapping[str, Any] | None = None,
+        **columns: ArrayLike,
+    ) -> Self:
+        """Make one of files, each of which is a sample.
+
+        Parameters
+        ----------
+        urls : path or URL, or several
+            Of files, of a folder, or with ``*``, of any store that fsspec knows.
+        read : callable
+            ``read(file)`` or ``read(file, url)``, from a file that is open for reading bytes to a
+            sample, see :meth:`from_bag`.
+        partitions : int, optional
+            By default as many as make 64 MB each, if all samples are as large as the first.
+        on_error : "raise" or "skip"
+            About files that cannot be read, see :meth:`from_bag`.
+        storage_options : mapping, optional
+            For fsspec.
+        **columns : array_like (files, ...)
+            More of each sample, such as ``y=labels``.
+        """
+        from daskdl.data.sources.files import from_files
+
+        return cls(from_files(urls, read, partitions, on_error, storage_options, columns))
+
+    @classmethod
+    def from_tar(
+        cls,
+        urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        *,
+        decode: Mapping[str, Callable[[bytes], Any]] | None = None,
+        on_error: str = "raise",
+        storage_options: Mapping[str, Any] | None = None,
+        **endings: str,
+    ) -> Self:
+        """Make one of tar archives as WebDataset has them; each is a partition.
+
+        Files one behind the other that have one name are a sample: ``0001.jpg`` and ``0001.cls``.
+        The workers list the archives at once, and read the files when they are needed.
+
+        Parameters
+        ----------
+        urls : path or URL, or several
+            Of archives, of a folder, or with ``*``, of any store that fsspec knows.
+        decode : mapping of name to callable, optional
+            Makes a value of the bytes of a file. By default "cls", "id" and "index" are whole
+            numbers, "txt" is text, "npy" an array, and all else the bytes themselves, uint8.
+        on_error : "raise" or "skip"
+            About samples that lack a file or cannot be decoded, and about archives that break off,
+            see :meth:`from_bag`.
+        storage_options : mapping, optional
+            For fsspec.
+        **endings : str
+            Of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first that is there.
+        """
+        from daskdl.data.sources.tars import Fields, from_tar
+
+        return cls(from_tar(urls, Fields(endings, decode or {}), on_error, storage_options))
+
+
+def _bare(name: str, array: Any) -> Any:
+    """Return what an array of xarray's holds, and any other as it is."""
+    if hasattr(array, "dims") and hasattr(array, "coords"):
+        array = array.data
+    if np.ma.is_masked(array):
+        raise DataError(
+            f"SampleSet.from_arrays, {name}: expected no masked elements, found "
+            f"{np.ma.getmaskarray(array).sum()}; array.filled(np.nan) makes missing numbers of them"
+        )
+    return array
+
+
+def _known(held: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Yield the columns so that a ragged one has axes, too."""
+    return ((n, v.lengths if isinstance(v, Ragged) else v) for n, v in held.items())
+
+
+def _repartitioned(samples: Any, partitions: int) -> Any:
+    return samples.repartition(partitions)

@@ -1,0 +1,154 @@
+"""Labelled: samples along a named dimension of xarray's Datasets and DataArrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.sources import collections as collected
+from daskdl.data.sources.tables import Field
+from daskdl.data.sources.zarr import stretches
+from daskdl.errors import DataError
+from nowcast.rain.frames import open_zarr
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def from_labelled(
+    data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
+    dim: str,
+    fields: Mapping[str, Field],
+    partitions: int | None,
+) -> list[Recipe]:
+    """Return recipes of samples along a dimension; see :meth:`SampleSet.from_xarray`."""
+    import xarray as xr
+
+    if isinstance(data, str | os.PathLike):
+        path = os.fspath(data)
+        path = path if "://" in path else os.path.abspath(path)
+        return stretches(StoredVariables(path, dim, dict(fields)), partitions, path)
+    if isinstance(data, xr.DataArray):
+        only = str(data.name or "x")
+        data = data.to_dataset(name=only)
+        fields = fields or {"x": only}
+    if not isinstance(data, xr.Dataset):
+        raise DataError(
+            "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
+            f"{type(data).__name__}"
+        )
+    variables(data.isel({dim: slice(0, 0)}) if dim in data.dims else data, dim, fields, "data")
+    keys = [k for f in fields.values() for k in ([f] if isinstance(f, str) else f)]
+    # xarray has no public word for "read when it is needed".
+    if any(not v._in_memory and v.chunks is None for v in map(data.variables.__getitem__, keys)):
+        return stretches(Lazy(data, dim, dict(fields)), partitions, "data")
+    found = variables(data, dim, fields, "data").items()
+    arrays = {name: variable.data for name, variable in found}
+    if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
+        return collected.from_arrays(arrays)
+    return [Arrays(arrays)]
+
+
+def variables(
+    data: xr.Dataset, dim: str, fields: Mapping[str, Field], name: str
+) -> dict[str, xr.Variable]:
+    """Return what samples are made of, the dimension first.
+
+    Several variables of one array stand side by side on a last axis.
+
+    Raises
+    ------
+    DataError
+        When there is no such variable, or one is not along the dimension.
+    """
+    import xarray as xr
+
+    def one(key: str) -> xr.Variable:
+        if key not in data.variables:
+            raise DataError(
+                f"{name}: expected a variable {key!r}, found {sorted(map(str, data.variables))}"
+            )
+        if dim not in data[key].dims:
+            raise DataError(f"{name}: expected {key} along {dim!r}, found it over {data[key].dims}")
+        return data[key].variable.transpose(dim, ...)
+
+    if not fields:
+        raise DataError(
+            f"{name}: expected the variables to use, such as x='t2m', found none; there are "
+            f"{sorted(map(str, data))}"
+        )
+    found = {}
+    for k, f in fields.items():
+        if isinstance(f, str):
+            found[k] = one(f)
+        else:
+            parts = xr.concat([xr.DataArray(one(key)) for key in f], dim="_side")
+            found[k] = parts.variable.transpose(..., "_side")
+    return found
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """The variables of a Dataset that xarray reads when they are sliced."""
+
+    data: Any
+    dim: str
+    fields: Mapping[str, Field]
+
+    def __call__(self) -> dict[str, Sliced]:
+        """Return them by name."""
+        return {name: Sliced(self.data, self.dim, f) for name, f in self.fields.items()}
+
+
+@dataclass(frozen=True)
+class StoredVariables:
+    """The variables of a zarr store as xarray decodes them, opened where they are read."""
+
+    path: str
+    dim: str
+    fields: Mapping[str, Field]
+
+    def __call__(self) -> dict[str, Sliced]:
+        """Return them by name."""
+        return Lazy(open_zarr(self.path), self.dim, self.fields)()
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """One array of samples, read by slices along the dimension."""
+
+    data: Any
+    dim: str
+    field: Field
+
+    def __getitem__(self, rows: slice) -> Any:
+        part = self.data.isel({self.dim: rows})
+        return variables(part, self.dim, {"it": self.field}, "data")["it"].values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of all samples."""
+        whole = variables(self.data, self.dim, {"it": self._first}, "data")["it"].shape
+        return whole if isinstance(self.field, str) else (*whole, len(self.field))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As it is read."""
+        some = variables(self.data.isel({self.dim: slice(0, 0)}), self.dim, {"it": self.field}, "")
+        return some["it"].dtype
+
+    @property
+    def chunks(self) -> Sequence[int] | None:
+        """Size of a chunk of the store along the dimension."""
+        variable = self.data[self._first].variable
+        held = variable.encoding.get("chunks")
+        return None if held is None else (held[variable.dims.index(self.dim)],)
+
+    @property
+    def _first(self) -> str:
+        return self.field if isinstance(self.field, str) else self.field[0]

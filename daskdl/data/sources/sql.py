@@ -1,0 +1,313 @@
+"""SQL: rows of a PostgreSQL table as samples, each worker reading ranges of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.counting import Uncounted
+from daskdl.data.partition import Arrays, Excerpt, Recipe
+from daskdl.data.samples import SampleSet
+from daskdl.data.sources.records import check_on_error
+from daskdl.data.sources.tables import Columns, Field
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+
+#: Ranges are put together until they are so many bytes, unless the partitions are counted.
+PARTITION_BYTES = 64_000_000
+#: Ranges that are counted when they are going to be put together.
+RANGES = 1000
+#: Seconds for a connection, unless it says so itself.
+CONNECT_SECONDS = 10
+
+_SECRETS = ("password", "sslpassword")
+_LENGTHS = frozenset({17, 25, 1042, 1043})  # bytea, text, bpchar, varchar: known without reading
+_DTYPES = {
+    16: np.bool_, 20: np.int64, 21: np.int16, 23: np.int32, 700: np.float32, 701: np.float64,
+    1700: np.float64,
+}  # fmt: skip
+
+
+def from_table(
+    connection: str,
+    table: str,
+    *,
+    key: str,
+    partitions: int | None = None,
+    where: str | None = None,
+    password: str | None = None,
+    decode: Mapping[str, Callable[[Any], Any]] | None = None,
+    on_error: str = "raise",
+    **fields: Field,
+) -> SampleSet:
+    """Make samples of the rows of a PostgreSQL table, in the order of a key.
+
+    The table is counted once, here; each partition is a range of the key, which whoever needs it
+    reads over a connection of its own. Needs psycopg: ``pip install 'daskdl[sql]'``.
+
+    Parameters
+    ----------
+    connection : str
+        ``postgresql://user@host/database`` or ``host=... dbname=...``, as libpq takes it; what it
+        does not say, such as a password, libpq looks for on each worker: ``PGPASSFILE``,
+        ``~/.pgpass``, a service file.
+    table : str
+        Or a view, of a schema: ``"archive.images"``.
+    key : str
+        A column of different values with an order, best with an index: its primary key.
+    partitions : int, optional
+        Of nearly as many rows each; by default of about 64 MB.
+    where : str, optional
+        A condition in SQL on the rows to take. It is run as it stands.
+    password : str, optional
+        Travels with the tasks to the workers. No error, repr or log has it, and none of a password
+        inside of ``connection``.
+    decode : mapping of name to callable, optional
+        Makes an array of each value of a column, such as an image of bytes.
+    on_error : "raise" or "skip"
+        About values that cannot be decoded, see :meth:`SampleSet.from_bag`.
+    **fields : str or list of str
+        A column for each name, or several side by side, as in ``x="pixels", y="label"``. Numbers
+        keep their width (``numeric`` becomes float64, NULL among numbers NaN); ``bytea`` are bytes,
+        texts strings, SQL's arrays arrays or :class:`~daskdl.data.Ragged`.
+
+    Raises
+    ------
+    DataError
+        When the server, the table or a column cannot be had, there are no rows, the key is NULL or
+        has a value twice; and later when a range has other rows than were counted.
+    """
+    check_on_error(on_error)
+    if partitions is not None and partitions < 1:
+        raise SettingsError(f"from_table, partitions: expected at least 1, found {partitions!r}")
+    source = Table(Connection.of(connection, password), table, key, where)
+    columns = Columns(fields, decode or {}, on_error, table)
+    recipes: list[Recipe] = []
+    for low, high, rows, nbytes in source.ranges(columns.needed, partitions):
+        named = columns.called(f"{table}, {key} from {low} to {high}")
+        recipe = KeyRange(source, named, low, high, 0, rows, rows, nbytes / rows)
+        recipes.append(Uncounted(recipe) if on_error == "skip" else recipe)
+    return SampleSet(recipes)
+
+
+class Secret:
+    """A string that shows itself to nobody who does not ask."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the string."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where a server is, and the passwords apart from it."""
+
+    settings: Mapping[str, str]
+    secrets: Mapping[str, Secret]
+
+    @classmethod
+    def of(cls, connection: str, password: str | None) -> Connection:
+        """Take a connection string apart."""
+        psycopg = _psycopg()
+        try:
+            held = {k: str(v) for k, v in psycopg.conninfo.conninfo_to_dict(connection).items()}
+        except psycopg.ProgrammingError:
+            # Without what was found: a part of it may be a password.
+            raise SettingsError(
+                "from_table, connection: expected postgresql://user@host/database or host=... "
+                "dbname=..., found something else; write characters such as @ and spaces in a URL "
+                "as %40 and %20"
+            ) from None
+        secrets = {name: Secret(held.pop(name)) for name in _SECRETS if name in held}
+        if password is not None:
+            secrets["password"] = Secret(password)
+        return cls({"connect_timeout": str(CONNECT_SECONDS)} | held, secrets)
+
+    def __str__(self) -> str:
+        names = ("host", "port", "dbname", "user", "service")
+        return " ".join(f"{n}={self.settings[n]}" for n in names if n in self.settings)
+
+    @contextmanager
+    def opened(self, table: str) -> Iterator[Any]:
+        """Give a connection that only reads; what goes wrong is a DataError without a password."""
+        psycopg = _psycopg()
+        secrets = {name: secret.reveal() for name, secret in self.secrets.items()}
+        try:
+            with psycopg.connect(**self.settings, **secrets) as connection:
+                connection.read_only = True
+                yield connection
+        except psycopg.Error as error:
+            said = " ".join(str(error).split())
+            for secret in secrets.values():
+                said = said.replace(secret, "***") if secret else said
+            raise DataError(
+                f"{table}: expected to read it from PostgreSQL at {self}, found "
+                f"{type(error).__name__}: {said}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, or the rows of it that a condition leaves, in the order of a key."""
+
+    connection: Connection
+    name: str
+    key: str
+    where: str | None
+
+    def ranges(
+        self, columns: Sequence[str], partitions: int | None
+    ) -> list[tuple[Any, Any, int, int]]:
+        """Count the table; return the first and last key of ranges, their rows and bytes."""
+        from psycopg import sql
+
+        with self.connection.opened(self.name) as connection:
+            some = connection.execute(self._select(columns, sql.SQL("LIMIT 0")))
+            size = sql.SQL(" + ").join(
+                sql.SQL("coalesce({}({}), 0)::bigint").format(
+                    sql.SQL("octet_length" if kind.type_code in _LENGTHS else "pg_column_size"),
+                    sql.Identifier(name),
+                )
+                for name, kind in zip(columns, some.description, strict=True)
+            )
+            key = sql.Identifier(self.key)
+            query = sql.SQL(
+                "SELECT min({key}), max({key}), count(*), sum(size)::bigint, count(DISTINCT {key})"
+                " FROM (SELECT {key}, {size} AS size, ntile({n}) OVER (ORDER BY {key}) AS part"
+                " FROM {table} {where}) AS counted GROUP BY part ORDER BY part"
+            ).format(
+                key=key, size=size, n=sql.Literal(partitions or RANGES), table=self._table(),
+                where=self._where(),
+            )  # fmt: skip
+            found = connection.execute(query).fetchall()
+        if not found:
+            raise DataError(f"{self.name}: expected rows, found none {self.where or ''}".rstrip())
+        before = None
+        for low, high, rows, _, different in found:
+            if different != rows or (before is not None and low == before):
+                raise DataError(
+                    f"{self.name}: expected {self.key!r} to have a different value in each row, "
+                    f"found one that is NULL or occurs twice between {low} and {high}; give the "
+                    "primary key"
+                )
+            before = high
+        parts = [(low, high, rows, nbytes) for low, high, rows, nbytes, _ in found]
+        return parts if partitions else _together(parts)
+
+    def read(self, columns: Sequence[str], part: KeyRange, limit: int) -> Any:
+        """Return rows of a range as a DataFrame, one more than expected if there are."""
+        from psycopg import sql
+
+        between = sql.SQL("{} BETWEEN {} AND {}").format(
+            sql.Identifier(self.key), sql.Literal(part.low), sql.Literal(part.high)
+        )
+        with self.connection.opened(self.name) as connection, connection.cursor(binary=True) as c:
+            order = sql.SQL("ORDER BY {} OFFSET {} LIMIT {}").format(
+                sql.Identifier(self.key), sql.Literal(part.start), sql.Literal(limit)
+            )
+            c.execute(self._select(columns, order, between))
+            return _frame(c.description, c.fetchall())
+
+    def _select(self, columns: Sequence[str], rest: Any, more: Any = None) -> Any:
+        from psycopg import sql
+
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        return sql.SQL("SELECT {} FROM {} {} {}").format(
+            names, self._table(), self._where(more), rest
+        )
+
+    def _table(self) -> Any:
+        from psycopg import sql
+
+        return sql.Identifier(*self.name.split("."))
+
+    def _where(self, more: Any = None) -> Any:
+        from psycopg import sql
+
+        own = None if self.where is None else sql.SQL("({})").format(sql.SQL(self.where))
+        all_of = [condition for condition in (own, more) if condition is not None]
+        return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(all_of)) if all_of else sql.SQL("")
+
+
+@dataclass(frozen=True)
+class KeyRange(Excerpt):
+    """Recipe of rows ``start`` to ``stop`` of those from one key to another, ``rows`` in all."""
+
+    table: Table
+    columns: Columns
+    low: Any
+    high: Any
+    start: int
+    stop: int
+    rows: int
+    row_bytes: float = field(repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes, as the server stores them before it compresses them."""
+        return int(self.row_bytes * len(self))
+
+    def load(self) -> Arrays:
+        """Read the columns that are needed.
+
+        Raises
+        ------
+        DataError
+            When there are other rows than were counted.
+        """
+        whole = self.stop == self.rows  # then there should not be one more
+        frame = self.table.read(self.columns.needed, self, len(self) + whole)
+        if len(frame) != len(self):
+            raise DataError(
+                f"{self.columns.name}: expected {len(self)} rows from the {self.start}th on, as "
+                f"were counted, found {'more' if len(frame) > len(self) else len(frame)}; the "
+                "table has changed: make the samples anew"
+            )
+        return self.columns(frame)
+
+
+def _together(parts: list[tuple[Any, Any, int, int]]) -> list[tuple[Any, Any, int, int]]:
+    """Return neighbouring ranges as one until they have about PARTITION_BYTES."""
+    joined = parts[:1]
+    for low, high, rows, nbytes in parts[1:]:
+        first, _, held, before = joined[-1]
+        if before + nbytes <= PARTITION_BYTES:
+            joined[-1] = first, high, held + rows, before + nbytes
+        else:
+            joined.append((low, high, rows, nbytes))
+    return joined
+
+
+def _frame(description: Any, rows: Sequence[tuple[Any, ...]]) -> Any:
+    import pandas as pd
+
+    columns = zip(*rows, strict=True) if rows else [() for _ in description]
+    held = {}
+    for kind, column in zip(description, columns, strict=True):
+        dtype, values = _DTYPES.get(kind.type_code), list(column)
+        if dtype is not None and None in values:
+            dtype = np.float32 if dtype is np.float32 else np.float64
+            values = [np.nan if value is None else value for value in values]
+        held[kind.name] = pd.Series(values, dtype=dtype or object)
+    return pd.DataFrame(held)
+
+
+def _psycopg() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise MissingExtraError(
+            "from_table: expected psycopg, found that it is not installed or finds no libpq; "
+            "pip install 'daskdl[sql]'"
+        ) from error
+    return psycopg

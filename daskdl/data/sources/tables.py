@@ -1,0 +1,195 @@
+"""Tables: columns of DataFrames and of Parquet's row groups as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.counting import Uncounted
+from daskdl.data.partition import Arrays, Excerpt, Recipe
+from daskdl.data.ragged import stacked
+from daskdl.data.sources.records import Records
+from daskdl.data.sources.urls import expanded, opened
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+
+#: What an array is made of: a column, or several side by side on a last axis.
+Field = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Makes a partition of a pandas DataFrame.
+
+    Parameters
+    ----------
+    fields : mapping of name to column or columns
+    decode : mapping of name to callable
+        Makes an array of each value, such as the bytes of an image.
+    on_error : "raise" or "skip"
+        About values that cannot be decoded.
+    name : str
+        Of the DataFrame, for errors.
+    """
+
+    fields: Mapping[str, Field]
+    decode: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    on_error: str = "raise"
+    name: str = "DataFrame"
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            raise SettingsError(
+                "SampleSet: expected the columns to use, such as x='image', found none"
+            )
+        other = sorted(set(self.decode) - {n for n, f in self.fields.items() if isinstance(f, str)})
+        if other:
+            raise SettingsError(
+                f"decode: expected names of single columns among {sorted(self.fields)}, found "
+                f"{other}"
+            )
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column that is used, once."""
+        every = ([f] if isinstance(f, str) else list(f) for f in self.fields.values())
+        return list(dict.fromkeys(column for some in every for column in some))
+
+    def called(self, name: str) -> Columns:
+        """Return the same for a DataFrame of another name."""
+        return replace(self, name=name)
+
+    def check(self, found: Iterable[Any]) -> None:
+        """Raise a DataError for columns that are not there."""
+        missing = sorted(set(self.needed) - set(found))
+        if missing:
+            raise DataError(
+                f"{self.name}: expected columns {self.needed}, found none called {missing}; there "
+                f"are {sorted(map(str, found))}"
+            )
+
+    def __call__(self, frame: Any) -> Arrays:
+        """Make it."""
+        self.check(frame.columns)
+        held = {
+            name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
+            for name, f in self.fields.items()
+            if name not in self.decode
+        }
+        if not self.decode:
+            return Arrays(held)
+        values = [frame[self.fields[name]] for name in self.decode]
+        rows = enumerate(zip(*values, strict=True))
+        decoded = Records(self._decoded, self.on_error, f"{self.name}, row")(rows)
+        if not len(decoded):
+            return Arrays({}, decoded.bad)
+        good = decoded.arrays["row"]
+        both = {**{n: column[good] for n, column in held.items()}, **decoded.arrays}
+        return Arrays({name: both[name] for name in self.fields}, decoded.bad)
+
+    def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
+        held = [_column(frame[column]) for column in columns]
+        try:
+            return np.stack(held, axis=-1)
+        except TypeError as error:  # numbers and words
+            kinds = {column: str(frame[column].dtype) for column in columns}
+            raise DataError(
+                f"{self.name}: expected columns that stand side by side to be of one kind, found "
+                f"{kinds}; make numbers of words first, for instance by pandas.get_dummies"
+            ) from error
+
+    def _decoded(self, row: tuple[int, tuple[Any, ...]]) -> dict[str, Any]:
+        i, values = row
+        decoded = zip(self.decode.items(), values, strict=True)
+        return {"row": i, **{name: decode(value) for (name, decode), value in decoded}}
+
+
+def _column(series: Any) -> Any:
+    """Return a column as numbers, times, strings or ragged sequences; NaN for missing numbers."""
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "biufcmM" and isinstance(series.dtype, np.dtype):
+        return np.ascontiguousarray(series.to_numpy())
+    if kind in "iuf":
+        missing = series.isna().any()
+        return (
+            series.to_numpy(dtype=float, na_value=np.nan)
+            if missing
+            else series.to_numpy(dtype=series.dtype.numpy_dtype)
+        )
+    values = series.tolist() if kind != "O" else list(series)
+    return stacked(values) if values else np.empty(0, object)
+
+
+@dataclass(frozen=True)
+class RowGroup(Excerpt):
+    """Recipe of rows of one row group of a Parquet file."""
+
+    url: str
+    group: int
+    start: int
+    stop: int
+    columns: Columns
+    row_bytes: float
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes, as the file has them before it compresses them."""
+        return int(self.row_bytes * len(self))
+
+    def load(self) -> Arrays:
+        """Read the columns that are needed."""
+        parquet = _parquet()
+        with opened(self.url, self.storage_options) as file, parquet.ParquetFile(file) as held:
+            table = held.read_row_group(self.group, columns=self.columns.needed)
+            return self.columns(table.slice(self.start, len(self)).to_pandas())
+
+
+def from_parquet(
+    urls: Any, columns: Columns, storage_options: Mapping[str, Any] | None
+) -> list[Recipe]:
+    """Return a recipe for each row group; see :meth:`SampleSet.from_parquet`."""
+    options = dict(storage_options or {})
+    parquet = _parquet()
+
+    def groups(url: str) -> list[Recipe]:
+        own = columns.called(url)
+        try:
+            with opened(url, options) as file, parquet.ParquetFile(file) as held:
+                metadata, names = held.metadata, held.schema_arrow.names
+        except (OSError, ValueError) as error:
+            raise DataError(f"{url}: expected a Parquet file, found {error}") from error
+        own.check(names)
+        found: list[Recipe] = []
+        for g in range(metadata.num_row_groups):
+            group = metadata.row_group(g)
+            parts = (group.column(c) for c in range(group.num_columns))
+            nbytes = sum(
+                c.total_uncompressed_size
+                for c in parts
+                if c.path_in_schema.split(".")[0] in own.needed
+            )
+            rows = group.num_rows
+            named = own.called(f"{url}, row group {g}")
+            recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), options)
+            found.append(Uncounted(recipe) if own.on_error == "skip" else recipe)
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        return [
+            one for some in pool.map(groups, expanded(urls, options, ".parquet")) for one in some
+        ]
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "SampleSet.from_parquet: expected pyarrow, found that it is not installed; "
+            "pip install 'daskdl[parquet]'"
+        ) from error
+    return parquet

@@ -1,0 +1,215 @@
+"""Tars: archives of which each is a partition, and files of one name in it are a sample.
+
+That is how WebDataset lays out what it calls shards: ``dog/0001.jpg`` and ``dog/0001.cls``, one
+behind the other, are the picture and the class of sample ``dog/0001``. The name goes up to the
+first dot behind the last slash; what follows, in small letters, is the ending.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.counting import Uncounted
+from daskdl.data.on_workers.tasks import on_each
+from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.sources.records import Records, check_on_error
+from daskdl.data.sources.urls import expanded, opened
+from daskdl.errors import DataError, SettingsError
+
+Decode = Callable[[bytes], Any]
+
+
+def as_bytes(data: bytes) -> NDArray[np.uint8]:
+    """Return a file as it is, uint8 (bytes,)."""
+    return np.frombuffer(data, np.uint8)
+
+
+def as_text(data: bytes) -> str:
+    """Return a file of text, without white space around it."""
+    return data.decode("utf-8").strip()
+
+
+def as_array(data: bytes) -> NDArray[Any]:
+    """Return a file of an array as numpy writes it."""
+    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    return array
+
+
+#: What is made of files by their ending; of all others :func:`as_bytes`.
+DECODERS: dict[str, Decode] = {
+    "cls": int, "id": int, "index": int, "txt": as_text, "npy": as_array,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a sample has: files by their endings, and what is made of each.
+
+    Parameters
+    ----------
+    endings : mapping of name to endings
+        As "jpg;png": the first of these that there is.
+    decode : mapping of name to callable
+        From a file's bytes to a value, where not as :data:`DECODERS` has it.
+    """
+
+    endings: Mapping[str, str]
+    decode: Mapping[str, Decode]
+
+    def __post_init__(self) -> None:
+        if not self.endings:
+            raise SettingsError(
+                "SampleSet.from_tar: expected the endings of files, such as x='jpg;png', found none"
+            )
+        other = sorted(set(self.decode) - set(self.endings))
+        if other:
+            raise SettingsError(
+                f"decode: expected names among {sorted(self.endings)}, found {other}"
+            )
+
+
+#: Which of a field's endings a file has, the byte of the archive where it begins, and its bytes.
+File = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Tar:
+    """Recipe of the samples of an archive.
+
+    Parameters
+    ----------
+    url : str
+    names : tuple of str
+        Of the samples.
+    files : int64 (samples, fields, 3)
+        A :data:`File` each; -1 for the ending where there is none.
+    fields : Fields
+    on_error : "raise" or "skip"
+    broken : str
+        Why the archive could not be read to its end.
+    storage_options : mapping
+    """
+
+    url: str
+    names: tuple[str, ...] = field(repr=False)
+    files: NDArray[np.int64] = field(repr=False)
+    fields: Fields
+    on_error: str
+    broken: str = ""
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    in_memory = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the files."""
+        return int(self.files[..., 2].sum())
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def part(self, start: int, stop: int) -> Tar:
+        """Return the recipe of the samples from ``start`` up to ``stop``; no others are read."""
+        return replace(self, names=self.names[start:stop], files=self.files[start:stop])
+
+    def load(self) -> Arrays:
+        """Read the files that are wanted, in their order in the archive."""
+        names = [f"{self.url}, {name}" for name in self.names]
+        # An archive without any may not be there at all.
+        with opened(self.url, self.storage_options) if names else nullcontext() as file:
+            read = Records(partial(self._sample, file), self.on_error, names.__getitem__)
+            found = read(range(len(names)))
+        return replace(found, bad=(*found.bad, self.broken)) if self.broken else found
+
+    def _sample(self, file: Any, i: int) -> dict[str, Any]:
+        values = {}
+        fields = self.fields.endings.items()
+        for (name, endings), (which, start, size) in zip(fields, self.files[i], strict=True):
+            if which < 0:
+                raise DataError(f"expected a file for {name}, *.{endings}, found none")
+            ending = endings.lower().split(";")[which]
+            decode = self.fields.decode.get(name, DECODERS.get(ending, as_bytes))
+            values[name] = decode(_bytes(file, start, size))
+        return values
+
+
+def _bytes(file: Any, start: int, size: int) -> bytes:
+    file.seek(start)
+    data: bytes = file.read(size)
+    if len(data) < size:
+        raise DataError(f"expected {size} bytes, found {len(data)}: the archive breaks off")
+    return data
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Recipe of the recipe of an archive: to read the names and places of its files."""
+
+    url: str
+    fields: Fields
+    on_error: str
+    storage_options: Mapping[str, Any] = field(repr=False)
+
+    in_memory = False
+    nbytes = 0
+
+    def load(self) -> Tar:
+        """Read them."""
+        names, broken = list[str](), ""
+        files = list[list[File]]()
+        try:
+            with opened(self.url, self.storage_options) as file:
+                self._list(file, names, files)
+        except (OSError, tarfile.TarError, DataError) as error:
+            broken = f"{self.url}: expected a whole tar archive, found that it is none ({error})"
+            if self.on_error == "raise":
+                raise DataError(
+                    f"{broken}; on_error='skip' takes the {len(names)} samples that are there"
+                ) from error
+        held = np.array(files, np.int64).reshape(len(files), len(self.fields.endings), 3)
+        return Tar(
+            self.url, tuple(names), held, self.fields, self.on_error, broken, self.storage_options
+        )
+
+    def _list(self, file: Any, names: list[str], files: list[list[File]]) -> None:
+        choices = [endings.lower().split(";") for endings in self.fields.endings.values()]
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:
+                folder, slash, base = member.name.rpartition("/")
+                stem, _, ending = base.partition(".")
+                if not member.isfile() or not stem or not ending:
+                    continue
+                name = folder + slash + stem
+                if not names or names[-1] != name:
+                    names.append(name)
+                    files.append([(-1, 0, 0)] * len(choices))
+                for i, some in enumerate(choices):
+                    which = some.index(ending.lower()) if ending.lower() in some else -1
+                    if which >= 0 and not 0 <= files[-1][i][0] < which:
+                        files[-1][i] = (which, member.offset_data, member.size)
+            end = archive.offset
+        # What was cut short between two files, or in a header, reads like a whole one otherwise.
+        file.seek(end)
+        if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+            raise DataError(f"no mark of its end at byte {end:,}")
+
+
+def from_tar(
+    urls: Any, fields: Fields, on_error: str, storage_options: Mapping[str, Any] | None
+) -> list[Recipe]:
+    """Return a recipe for each archive; see :meth:`SampleSet.from_tar`."""
+    check_on_error(on_error)
+    options = dict(storage_options or {})
+    found = expanded(urls, options, ".tar")
+    listings: list[Any] = [Listing(url, fields, on_error, options) for url in found]
+    tars = on_each(listings, lambda tar, i: tar)  # on the workers, if there are any
+    return [Uncounted(tar) for tar in tars] if on_error == "skip" else tars

@@ -1,0 +1,287 @@
+"""Depthwise convolution: each channel by itself, so that vectors of channels are all there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.microkernel import LANES, address, load, store
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import least_of
+
+Array = NDArray[np.floating]
+
+#: Vectors of channels whose sums stay in registers together, for so many results side by side.
+VECTORS, WIDE = 4, 3
+#: Channels of such vectors.
+UNIT = VECTORS * LANES
+#: Pixels, or one row if it has more, that the gradient to the weights sums up for tap after tap.
+PIXELS = 128
+
+_I64 = ir.IntType(64)
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
+    """Write, or add, to ``y`` the convolution of x (N, H, W, C) with weight (C, kh, kw, 1)."""
+    offsets = geometry.offsets()
+    _run(x, offsets, geometry.stride, _by_tap(weight), y, (0, 0, 1, 1, *y.shape[1:3]), add)
+
+
+def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> None:
+    """Write the gradient to the input; ``dx`` (N, H, W, C)."""
+    flat = _by_tap(weight)
+    for order, offsets, grid in geometry.phases(dx.shape[1], dx.shape[2]):
+        _run(dy, offsets, (1, 1), np.ascontiguousarray(flat[order]), dx, grid, False)
+
+
+def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
+    """Return the gradient to the weights (C, kh, kw, 1)."""
+    offsets, channels = geometry.offsets(), x.shape[3]
+    dw = np.zeros((len(offsets), channels), x.dtype)
+    plan = np.array([*geometry.stride, geometry.kernel[1], geometry.dilation[1]])
+    if dy.size:
+        units = -(-channels // UNIT)
+        work = 10 * len(offsets) * dy.size // channels * UNIT
+        over_range(_gradients, units, least_of(work), x, offsets, plan, dy, dw)
+    return np.ascontiguousarray(dw.T).reshape(-1, *geometry.kernel, 1)
+
+
+def _by_tap(weight: Array) -> Array:
+    return np.ascontiguousarray(weight.reshape(len(weight), -1).T)
+
+
+def _run(  # type: ignore[no-untyped-def]
+    x, offsets, steps, weight, y, grid, add
+):
+    plan = np.array([*steps, *grid])
+    zeros = np.zeros(x.shape[3], x.dtype)
+    if y.size:
+        least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
+        over_range(_sums, len(y) * grid[4], least, x, offsets, weight, y, plan, zeros, add)
+
+
+def _sum_of_products(wide: int) -> Any:
+    """Return a function of numba that sums products of two vectors of channels.
+
+    Its arguments: an array of the dtype; the address of a table of pairs of addresses, int64; how
+    many pairs; channels; the address of the result; whether to add to it; and, for ``wide``
+    results side by side, the bytes from one's first vectors to the next one's and from one result
+    to the next. The second vectors are the same for all of them.
+    """
+
+    @intrinsic
+    def products(  # type: ignore[no-untyped-def]
+        context, like, table, count, channels, target, add, step, target_step
+    ):
+        signature = types.void(like, *[types.intp] * 4, types.boolean, *[types.intp] * 2)
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            number = context.get_data_type(signature.args[0].dtype)
+            size = 4 if signature.args[0].dtype == types.float32 else 8
+            _, table, count, channels, target, add, step, target_step = args
+            pairs, to = builder.inttoptr(table, _BYTE), builder.inttoptr(target, _BYTE)
+            offset: Any = ir.Constant(_I64, 0)
+            end = builder.mul(channels, ir.Constant(_I64, size))
+            places = [builder.mul(step, ir.Constant(_I64, i)) for i in range(wide)]
+            targets = [
+                builder.gep(to, [builder.mul(target_step, ir.Constant(_I64, i))])
+                for i in range(wide)
+            ]
+            for lanes, vectors in ((LANES, VECTORS), (LANES, 1), (1, 1)):
+                offset = _channels(
+                    builder, number, size, lanes, vectors, pairs, count, places, targets, offset,
+                    end, add,
+                )  # fmt: skip
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return products
+
+
+_products, _wide_products = _sum_of_products(1), _sum_of_products(WIDE)
+
+
+def _channels(  # type: ignore[no-untyped-def]
+    builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add
+):
+    """Generate the loop over blocks of ``lanes * vectors`` channels while there are so many."""
+    kind = ir.VectorType(number, lanes) if lanes > 1 else number
+    nothing = ir.Constant(kind, [0.0] * lanes if lanes > 1 else 0.0)
+    width, step = lanes * size, ir.Constant(_I64, lanes * vectors * size)
+    before = builder.block
+    head, outer = builder.append_basic_block("more"), builder.append_basic_block("channels")
+    inner, finish = builder.append_basic_block("summand"), builder.append_basic_block("finish")
+    after = builder.append_basic_block("done")
+    builder.branch(head)
+
+    builder.position_at_end(head)
+    offset = builder.phi(_I64)
+    offset.add_incoming(start, before)
+    following = builder.add(offset, step)
+    builder.cbranch(builder.icmp_signed("<=", following, end), outer, after)
+
+    builder.position_at_end(outer)
+    builder.branch(inner)
+
+    builder.position_at_end(inner)
+    left, pair = builder.phi(_I64), builder.phi(_BYTE)
+    left.add_incoming(count, outer)
+    pair.add_incoming(pairs, outer)
+    sums = [[builder.phi(kind) for _ in range(vectors)] for _ in places]
+    a, b = (
+        builder.gep(builder.inttoptr(load(builder, pair, 8 * i, _I64, 8), _BYTE), [offset])
+        for i in range(2)
+    )
+    totals = [list(row) for row in sums]
+    for i in range(vectors):
+        factor = load(builder, b, i * width, kind, size)
+        for row, place in enumerate(places):
+            value = load(builder, builder.gep(a, [place]), i * width, kind, size)
+            product = builder.fmul(value, factor, flags=("contract",))
+            totals[row][i] = builder.fadd(sums[row][i], product, flags=("contract",))
+            sums[row][i].add_incoming(nothing, outer)
+            sums[row][i].add_incoming(totals[row][i], inner)
+    rest = builder.sub(left, ir.Constant(_I64, 1))
+    left.add_incoming(rest, inner)
+    pair.add_incoming(builder.gep(pair, [ir.Constant(_I64, 16)]), inner)
+    builder.cbranch(builder.icmp_signed(">", rest, ir.Constant(_I64, 0)), inner, finish)
+
+    builder.position_at_end(finish)
+    for target, results in zip(targets, totals, strict=True):
+        place = builder.gep(target, [offset])
+        for i, total in enumerate(results):
+            there = load(builder, place, i * width, kind, size)
+            new = builder.select(add, builder.fadd(there, total), total)
+            store(builder, new, place, i * width, size)
+    offset.add_incoming(following, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return offset
+
+
+@jit
+def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):  # type: ignore[no-untyped-def]
+    """Compute the rows ``start`` to ``stop`` of the grid on all images."""
+    step_down, step_across, first_row, first_column, down, across, grid_rows, grid_columns = plan
+    height, width, channels = x.shape[1:]
+    rows, columns = y.shape[1:3]
+    size, taps = x.itemsize, offsets.shape[0]
+    pixel = channels * size
+    table = np.empty((max(1, taps), 2), np.int64)
+    entries, at_table = table.reshape(-1), address(table)
+    nearest, farthest = 0, 0  # columns that a window reaches to
+    for tap in range(taps):
+        nearest, farthest = min(nearest, offsets[tap, 1]), max(farthest, offsets[tap, 1])
+    for index in range(start, stop):
+        n, t = divmod(index, grid_rows)
+        target = ((n * rows + first_row + t * down) * columns + first_column) * pixel
+        u = 0
+        while u < grid_columns:
+            begin, end = u * step_across + nearest, (u + WIDE - 1) * step_across + farthest
+            inside = begin >= 0 and end < width and u + WIDE <= grid_columns
+            count = 0
+            for tap in range(taps):
+                row, column = t * step_down + offsets[tap, 0], u * step_across + offsets[tap, 1]
+                if 0 <= row < height and (inside or 0 <= column < width):
+                    entries[2 * count] = address(x) + ((n * height + row) * width + column) * pixel
+                    entries[2 * count + 1] = address(weight) + tap * pixel
+                    count += 1
+            step = step_across * pixel
+            if count == 0:  # no tap sees the image
+                entries[0] = entries[1] = address(zeros)
+                count, step = 1, 0
+            to = address(y) + target + u * across * pixel
+            if inside:
+                _wide_products(x, at_table, count, channels, to, add, step, across * pixel)
+                u += WIDE
+            else:
+                _products(x, at_table, count, channels, to, add, 0, 0)
+                u += 1
+
+
+@jit
+def _inside(low, high, step, width, columns):  # type: ignore[no-untyped-def]
+    """Return the first window, and the one behind the last, whose columns low to high exist."""
+    first = min(columns, max(0, -(low // step)))
+    return first, min(columns, max(first, (width - 1 - high) // step + 1))
+
+
+@jit
+def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries, count):  # type: ignore[no-untyped-def]
+    """List, behind ``count`` pairs, a tap's pixels and the gradients of the windows that it is of.
+
+    Of the columns ``begin`` to ``end`` of the rows ``first`` to ``last`` of dy.
+    """
+    height, width, channels = x.shape[1:]
+    rows, columns = dy.shape[1:3]
+    pixel, here = channels * x.itemsize, channel * x.itemsize
+    for index in range(first, last):
+        n, t = divmod(index, rows)
+        row = t * plan[0] + down
+        if row < 0 or row >= height:
+            continue
+        from_x = address(x) + ((n * height + row) * width + across) * pixel + here
+        from_y = address(dy) + index * columns * pixel + here
+        for u in range(begin, end):
+            entries[2 * count] = from_x + u * plan[1] * pixel
+            entries[2 * count + 1] = from_y + u * pixel
+            count += 1
+    return count
+
+
+@jit
+def _gradients(x, offsets, plan, dy, dw, which, start, stop):  # type: ignore[no-untyped-def]
+    """Compute ``dw`` of the channels of the units ``start`` to ``stop``."""
+    first = start * UNIT
+    _gradient(x, offsets, plan, dy, dw, first, min(stop * UNIT, x.shape[3]) - first)
+
+
+@jit
+def _gradient(x, offsets, plan, dy, dw, channel, channels):  # type: ignore[no-untyped-def]
+    """Compute ``dw`` (taps, C) from a channel on, some rows of images at a time.
+
+    Taps side by side share what they read of dy, where all of them see the image.
+    """
+    rows, (width, columns) = len(dy) * dy.shape[1], (x.shape[2], dy.shape[2])
+    step, kernel_columns, dilation = plan[1:]
+    size = x.itemsize
+    pixel = x.shape[3] * size
+    together = max(1, PIXELS // columns)
+    entries = np.empty(2 * together * columns, np.int64)
+    at_table = address(entries)
+    for first in range(0, rows, together):
+        last, tap = min(first + together, rows), 0
+        while tap < offsets.shape[0]:
+            down, across = offsets[tap]
+            target = address(dw) + tap * pixel + channel * size
+            wide, low, high = 1, 0, 0
+            if tap % kernel_columns + WIDE <= kernel_columns:
+                wide = WIDE
+                low, high = _inside(across, across + (WIDE - 1) * dilation, step, width, columns)
+                count = _pairs(
+                    x, dy, plan, first, last, down, across, low, high, channel, entries, 0
+                )  # fmt: skip
+                if count:
+                    _wide_products(
+                        x, at_table, count, channels, target, True, dilation * pixel, pixel
+                    )
+            for k in range(wide):
+                begin, end = _inside(across, across, step, width, columns)
+                count = 0
+                for a, b in ((begin, min(low, end)), (max(high, begin), end)):
+                    count = _pairs(
+                        x, dy, plan, first, last, down, across, a, b, channel, entries, count
+                    )  # fmt: skip
+                if count:
+                    _products(x, at_table, count, channels, target + k * pixel, True, 0, 0)
+                across += dilation
+            tap += wide

@@ -1,0 +1,332 @@
+"""Convolution of any kernel, stride, dilation and groups as products over pixels where they lie.
+
+There is no im2col matrix, not even a part of one: the rows of a product are pixels, found through a
+table of addresses (as in M. Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129), and a
+pixel outside the image is the address of zeros. The gradient to the input is the same sum over
+another table, one for each place that a pixel can have between two strides, so that no two threads
+ever add to the same number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.microkernel import (
+    COLUMNS,
+    DEPTH,
+    ROWS,
+    SEGMENT,
+    address,
+    copy,
+    fetch_all,
+    keep,
+    multiply,
+    pack_all,
+)
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import least_of, threads
+
+Array = NDArray[np.floating]
+
+#: Groups of ``ROWS`` pixels that are handled together: so often a panel's part is used from L1.
+GROUPS = 16
+#: Pixels that the gradient to the weights sums up at a time; their 16 columns fill a third of L1.
+PIXELS = 192
+#: Bytes of the results' gradients at these pixels, at most.
+BLOCK = 256 << 10
+
+
+def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
+    """Write, or add, the convolution of ``x`` with ``weight`` (out, kh, kw, in / groups) to y."""
+    offsets = geometry.offsets()
+    grid = (0, 0, 1, 1, *y.shape[1:3])
+    flat, order = _flat(weight), np.arange(len(offsets))
+    filters, channels = len(weight) // geometry.groups, weight.shape[3]
+    for group in range(geometry.groups):
+        own = flat[group * filters : (group + 1) * filters]
+        panels = packed(own, order, False)
+        _correlate(
+            x, group * channels, channels, offsets, geometry.stride, panels, y, group * filters,
+            filters, grid, add,
+        )  # fmt: skip
+
+
+def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> None:
+    """Write the gradient to the input; ``dx`` (N, H, W, in)."""
+    flat, filters, channels = _flat(weight), len(weight) // geometry.groups, weight.shape[3]
+    for order, offsets, grid in geometry.phases(*dx.shape[1:3]):
+        if not order.size:
+            dx[:, grid[0] :: grid[2], grid[1] :: grid[3]] = 0
+            continue
+        for group in range(geometry.groups):
+            own = flat[group * filters : (group + 1) * filters]
+            panels = packed(own, order, True)
+            _correlate(
+                dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
+                channels, grid, False,
+            )  # fmt: skip
+
+
+def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
+    """Return the gradient to the weights (out, kh, kw, in / groups)."""
+    channels, filters = x.shape[3] // geometry.groups, dy.shape[3] // geometry.groups
+    dw = np.zeros((dy.shape[3], *geometry.kernel, channels), x.dtype)
+    offsets = geometry.offsets()
+    depth = dw[0].size // len(offsets)
+    flat = dw.reshape(len(dw), -1)
+    panels = -(-flat.shape[1] // COLUMNS)
+    # So many pixels that their gradients stay in L2 from one panel to the next.
+    block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
+
+    n = threads()
+    columns = scratch("columns", (n, PIXELS + 1, COLUMNS), x.dtype)
+    # A panel more keeps pixels off the places where caches repeat.
+    rows = scratch("rows", (n, block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
+    if dy.size:
+        sizes = geometry.groups, depth, *geometry.stride, filters
+        over_range(
+            _gradients, panels, least_of(2 * dy.size // geometry.groups * COLUMNS),
+            x, sizes, offsets, dy, flat, rows, columns,
+        )  # fmt: skip
+    return dw
+
+
+def packed(weight: Array, taps: NDArray[np.int64], by_input: bool) -> Array:
+    """Return weights (out, all taps, in) as panels of a product's B, in kept memory.
+
+    See :func:`~daskdl.kernels.products.microkernel.pack`; the result is (panels, taps, summed,
+    COLUMNS).
+    """
+    filters, _, channels = weight.shape
+    width, summed = (channels, filters) if by_input else (filters, channels)
+    shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
+    panels = scratch("panels", shape, weight.dtype)
+    least = least_of(40 * panels[0].size)
+    over_range(pack_all, len(panels), least, weight, taps, by_input, panels)
+    return panels
+
+
+def _flat(weight: Array) -> Array:
+    return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
+
+
+def _correlate(  # type: ignore[no-untyped-def]
+    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add
+):
+    """Sum, at each place of a grid on ``y``, the taps' pixels times their weights."""
+    plan = np.array([first_channel, depth, *steps, first_filter, filters, *grid])
+    slices = -(-depth // DEPTH)
+    segments = len(offsets) * slices
+
+    n = threads()
+    tables = scratch("table", (n, GROUPS, segments, SEGMENT), np.int64)
+    targets = scratch("targets", (n, 2, GROUPS, ROWS), np.int64)
+    spare = scratch("spare", (n, GROUPS * ROWS, COLUMNS), x.dtype)
+    pixels = len(y) * grid[4] * grid[5]
+    if pixels:
+        least = max(2 * ROWS, least_of(2 * len(offsets) * depth * filters))
+        rooms = tables, targets, spare, np.zeros(depth, x.dtype)
+        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms)
+
+
+@jit
+def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):  # type: ignore[no-untyped-def]
+    """Compute the places ``start`` to ``stop`` of the grid."""
+    table, targets, spare, zeros = rooms[0][which], rooms[1][which], rooms[2][which], rooms[3]
+    first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
+    first_row, first_column, down, across, grid_rows, grid_columns = plan[6:]
+    height, width, channels = x.shape[1:]
+    rows, columns, all_filters = y.shape[1:]
+    size = x.itemsize
+    segments = offsets.shape[0] * slices
+    length = -(-depth // slices)
+    together = max(1, DEPTH // length)
+    panel_bytes = panels.shape[1] * panels.shape[2] * COLUMNS * size
+    from_x, to_y = address(x) + first_channel * size, address(y) + first_filter * size
+    nothing, from_panels = address(zeros), address(panels)
+    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    at_table, at_targets = address(table), address(targets)
+    entries, places = table.reshape(-1), targets.reshape(-1)
+    one, other = segments * SEGMENT, GROUPS * ROWS  # from group to group; to the spare targets
+    for e in range(GROUPS * segments):
+        s = e % segments
+        begin = s % slices * length
+        entries[e * SEGMENT + ROWS] = (s // slices * depth + begin) * COLUMNS * size
+        entries[e * SEGMENT + ROWS + 1] = min(length, depth - begin)
+    for r in range(GROUPS * ROWS):
+        places[other + r] = address(spare) + r * COLUMNS * size
+    n, rest = divmod(start, grid_rows * grid_columns)
+    t, u = divmod(rest, grid_columns)
+    # Blocks of about one length: a short last one would read all panels for a few pixels.
+    blocks = max(1, -(-(stop - start) // (GROUPS * ROWS)))
+    block = -(-(stop - start) // (blocks * ROWS)) * ROWS
+    # Where rows lie one after the other: from those of a block to those of the next.
+    close = (offsets.shape[0] == 1) & (step_down == 1) & (step_across == 1)
+    ahead = block * channels * size
+    for first in range(start, stop, block):
+        count = min(block, stop - first)
+        groups = -(-count // ROWS)
+        for r in range(groups * ROWS):
+            entry = r // ROWS * one + r % ROWS
+            if r >= count:  # the last one again
+                places[r], places[other + r] = places[r - 1], places[other + r - 1]
+                for s in range(segments):
+                    entries[entry + s * SEGMENT] = entries[entry + s * SEGMENT - 1]
+                continue
+            places[other + r] = address(spare) + r * COLUMNS * size
+            place = (n * rows + first_row + t * down) * columns + first_column + u * across
+            places[r] = to_y + place * all_filters * size
+            row, column = t * step_down, u * step_across
+            corner = from_x + ((n * height + row) * width + column) * channels * size
+            for tap in range(offsets.shape[0]):
+                far, wide = offsets[tap, 0], offsets[tap, 1]
+                inside = (row + far >= 0) & (row + far < height)
+                inside &= (column + wide >= 0) & (column + wide < width)
+                pixel = corner + (far * width + wide) * channels * size if inside else nothing
+                step = length * size if inside else 0
+                for _ in range(slices):
+                    entries[entry] = pixel
+                    pixel += step
+                    entry += SEGMENT
+            u += 1
+            if u == grid_columns:
+                u, t = 0, t + 1
+                if t == grid_rows:
+                    t, n = 0, n + 1
+        for s in range(0, segments, together):
+            number = min(together, segments - s)
+            for j in range(panels.shape[0]):
+                whole = (j + 1) * COLUMNS <= filters
+                target = at_targets if whole else at_targets + other * 8
+                for group in range(groups):
+                    multiply(
+                        x, at_table + (group * one + s * SEGMENT) * 8, number, size,
+                        from_panels + j * panel_bytes, COLUMNS * size, target + group * ROWS * 8,
+                        j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
+                    )  # fmt: skip
+                    # Of what is next a share with each product: it comes while that computes.
+                    if close and (s + 1 < segments or first + block < stop):
+                        for i in range(j, ROWS, panels.shape[0]):
+                            last = s + 1 == segments
+                            entry = group * one + i + (0 if last else (s + 1) * SEGMENT)
+                            row = entries[entry] + (ahead if last else 0)
+                            fetch_all(row, length * size)
+        if filters % COLUMNS:
+            width_left = filters % COLUMNS
+            _move(spare, count, width_left, y, filters - width_left, places, add)
+
+
+@jit
+def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-untyped-def]
+    """Take the last, narrow panel's results, which a whole product could not write, to ``y``."""
+    flat = y.reshape(-1)
+    for r in range(count):
+        start = (targets[r] - address(y)) // y.itemsize + behind
+        for c in range(width):
+            if add:
+                flat[start + c] += spare[r, c]
+            else:
+                flat[start + c] = spare[r, c]
+
+
+@jit
+def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):  # type: ignore[no-untyped-def]
+    groups, depth, down, across, filters = sizes
+    for group in range(groups):
+        plan = group * depth, depth, down, across, group * filters
+        own = dw[group * filters : (group + 1) * filters]
+        _gradient(x, plan, offsets, dy, own, rows[which], columns[which], start, stop)
+
+
+@jit
+def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):  # type: ignore[no-untyped-def]
+    """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
+    first_channel, depth, step_down, step_across, first_filter = plan
+    block, row_bytes = rows.shape[0], rows.shape[1] * x.itemsize
+    filters, length = dw.shape
+    size = x.itemsize
+    height, width, channels = x.shape[1:]
+    flat_dy, all_filters = dy.reshape(-1), dy.shape[3]
+    table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
+    spare = np.empty((ROWS, COLUMNS), x.dtype)
+    places = np.empty((3, block), np.int64)
+    pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
+    n, t, u = 0, 0, 0
+    for first in range(0, pixels, block):
+        count = min(block, pixels - first)
+        for p in range(count):
+            row, column = t * step_down, u * step_across
+            places[1, p], places[2, p] = row, column
+            places[0, p] = ((n * height + row) * width + column) * channels * size
+            source, target = (first + p) * all_filters + first_filter, rows[p]
+            part = flat_dy[source : source + filters]
+            for k in range(filters):
+                target[k] = part[k]
+            u += 1
+            if u == dy.shape[2]:
+                u, t = 0, t + 1
+                if t == dy.shape[1]:
+                    t, n = 0, n + 1
+        table[ROWS], table[ROWS + 1] = 0, count
+        for j in range(start, stop):
+            begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
+            _columns(x, first_channel, depth, offsets, places, count, begin, end, columns)
+            whole = end - begin == COLUMNS
+            for group in range(0, filters, ROWS):
+                for i in range(ROWS):
+                    row = min(group + i, filters - 1)
+                    table[i] = address(rows) + row * size
+                    if whole:
+                        targets[i] = address(dw) + (row * length + begin) * size
+                    else:
+                        targets[i] = address(spare) + (row - group) * COLUMNS * size
+                multiply(
+                    x, address(table), 1, row_bytes, address(columns), COLUMNS * size,
+                    address(targets), 0, whole,
+                )  # fmt: skip
+                if not whole:
+                    for i in range(min(ROWS, filters - group)):
+                        for c in range(end - begin):
+                            dw[group + i, begin + c] += spare[i, c]
+
+
+@jit
+def _columns(x, first_channel, depth, offsets, places, count, begin, end, columns):  # type: ignore[no-untyped-def]
+    """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places.
+
+    ``places`` (3, PIXELS) are bytes from the first pixel of ``x``, rows and columns. All is copied
+    by ``COLUMNS`` numbers: what that writes too many is next to be overwritten.
+    """
+    height, width, channels = x.shape[1:]
+    size = x.itemsize
+    limit = address(x) + (x.size - COLUMNS) * size
+    zeros, flat = np.zeros(COLUMNS, x.dtype), x.reshape(-1)
+    nothing, to = address(zeros), address(columns)
+    first_tap, taps = begin // depth, (end - 1) // depth - begin // depth + 1
+    runs = np.empty((4, COLUMNS), np.int64)  # of each tap: rows and columns off, source, target
+    for r in range(taps):
+        tap = first_tap + r
+        down, across = offsets[tap, 0], offsets[tap, 1]
+        behind = max(0, tap * depth - begin)  # the panel's columns of earlier taps
+        channel = first_channel + begin + behind - tap * depth
+        runs[0, r], runs[1, r], runs[3, r] = down, across, behind * size
+        runs[2, r] = address(x) + ((down * width + across) * channels + channel) * size
+    for p in range(count):
+        for r in range(taps):
+            row, column = places[1, p] + runs[0, r], places[2, p] + runs[1, r]
+            source, target = places[0, p] + runs[2, r], to + runs[3, r]
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            # Most of the next panel's columns are the next channels of the same pixels.
+            fetch_all(source + COLUMNS * size, COLUMNS * size)
+            if inside and source > limit:
+                position, behind = (source - address(x)) // size, runs[3, r] // size
+                for c in range(min(COLUMNS - behind, x.size - position)):
+                    columns[p, behind + c] = flat[position + c]
+            else:
+                copy(x, source if inside else nothing, target)
+        to += COLUMNS * size
+    keep(zeros)

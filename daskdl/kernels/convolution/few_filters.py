@@ -1,0 +1,83 @@
+"""Neighbouring windows as one: few filters as more of them with a wider kernel.
+
+A product computes a whole panel of columns however few filters there are. Results of neighbouring
+windows lie together, as if they were channels of one, and what such windows see overlaps: ten of
+3x3 with 3 filters each are one of 3x12 with 30 filters, which takes 36 panels' products and not 90.
+Where a window does not see what its neighbour sees its weights are zeros; so what is not finite
+reaches neighbours, as it does in Winograd's tiles.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.microkernel import COLUMNS
+
+Array = NDArray[np.floating]
+
+#: Of the products of windows by themselves: where more is left it does not pay.
+LEFT = 0.8
+#: What it costs to copy results out, where windows do not come out even, of the products.
+COPIED = 0.1
+
+
+@lru_cache(256)
+def together(geometry: Geometry, filters: int, columns: int) -> int:
+    """Return how many neighbours of a row are best computed as one.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    filters : int
+        Of all groups.
+    columns : int
+        Of the result.
+    """
+    if geometry.groups > 1 or geometry.dilation[1] > 1 or min(geometry.pad) < 0:
+        return 1
+
+    def work(n: int) -> float:
+        panels, windows = -(-n * filters // COLUMNS), -(-columns // n)
+        copied = COPIED if columns % n else 0
+        return panels * windows * _width(geometry, n) * (1 + copied)
+
+    best = min(range(1, min(COLUMNS, columns) + 1), key=work, default=1)
+    return best if work(best) < LEFT * work(1) else 1
+
+
+def joined(weight: Array, geometry: Geometry, columns: int, n: int) -> tuple[Array, Geometry]:
+    """Return the weights and the geometry of ``n`` neighbours as one.
+
+    Parameters
+    ----------
+    weight : array (out, kh, kw, in)
+    geometry : Geometry
+    columns : int
+        Of the result; there will be a last window for what is left of them, too.
+    n : int
+
+    Returns
+    -------
+    array (n * out, kh, more, in)
+    Geometry
+    """
+    filters, rows, width, channels = weight.shape
+    wide = np.zeros((n, filters, rows, _width(geometry, n), channels), weight.dtype)
+    for i, own in enumerate(wide):
+        first = i * geometry.stride[1]
+        own[:, :, first : first + width] = weight
+    down, across = geometry.stride
+    more = -columns % n * across
+    return wide.reshape(n * filters, *wide.shape[2:]), geometry._replace(
+        kernel=(rows, wide.shape[3]),
+        stride=(down, n * across),
+        pad=(*geometry.pad[:3], geometry.pad[3] + more),
+    )
+
+
+def _width(geometry: Geometry, n: int) -> int:
+    return geometry.kernel[1] + (n - 1) * geometry.stride[1]

@@ -1,0 +1,1 @@
+"""Losses and their gradients, and softmax."""

@@ -1,0 +1,166 @@
+"""Cross entropy beyond the plain one of softmax.py: weighted rows, soft targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.elementary import exponential
+from daskdl.kernels.runtime.jit import fastjit, fusedjit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_rows
+
+Array = NDArray[Any]
+
+#: Elements below which a second thread costs more than it brings.
+LEAST = 1 << 13
+
+
+def gradient(
+    logits: Array,
+    labels: Array,
+    scales: Array,
+    factors: Array,
+    spread: Array | None = None,
+    shared: Array | None = None,
+) -> Array:
+    """Return the gradient of ``sum(factors * losses)`` to the logits.
+
+    Parameters
+    ----------
+    logits : array (..., C)
+    labels : integer array (...), of classes
+    scales : array (rows, 2)
+        What :func:`daskdl.kernels.losses.softmax.cross_entropy` or :func:`soft` gave.
+    factors : array (rows,)
+        A row whose factors are 0 gets zeros, even if it is not finite.
+    spread : array (rows,), optional
+        Factors of the losses of the soft target ``shared``, whose gradient is added.
+    shared : array (C,), optional
+    """
+    rows = _rows(logits)
+    dtype, result = rows.dtype, empty(rows.shape, rows.dtype)
+    numbers, hits = flat(labels, np.int64), flat(factors, dtype)
+    others, same = np.zeros(len(rows) if spread is not None else 0, dtype), np.zeros(0, dtype)
+    if spread is not None and shared is not None:
+        others, same = others + np.asarray(spread, dtype), same_dtype(shared, dtype)
+    total = dtype.type(same.sum(dtype=np.float64))
+
+    parts = rows, numbers, scales, hits, others, result
+    over_rows(_gradient, parts, _least(rows), same, total)
+    return result.reshape(logits.shape)
+
+
+def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
+    """Return -sum(target * log softmax(logits)) of each row, and what the gradient needs.
+
+    Parameters
+    ----------
+    logits : array (..., C)
+    targets : array (rows, C)
+
+    Returns
+    -------
+    losses : float64 array (rows,)
+    scales : array (rows, 2)
+        Each row's largest number and the inverse of its sum of exponentials.
+    """
+    rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
+    losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
+
+    over_rows(_soft, (rows, shares, losses, scales), _least(rows))
+    return losses, scales
+
+
+def shared_target(logits: Array, shared: Array, tops: Array) -> NDArray[np.float64]:
+    """Return sum(shared * (logits - top)) of each row; shared (C,), tops (rows,)."""
+    rows, result = _rows(logits), np.empty(len(tops))
+    target, offsets = same_dtype(shared, rows.dtype), flat(tops, rows.dtype)
+
+    over_rows(_shared_target, (rows, offsets, result), _least(rows), target)
+    return result
+
+
+def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) -> Array:
+    """Return the gradient of ``sum(factors * losses)`` to the logits; targets (rows, C)."""
+    rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
+    result, weights = empty(rows.shape, rows.dtype), flat(factors, rows.dtype)
+
+    over_rows(_soft_gradient, (rows, shares, scales, weights, result), _least(rows))
+    return result.reshape(logits.shape)
+
+
+def same_dtype(x: Array, dtype: Any) -> Array:
+    """Return a contiguous writable copy, so that a kernel is compiled for one kind of array."""
+    return np.array(x, dtype, order="C")
+
+
+def _rows(x: Array) -> Array:
+    n = x.size // x.shape[-1] if x.shape[-1] else 0
+    return flat(x).reshape(n, x.shape[-1])
+
+
+def _least(rows: Array) -> int:
+    return max(1, LEAST // max(1, rows.shape[1]))
+
+
+@fusedjit
+def _gradient(  # type: ignore[no-untyped-def]
+    logits, labels, scales, factors, spread, result, shared, total
+):
+    zero = logits.dtype.type(0)
+    for r in range(logits.shape[0]):
+        share = spread[r] if spread.size else zero
+        mass = factors[r] + share * total
+        if factors[r] == 0 and share == 0:
+            for c in range(logits.shape[1]):
+                result[r, c] = zero
+            continue
+        top, scale = scales[r, 0], mass * scales[r, 1]
+        for c in range(logits.shape[1]):
+            result[r, c] = scale * exponential(logits[r, c] - top)
+        if share != 0:
+            for c in range(logits.shape[1]):
+                result[r, c] -= share * shared[c]
+        result[r, labels[r]] -= factors[r]
+
+
+@fusedjit
+def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
+    one, scratch = logits.dtype.type(1), np.empty(logits.shape[1], logits.dtype)
+    for r in range(logits.shape[0]):
+        top = logits[r, 0]
+        for c in range(scratch.size):
+            top = logits[r, c] if logits[r, c] > top else top
+        for c in range(scratch.size):
+            scratch[c] = exponential(logits[r, c] - top)
+        sum_, mass, dot = 0.0, 0.0, 0.0
+        for c in range(scratch.size):
+            sum_ += scratch[c]
+            mass += targets[r, c]
+            dot += targets[r, c] * (logits[r, c] - top)
+        losses[r] = mass * np.log(sum_) - dot
+        scales[r, 0], scales[r, 1] = top, one / logits.dtype.type(sum_)
+
+
+@fastjit
+def _shared_target(logits, tops, result, target):  # type: ignore[no-untyped-def]
+    for r in range(logits.shape[0]):
+        total = 0.0
+        for c in range(logits.shape[1]):
+            total += target[c] * (logits[r, c] - tops[r])
+        result[r] = total
+
+
+@fusedjit
+def _soft_gradient(logits, targets, scales, factors, result):  # type: ignore[no-untyped-def]
+    for r in range(logits.shape[0]):
+        factor, mass = factors[r], 0.0
+        for c in range(logits.shape[1]):
+            mass += targets[r, c]
+        top, scale = scales[r, 0], logits.dtype.type(factor * mass * scales[r, 1])
+        for c in range(logits.shape[1]):
+            result[r, c] = scale * exponential(logits[r, c] - top) - factor * targets[r, c]

@@ -1,0 +1,141 @@
+"""Deviations of predictions from targets: what they cost in one pass, and its slope in another.
+
+Nothing is kept in between: to read prediction and target again takes less time and memory than to
+write what each number costs, or its slope, and to read that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.jit import fastjit, jit
+from daskdl.kernels.runtime.nontemporal import drain, put
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range
+
+Array = NDArray[Any]
+
+#: Numbers that are summed by themselves; these sums are added in their order, so that they are the
+#: same bits whatever the number of threads.
+BLOCK = 1 << 15
+
+#: Numbers below which a second thread costs more than it brings.
+LEAST = 1 << 16
+
+#: Numbers whose weights are looked up together, in the nearest cache.
+CHUNK = 512
+
+
+def sums(
+    kernel: Any, stretches: int, prediction: Array, target: Array, settings: Array
+) -> NDArray[np.float64]:
+    """Return the sum over each of so many equal stretches of two arrays, (stretches,).
+
+    Parameters
+    ----------
+    kernel : numba function
+        ``kernel(prediction, target, settings, length, sums, which, start, stop)``.
+    stretches : int
+        Of the arrays' numbers one after the other.
+    prediction, target : arrays of one shape and dtype
+    settings : vector of that dtype
+    """
+    length = prediction.size // stretches
+    blocks = -(-length // BLOCK)
+    totals = np.empty(stretches * blocks)
+    least = max(1, LEAST // max(1, min(length, BLOCK)))
+    pair = flat(prediction), flat(target)
+    over_range(kernel, totals.size, least, *pair, settings, length, totals)
+    return totals if blocks == 1 else np.add.reduce(totals.reshape(stretches, blocks), axis=1)
+
+
+@jit
+def block(item, length):  # type: ignore[no-untyped-def]
+    """Return where a block begins and ends; none reaches beyond its stretch."""
+    blocks = (length + BLOCK - 1) // BLOCK
+    stretch, block = item // blocks, item % blocks
+    first = stretch * length + block * BLOCK
+    return first, min(first + BLOCK, (stretch + 1) * length)
+
+
+@fastjit
+def huber(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-untyped-def]
+    """Half the square up to delta, from there a line; the square itself if delta is infinite."""
+    delta, half = settings[0], x.dtype.type(0.5)
+    for item in range(start, stop):
+        first, last = block(item, length)
+        total = 0.0
+        if delta == np.inf:
+            for k in range(first, last):
+                d = x[np.uintp(k)] - t[np.uintp(k)]
+                total += np.float64(d * d)
+        else:
+            for k in range(first, last):
+                d = x[np.uintp(k)] - t[np.uintp(k)]
+                limited = min(max(d, -delta), delta)
+                total += np.float64((d - half * limited) * limited)
+        sums[item] = total
+
+
+@jit
+def huber_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
+    """Write the deviation up to delta, times a factor; settings: delta, factor."""
+    delta, factor = settings[0], settings[1]
+    for k in range(x.size):
+        put(dx, k, min(max(x[k] - t[k], -delta), delta) * factor, past)
+    drain(past)
+
+
+@jit
+def _weights(t, first, last, thresholds, weights, results):  # type: ignore[no-untyped-def]
+    """Write the weight of each target: ``weights[k]``, k the number of thresholds it reaches."""
+    for k in range(last - first):
+        results[k] = weights[0]
+    for step in range(thresholds.size):
+        threshold, weight = thresholds[step], weights[step + 1]
+        for k in range(last - first):
+            results[k] = weight if t[np.uintp(first + k)] >= threshold else results[k]
+
+
+@fastjit
+def balanced(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-untyped-def]
+    """Squared and absolute deviation with weights that go by the target; nothing where it is NaN.
+
+    Settings: factors of the two, then a weight more than thresholds, then these.
+    """
+    squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
+    weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
+    own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
+    for item in range(start, stop):
+        first, last = block(item, length)
+        total = 0.0
+        for low in range(first, last, CHUNK):
+            high = min(low + CHUNK, last)
+            _weights(t, low, high, thresholds, weights, own)
+            for k in range(high - low):
+                goal = t[np.uintp(low + k)]
+                d = zero if goal != goal else x[np.uintp(low + k)] - goal
+                weighted = own[k] * d
+                total += np.float64(squared * (weighted * d) + absolute * abs(weighted))
+        sums[item] = total
+
+
+@jit
+def balanced_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
+    """Its slope; settings as its own, the factors those of the deviation and of its sign."""
+    squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
+    weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
+    own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)
+    for low in range(0, x.size, CHUNK):
+        high = min(low + CHUNK, x.size)
+        _weights(t, low, high, thresholds, weights, own)
+        for k in range(high - low):
+            goal = t[np.uintp(low + k)]
+            d = zero if goal != goal else x[np.uintp(low + k)] - goal
+            up = absolute * own[k]
+            tilt = up if d > zero else (-up if d < zero else d * up)  # NaN stays NaN
+            put(dx, low + k, squared * (own[k] * d) + tilt, past)
+    drain(past)

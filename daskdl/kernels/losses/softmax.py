@@ -1,0 +1,244 @@
+"""Softmax over the last axis, its logarithm, and cross entropy: one pass over each row.
+
+The row's largest number is subtracted first, so that nothing overflows; NaN anywhere in a row makes
+the whole row NaN, and so does infinity, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.runtime.elementary import exponential
+from daskdl.kernels.runtime.jit import fastjit, fusedjit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
+
+Array = NDArray[Any]
+
+#: Elements below which a second thread costs more than it brings.
+LEAST = 1 << 13
+
+#: Numbers of rows whose exponentials are taken together, in the nearest cache.
+BLOCK = 512
+
+
+def softmax(x: Array) -> Array:
+    """Return exp(x) / sum(exp(x)) along the last axis; x (..., C)."""
+    return _by_rows(_softmax, x)
+
+
+def softmax_gradient(y: Array, dy: Array) -> Array:
+    """Return the gradient to ``x`` from the result and the gradient to it."""
+    return _by_rows(_softmax_back, y, dy)
+
+
+def log_softmax(x: Array) -> Array:
+    """Return x - log(sum(exp(x))) along the last axis; x (..., C)."""
+    return _by_rows(_log_softmax, x)
+
+
+def log_softmax_gradient(y: Array, dy: Array) -> Array:
+    """Return the gradient to ``x`` from the result and the gradient to it."""
+    return _by_rows(_log_softmax_back, y, dy)
+
+
+def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Array]:
+    """Return -log softmax(logits)[label] of each row, and what the gradient needs.
+
+    Parameters
+    ----------
+    logits : array (..., C)
+    labels : integer array (...)
+
+    Returns
+    -------
+    losses : float64 array (rows,)
+    scales : array (rows, 2)
+        Each row's largest number and the inverse of its sum of exponentials.
+
+    Raises
+    ------
+    ShapeError
+        When a label is not in ``range(C)``.
+    """
+    rows, numbers = _rows(logits), flat(labels, np.int64)
+    losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
+    bad = np.zeros(threads(), np.bool_)  # of each part
+    over_range(_cross_entropy, len(rows), _least(rows), rows, numbers, losses, scales, bad)
+    if bad.any():
+        classes = logits.shape[-1]
+        found = int(labels[(labels < 0) | (labels >= classes)].flat[0])
+        raise ShapeError(f"cross_entropy: expected labels from 0 to {classes - 1}, found {found}")
+    return losses, scales
+
+
+def cross_entropy_gradient(logits: Array, labels: Array, scales: Array, factor: float) -> Array:
+    """Return the gradient of ``factor * sum(losses)`` to the logits."""
+    rows, numbers = _rows(logits), flat(labels, np.int64)
+    result = empty(rows.shape, rows.dtype)
+    weight = rows.dtype.type(factor)
+    parts = rows, numbers, scales, result
+    over_rows(_cross_entropy_back, parts, _least(rows), weight)
+    return result.reshape(logits.shape)
+
+
+def _rows(x: Array) -> Array:
+    n = x.size // x.shape[-1] if x.shape[-1] else 0
+    return flat(x).reshape(n, x.shape[-1])
+
+
+def _least(rows: Array) -> int:
+    return max(1, LEAST // max(1, rows.shape[1]))
+
+
+def _by_rows(kernel: Any, *inputs: Array) -> Array:
+    matrices = [_rows(np.asarray(x, inputs[0].dtype)) for x in inputs]
+    result = empty(matrices[0].shape, matrices[0].dtype)
+
+    over_rows(kernel, (*matrices, result), _least(result))
+    return result.reshape(inputs[0].shape)
+
+
+# Below, matrices and the number of a row and not rows: a slice inside a loop counts references,
+# which takes longer than a row of a few classes.
+
+
+def _largest(x, r):  # type: ignore[no-untyped-def]
+    """Return the largest number of row r, NaN if there is one that is not negative."""
+    return max(x[r])
+
+
+@overload(_largest)
+def _largest_overload(x, r):  # type: ignore[no-untyped-def]
+    if x.dtype != types.float32:
+
+        def plain(x, r):  # type: ignore[no-untyped-def]
+            top = x[r, 0]
+            for c in range(x.shape[1]):
+                top = x[r, c] if x[r, c] > top else top
+            return top
+
+        return plain
+    lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
+
+    # As integers, with the digits of negative ones turned, floats keep their order; and unlike
+    # that of floats, their largest is found in vectors.
+    def implementation(x, r):  # type: ignore[no-untyped-def]
+        top = lowest
+        for c in range(x.shape[1]):
+            bits = np.float32(x[r, c]).view(np.int32)
+            key = np.int32(bits ^ ((bits >> sign) & rest))
+            top = max(top, key)
+        return np.int32(top ^ ((top >> sign) & rest)).view(np.float32)
+
+    return implementation
+
+
+@fastjit
+def _sum(x, r):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0)
+    for c in range(x.shape[1]):
+        total += x[r, c]
+    return total
+
+
+@fastjit
+def _dot(a, b, r):  # type: ignore[no-untyped-def]
+    total = a.dtype.type(0)
+    for c in range(a.shape[1]):
+        total += a[r, c] * b[r, c]
+    return total
+
+
+@fusedjit
+def _exponentials(x, first, stop, tops, results, start):  # type: ignore[no-untyped-def]
+    """Write the exponentials of rows less their largest from ``start`` on, the largest to tops.
+
+    Of all rows in one loop: one of a few classes would be too short for vectors.
+    """
+    to = start
+    for r in range(first, stop):
+        top = tops[r - first] = _largest(x, r)
+        for c in range(x.shape[1]):
+            results[np.uintp(to + c)] = x[r, c] - top
+        to += x.shape[1]
+    for k in range(start, to):
+        results[np.uintp(k)] = exponential(results[np.uintp(k)])
+
+
+@fusedjit
+def _softmax(x, y):  # type: ignore[no-untyped-def]
+    one, rows = x.dtype.type(1), 1 + BLOCK // x.shape[1]
+    tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
+    for first in range(0, x.shape[0], rows):
+        stop = min(first + rows, x.shape[0])
+        _exponentials(x, first, stop, tops, results, first * x.shape[1])
+        for r in range(first, stop):
+            scale = one / _sum(y, r)
+            for c in range(x.shape[1]):
+                y[r, c] *= scale
+
+
+@fusedjit
+def _softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
+    for r in range(y.shape[0]):
+        dot = _dot(y, dy, r)
+        for c in range(y.shape[1]):
+            dx[r, c] = y[r, c] * (dy[r, c] - dot)
+
+
+@fusedjit
+def _log_softmax(x, y):  # type: ignore[no-untyped-def]
+    rows = 1 + BLOCK // x.shape[1]
+    tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
+    for first in range(0, x.shape[0], rows):
+        stop = min(first + rows, x.shape[0])
+        _exponentials(x, first, stop, tops, results, first * x.shape[1])
+        for r in range(first, stop):
+            top, rest = tops[r - first], x.dtype.type(np.log(_sum(y, r)))
+            for c in range(x.shape[1]):
+                y[r, c] = (x[r, c] - top) - rest
+
+
+@fusedjit
+def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
+    zero = y.dtype.type(0)
+    for r in range(y.shape[0]):
+        total = _sum(dy, r)
+        for c in range(y.shape[1]):
+            dx[r, c] = dy[r, c] - exponential(min(y[r, c], zero)) * total
+
+
+@fusedjit
+def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):  # type: ignore[no-untyped-def]
+    """Do some rows; mark the part if a label is out of range."""
+    one, rows = logits.dtype.type(1), 1 + BLOCK // logits.shape[1]
+    tops, scratch = np.empty(rows, logits.dtype), np.empty((rows, logits.shape[1]), logits.dtype)
+    results = scratch.reshape(scratch.size)
+    for first in range(start, end, rows):
+        stop = min(first + rows, end)
+        _exponentials(logits, first, stop, tops, results, 0)
+        for r in range(first, stop):
+            label, top, total = labels[r], tops[r - first], _sum(scratch, r - first)
+            if label < 0 or label >= logits.shape[1]:
+                bad[which] = True
+                return
+            losses[r] = np.log(np.float64(total)) - (logits[r, label] - top)
+            scales[r, 0], scales[r, 1] = top, one / total
+
+
+@fusedjit
+def _cross_entropy_back(logits, labels, scales, result, factor):  # type: ignore[no-untyped-def]
+    for r in range(logits.shape[0]):
+        top, scale = scales[r, 0], factor * scales[r, 1]
+        for c in range(logits.shape[1]):
+            result[r, c] = scale * exponential(logits[r, c] - top)
+        result[r, labels[r]] -= factor

@@ -1,0 +1,1 @@
+"""Normalisations: batch, group, layer, length, local response."""

@@ -1,0 +1,352 @@
+"""Batch normalisation: statistics of each channel in one pass over memory, the result in another.
+
+S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167. What limits it is memory: forward
+reads the input twice and writes the result, backward reads input and gradient twice and writes one
+array. A ReLU that follows is part of both passes, its sign computed again and not read.
+
+Rows of few channels are read as fewer and longer rows of *lanes*, of which each belongs to one
+channel, so that the loops inside are long and their vectors aligned whatever the channels.
+"""
+
+from __future__ import annotations
+
+from math import gcd, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.jit import fastjit, jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.nontemporal import drain, put, streams
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
+
+Array = NDArray[Any]
+
+#: Numbers in a row of lanes, about; more with more channels. The loops of sums pay more for their
+#: beginning and hold fewer rows of lanes in the first cache, hence their longer ones.
+LANES, SUMMED_LANES = 256, 1024
+
+#: Numbers below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+#: Rows that are added up in the input's dtype before they are added to sums in float64.
+BLOCK = 64
+
+#: Rows from which the shift of the sums is taken.
+SAMPLE = 16
+
+
+def moments(x: Array) -> Array:
+    """Return mean and variance (that of the population) of each channel, in float64: (2, C).
+
+    Parameters
+    ----------
+    x : array (..., C)
+
+    Notes
+    -----
+    Sums of ``x - shift`` and of its squares, where the shift is the mean of a few rows from all
+    over the batch: what is lost where the mean is large against the deviation is lost there.
+    """
+    source, channels = flat(x), x.shape[-1]
+    shift = _sampled(source, channels, repeats(channels, SUMMED_LANES))
+    parts = sums_of(add_moments, x, source, shift)
+    found: Array = _moments(parts, shift, x.size // channels)
+    return found
+
+
+def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
+    """Return ``(x - mean) * scale + bias``, and of that what is positive with ``relu``.
+
+    Parameters
+    ----------
+    x : array (..., C)
+    mean, scale, bias : float64 arrays (C,)
+    """
+    source, (new, past) = flat(x), result_for(x)
+    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias)
+    floor = x.dtype.type(0 if relu else nan)
+    in_rows(put_normalised, x, (source, new), lanes, floor, past)
+    return new.reshape(x.shape)
+
+
+def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
+    """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``: (2, C).
+
+    They are in float64; with ``relu`` only of what :func:`normalise` let through.
+    """
+    gradients, source = flat(dy, x.dtype), flat(x)
+    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean, scale, bias)
+    floor = x.dtype.type(0 if relu else nan)
+    sums: Array = two_sums(sums_of(add_gradients, x, gradients, source, lanes, floor), lanes, mean)
+    return sums
+
+
+def input_gradient(
+    dy: Array,
+    x: Array,
+    mean: Array,
+    scale: Array,
+    bias: Array,
+    relu: bool,
+    *,
+    offset: Array,
+    slope: Array,
+) -> Array:
+    """Return ``dy * scale - offset - slope * (x - mean)``, ``dy`` as :func:`normalise` let through.
+
+    ``offset`` and ``slope``: float64 arrays (C,).
+    """
+    gradients, source, (new, past) = flat(dy, x.dtype), flat(x), result_for(x)
+    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias, offset, slope)
+    floor = x.dtype.type(0 if relu else nan)
+    in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
+    return new.reshape(x.shape)
+
+
+def repeats(channels: int, lanes: int) -> int:
+    """Return how many rows of channels make a row of about so many lanes."""
+    if not channels:
+        return 1
+    unit = 16 // gcd(channels, 16)  # makes all rows aligned
+    return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
+
+
+def result_for(x: Array, lanes: int = LANES) -> tuple[Array, bool | None]:
+    """Return a new vector for x's numbers, and whether to write it past the caches."""
+    new = empty(x.size, x.dtype)
+    aligned = x.shape[-1] * repeats(x.shape[-1], lanes) % 16 == 0
+    return new, True if aligned and streams(new) else None
+
+
+def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *more: Any) -> None:
+    """Call a kernel on parts of flat vectors that start with a row of lanes."""
+    width = lanes.shape[1]
+    if x.size:
+        over_rows(kernel, vectors, LEAST // width, lanes, *more, unit=width)
+
+
+def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
+    """Return two sums over all rows of x, in parts: (parts, 2, repeats, C).
+
+    ``kernel`` adds to each part, as lanes, those of some rows of lanes.
+    """
+    channels = x.shape[-1]
+    many = repeats(channels, SUMMED_LANES)
+    width = channels * many
+    parts = np.zeros((threads(), 2, many, channels))
+    if x.size:
+        lanes = parts.reshape(len(parts), 2, width)
+        over_range(kernel, -(-x.size // width), LEAST // width, *arguments, lanes)
+    return parts
+
+
+# Arithmetic of a few numbers is compiled, too: a dozen calls of numpy between two passes over
+# memory, which has driven them out of the caches, would take longer than a small pass.
+
+
+@jit
+def _total(parts):  # type: ignore[no-untyped-def]
+    """Return sums (2, C) of parts (parts, 2, repeats, C)."""
+    n, _, many, channels = parts.shape
+    totals = np.zeros((2, channels))
+    for i in range(n):
+        for k in range(2):
+            for j in range(many):
+                for c in range(channels):
+                    totals[k, c] += parts[i, k, j, c]
+    return totals
+
+
+@jit
+def _moments(parts, shift, rows):  # type: ignore[no-untyped-def]
+    """Return mean and variance (2, C) from the sums of ``x - shift`` and of its squares."""
+    found = _total(parts)
+    for c in range(found.shape[1]):
+        offset = found[0, c] / rows
+        variance = found[1, c] / rows - offset * offset
+        found[0, c] = shift[0, c] + offset
+        found[1, c] = 0.0 if variance < 0 else variance  # NaN stays
+    return found
+
+
+@jit
+def two_sums(parts, lanes, mean):  # type: ignore[no-untyped-def]
+    """Return the sums (2, C) of a gradient and of its products with ``x - mean``.
+
+    The parts have been taken with the mean of the lanes, which is rounded.
+    """
+    sums = _total(parts)
+    for c in range(mean.size):
+        sums[1, c] -= (mean[c] - lanes[0, c]) * sums[0, c]
+    return sums
+
+
+@jit
+def affine(variance, eps, weight, bias):  # type: ignore[no-untyped-def]
+    """Return 1 / deviation, scale and shift of each channel, (3, C) in float64.
+
+    ``weight`` and ``bias``: arrays (C,) or None.
+    """
+    found = np.zeros((3, variance.size))
+    for c in range(variance.size):
+        inverse = 1 / np.sqrt(variance[c] + eps)
+        found[0, c], found[1, c] = inverse, inverse
+        if weight is not None:
+            found[1, c] *= weight[c]
+        if bias is not None:
+            found[2, c] = bias[c]
+    return found
+
+
+@jit
+def shares(inverse, scale, sums, rows):  # type: ignore[no-untyped-def]
+    """Return what mean and variance have in the gradient to the input: offset and slope, (2, C).
+
+    ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
+    """
+    found = np.empty(sums.shape)
+    for c in range(scale.size):
+        found[0, c] = scale[c] * sums[0, c] / rows
+        found[1, c] = scale[c] * inverse[c] ** 2 * sums[1, c] / rows
+    return found
+
+
+@jit
+def follow(running_mean, running_variance, mean, variance, momentum):  # type: ignore[no-untyped-def]
+    """Move running averages (C,), in place, towards the latest mean and variance (C,)."""
+    for c in range(running_mean.size):
+        running_mean[c] += momentum * (mean[c] - running_mean[c])
+        running_variance[c] += momentum * (variance[c] - running_variance[c])
+
+
+@jit
+def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):  # type: ignore[no-untyped-def]
+    """Return mean, scale and bias, offset and slope, as far as given, in lanes (5, many * C).
+
+    They are of the dtype of ``x``, the arguments float64 (C,); what rounding takes from the mean
+    goes to the bias and to the offset.
+    """
+    channels = mean.size
+    lanes = np.zeros((5, many * channels), x.dtype)
+    for c in range(channels):
+        rounded = x.dtype.type(mean[c])
+        lost = mean[c] - rounded
+        lanes[0, c] = rounded
+        if scale is not None:
+            lanes[1, c], lanes[2, c] = scale[c], bias[c] - lost * scale[c]
+        if offset is not None:
+            lanes[3, c], lanes[4, c] = offset[c] - slope[c] * lost, slope[c]
+    for k in range(1, many):
+        lanes[:, k * channels : (k + 1) * channels] = lanes[:, :channels]
+    return lanes
+
+
+@jit
+def _sampled(x, channels, many):  # type: ignore[no-untyped-def]
+    """Return the means of a few rows of ``x`` in lanes (1, many * channels)."""
+    rows = x.size // channels
+    step = max(1, rows // SAMPLE)
+    sums, lanes = np.zeros(channels), np.empty((1, many * channels), x.dtype)
+    for row in range(0, rows, step):
+        for c in range(channels):
+            sums[c] += x[row * channels + c]
+    sums /= max(1, -(-rows // step))
+    for k in range(many):
+        lanes[0, k * channels : (k + 1) * channels] = sums
+    return lanes
+
+
+# Below, offsets and not slices: a slice inside a loop counts references, which takes longer than a
+# row. Gradients are loaded whatever the sign: a load that depends on it would not vectorise.
+
+
+@fastjit
+def add_moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    """Add to parts[which] the sums (2, width) of x - lanes[0] and of its squares, by rows."""
+    shift, totals = lanes[0], parts[which]
+    width = shift.size
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    last = min(end * width, x.size)
+    for first in range(begin * width, last, BLOCK * width):
+        stop = min(first + BLOCK * width, last)
+        fours = first + (stop - first) // (4 * width) * 4 * width
+        for start in range(first, fours, 4 * width):
+            for c in range(width):
+                p, h = np.uintp(start + c), shift[c]
+                d0, d1 = x[p] - h, x[p + np.uintp(width)] - h
+                d2, d3 = x[p + np.uintp(2 * width)] - h, x[p + np.uintp(3 * width)] - h
+                s[c] += (d0 + d1) + (d2 + d3)
+                q[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        for start in range(fours, stop, width):
+            for c in range(min(width, stop - start)):
+                d = x[np.uintp(start + c)] - shift[c]
+                s[c] += d
+                q[c] += d * d
+        totals += sums
+        sums[:] = 0
+
+
+@fastjit
+def put_normalised(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    """Write (x - mean) * scale + bias of the lanes, or the floor if that is more, to ``new``."""
+    mean, scale, bias = lanes[0], lanes[1], lanes[2]
+    width = mean.size
+    for first in range(0, x.size, width):
+        for c in range(min(width, x.size - first)):
+            v = (x[np.uintp(first + c)] - mean[c]) * scale[c] + bias[c]
+            put(new, first + c, floor if v < floor else v, past)  # NaN is below nothing
+    drain(past)
+
+
+@fastjit
+def add_gradients(dy, x, lanes, floor, parts, which, begin, end):  # type: ignore[no-untyped-def]
+    """Add to parts[which] the sums (2, width) of dy and of dy * (x - mean), in rows of lanes.
+
+    Lanes are mean, scale and bias; only what :func:`put_normalised` let through counts.
+    """
+    mean, scale, bias, totals = lanes[0], lanes[1], lanes[2], parts[which]
+    width, zero = mean.size, x.dtype.type(0)
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    last = min(end * width, x.size)
+    for first in range(begin * width, last, BLOCK * width):
+        stop = min(first + BLOCK * width, last)
+        twos = first + (stop - first) // (2 * width) * 2 * width
+        for start in range(first, twos, 2 * width):
+            for c in range(width):
+                p = np.uintp(start + c)
+                d0, d1 = x[p] - mean[c], x[p + np.uintp(width)] - mean[c]
+                g0, g1 = dy[p], dy[p + np.uintp(width)]
+                g0 = zero if d0 * scale[c] + bias[c] <= floor else g0
+                g1 = zero if d1 * scale[c] + bias[c] <= floor else g1
+                s[c] += g0 + g1
+                q[c] += g0 * d0 + g1 * d1
+        for start in range(twos, stop, width):
+            for c in range(min(width, stop - start)):
+                d, g = x[np.uintp(start + c)] - mean[c], dy[np.uintp(start + c)]
+                g = zero if d * scale[c] + bias[c] <= floor else g
+                s[c] += g
+                q[c] += g * d
+        totals += sums
+        sums[:] = 0
+
+
+@fastjit
+def put_gradient(dy, x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+    """Write dy * scale - offset - slope * (x - mean) to ``new``, dy as in :func:`add_gradients`.
+
+    Lanes are mean, scale, bias, offset and slope.
+    """
+    mean, scale, bias, offset, slope = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
+    width, zero = mean.size, x.dtype.type(0)
+    for first in range(0, x.size, width):
+        for c in range(min(width, x.size - first)):
+            d, g = x[np.uintp(first + c)] - mean[c], dy[np.uintp(first + c)]
+            g = zero if d * scale[c] + bias[c] <= floor else g
+            put(new, first + c, g * scale[c] - offset[c] - slope[c] * d, past)
+    drain(past)

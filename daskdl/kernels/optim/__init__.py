@@ -1,0 +1,1 @@
+"""Update kernels of optim methods, over vectors and over rows of tables."""

@@ -1,0 +1,97 @@
+"""How an optim method's kernel runs over a vector: in one pass, with factors that differ by range.
+
+What limits such a pass is memory: Adam reads four vectors and writes three. The new ones are
+written past the caches (:mod:`daskdl.kernels.runtime.nontemporal`), so that nothing is read that is
+not needed.
+
+The kernels are compiled without any of the liberties that
+:func:`~daskdl.kernels.runtime.jit.fastjit` takes: whether an element is computed in a vector
+register or in what is left at a loop's end, its bits are the same. So a worker that owns a slice of
+the weights gets the bits of the whole step, and a pass that waits for memory loses nothing by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.memory import ALIGNMENT, empty
+from daskdl.kernels.runtime.nontemporal import streams
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
+from daskdl.kernels.runtime.team import over_rows
+
+Array = NDArray[Any]
+
+
+def step(
+    kernel: Any,
+    weights: Array,
+    gradient: Array,
+    state: Sequence[Array | None],
+    factors: Array,
+    ranges: tuple[Array, Array] | None = None,
+    overwrite: bool = False,
+) -> list[Any]:
+    """Return new weights and state.
+
+    Parameters
+    ----------
+    kernel : numba function
+        ``kernel(weights, gradient, *state, new weights, *new state, factors, past)`` of vectors;
+        what it writes at ``k`` depends on what it reads at ``k`` alone, before. Stores by
+        :func:`~daskdl.kernels.runtime.nontemporal.renew` and ends with
+        :func:`~daskdl.kernels.runtime.nontemporal.drain`.
+    weights, gradient : float32 or float64 (n,)
+    state : sequence of (n,) or None
+        None, for what the method does without, reaches the kernel as None, twice.
+    factors : (K, F)
+        One row for each kind of range, of the weights' dtype.
+    ranges : (stops, kinds), int64 (R,) each, optional
+        Where consecutive ranges end, and which row each has, or -1 for one that stays as it is; one
+        range of the first row if None.
+    overwrite : bool
+        Whether weights and state may be changed, and returned: so they are where they are writable
+        vectors of one dtype. No other memory is needed then.
+
+    Returns
+    -------
+    list of (n,) or None
+        New weights, then new state.
+    """
+    held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
+    before = [weights, *state]
+    over = overwrite and all(a is None or _changes(a, weights.dtype) for a in before)
+    new = [None if a is None or over else empty(weights.size, weights.dtype) for a in before]
+    arrays = held + new
+    past = True if not over and streams(*(a for a in new if a is not None)) else None
+    line = ALIGNMENT // weights.dtype.itemsize
+
+    def run(start: int, stop: int, row: Any, past: bool | None) -> None:
+        here = tuple(a if a is None else a[start:stop] for a in arrays)
+        over_rows(kernel, here, LEAST_UNITS, row, past, unit=UNIT)
+
+    start = 0
+    for end, kind in zip(*ranges, strict=True) if ranges else [(weights.size, 0)]:
+        if kind < 0:
+            for old, to in zip([held[0], *held[2:]], new, strict=True):
+                if old is not None and to is not None:
+                    to[start:end] = old[start:end]
+            start = end
+            continue
+        row = factors[kind]
+        if past and start % line:  # what goes past the caches has to begin with a line of them
+            middle = min(end, start + -start % line)
+            run(start, middle, row, None)
+            start = middle
+        if start < end:
+            run(start, end, row, past)
+        start = end
+    return [None if a is None else a.reshape(weights.shape) for a in (before if over else new)]
+
+
+def _changes(array: Array, dtype: Any) -> bool:
+    """Whether a kernel may write to these very numbers."""
+    flags = array.flags
+    return bool(array.dtype == dtype and flags.c_contiguous and flags.aligned and flags.writeable)

@@ -1,0 +1,1 @@
+"""Images as pixels: resized, warped, recoloured."""

@@ -1,0 +1,279 @@
+"""Reductions over cells of channels-last images, in LLVM's vectors of channels.
+
+A *cell* is a row of channels, such as a pixel. Each function here takes a table of cells and
+reduces them channel by channel. A block of channels stays in registers from the first cell to the
+last, so that every number is read once and every result written once.
+
+All work inside numba functions only. ``table`` is an array (at least ``count``, 2) of int64: for
+each cell the elements from ``source`` to its first, and its tag. ``source`` and ``target`` count
+elements as if C-contiguous arrays had one axis; ``channels`` is the length of a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from daskdl.kernels.products.microkernel import LANES
+from daskdl.kernels.runtime.memory import ALIGNMENT
+
+#: Vectors of channels that stay in registers together: of sums, and of maxima with their tags.
+SUMS, MAXIMA = 8, 4
+
+#: Numbers by which the prefetches of maxima run ahead: they compute too much for the processor's
+#: own to see far enough. Sums do better without.
+AHEAD = 128
+
+_I64, _I32 = ir.IntType(64), ir.IntType(32)
+
+
+class _Block(NamedTuple):
+    """Channels that are done at once: so many vectors of them, or, with a mask, some of one."""
+
+    vectors: int
+    mask: Any = None
+
+
+@intrinsic
+def largest(context, x, y, tags, table, count, channels, source, target):  # type: ignore[no-untyped-def]
+    """Write to y from ``target`` on the largest of cells of x, and to ``tags`` which cell's it is.
+
+    The first of equals is taken, and the last NaN before all. Where all are -infinity the tag is
+    the table's first. ``tags``: array of unsigned integers of y's shape.
+    """
+    whole = types.intp
+    signature = types.void(x, y, tags, table, *[whole] * 4)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        _, _, _, _, count, channels, source, target = args
+        starts = (source, target, target, _whole(0))
+        x, y, tags, entries = _rows(context, builder, signature, args, starts)
+        least = ir.Constant(x.type.pointee, float("-inf"))
+        first = builder.trunc(builder.load(builder.gep(entries, [_whole(1)])), _I32)
+
+        def begin(block):  # type: ignore[no-untyped-def]
+            return [_same(builder, value) for value in (least, first) for _ in range(block.vectors)]
+
+        def step(state, cell, tag, block):  # type: ignore[no-untyped-def]
+            n = block.vectors
+            best, wheres = [], []
+            here = _same(builder, builder.trunc(tag, _I32))
+            values = _load(builder, x, cell, block)
+            if n > 1:
+                _prefetch(builder, x, builder.add(cell, _whole(AHEAD)), LANES * n)
+            for value, high, where in zip(values, state[:n], state[n:], strict=True):
+                above = builder.fcmp_ordered(">", value, high)
+                more = builder.or_(above, builder.fcmp_unordered("uno", value, value))
+                best.append(builder.select(more, value, high))
+                wheres.append(builder.select(more, here, where))
+            return best + wheres
+
+        def finish(state, channel, block):  # type: ignore[no-untyped-def]
+            n = block.vectors
+            _store(builder, state[:n], y, channel, block)
+            kind = _vector(tags.type.pointee)
+            wheres = [builder.trunc(v, kind) if v.type != kind else v for v in state[n:]]
+            _store(builder, wheres, tags, channel, block)
+
+        _by_channels(builder, MAXIMA, entries, count, channels, begin, step, finish)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past):  # type: ignore[no-untyped-def]
+    """Write to y from ``target`` on ``weight`` times the sum of x's cells where their tags say so.
+
+    ``tags``: array of unsigned integers of x's shape, each compared with its cell's tag in the
+    table; or None, and all is summed. With ``past`` y is written past the caches: then it and its
+    rows of channels have to be aligned to vectors.
+    """
+    whole, every = types.intp, isinstance(tags, types.NoneType)
+    signature = types.void(x, y, tags, table, *[whole] * 4, x.dtype, types.boolean)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        _, _, _, _, count, channels, source, target, weight, past = args
+        starts = (source, target, None if every else source, _whole(0))
+        x, y, tags, entries = _rows(context, builder, signature, args, starts)
+        zero = ir.Constant(x.type.pointee, 0.0)
+
+        def begin(block):  # type: ignore[no-untyped-def]
+            return [_same(builder, zero)] * block.vectors
+
+        def step(sums, cell, tag, block):  # type: ignore[no-untyped-def]
+            values = _load(builder, x, cell, block)
+            if not every:
+                here = _same(builder, builder.trunc(tag, tags.type.pointee))
+                wheres = _load(builder, tags, cell, block)
+                nothing = _same(builder, zero)
+                values = [
+                    builder.select(builder.icmp_unsigned("==", where, here), value, nothing)
+                    for value, where in zip(values, wheres, strict=True)
+                ]
+            return [builder.fadd(a, b) for a, b in zip(sums, values, strict=True)]
+
+        def finish(sums, channel, block):  # type: ignore[no-untyped-def]
+            factor = _same(builder, weight)
+            _store(builder, [builder.fmul(s, factor) for s in sums], y, channel, block, past)
+
+        _by_channels(builder, SUMS, entries, count, channels, begin, step, finish)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _whole(value: int) -> ir.Constant:
+    return ir.Constant(_I64, value)
+
+
+def _vector(number: ir.Type) -> ir.Type:
+    return ir.VectorType(number, LANES)
+
+
+def _same(builder: ir.IRBuilder, value: Any) -> Any:
+    """Return a vector of one number."""
+    undefined = ir.Constant(_vector(value.type), ir.Undefined)
+    lane = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(lane, undefined, ir.Constant(_vector(_I32), [0] * LANES))
+
+
+def _rows(context, builder, signature, args, starts):  # type: ignore[no-untyped-def]
+    """Return pointers into the first arguments, arrays, at these elements; None for None."""
+    return [
+        None
+        if start is None
+        else builder.gep(context.make_array(kind)(context, builder, array).data, [start])
+        for kind, array, start in zip(signature.args, args, starts, strict=False)
+    ]
+
+
+def _places(builder, row, offset, kind, vectors):  # type: ignore[no-untyped-def]
+    """Return pointers to vectors that follow each other from an element on."""
+    first = builder.bitcast(builder.gep(row, [offset]), kind.as_pointer())
+    return [builder.gep(first, [_whole(i)]) for i in range(vectors)]
+
+
+def _bytes(number: ir.Type) -> int:
+    return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
+
+
+def _load(builder, row, offset, block):  # type: ignore[no-untyped-def]
+    number = row.type.pointee
+    size, kind = _bytes(number), _vector(number)
+    places = _places(builder, row, offset, kind, block.vectors)
+    if block.mask is None:
+        return [builder.load(place, align=size) for place in places]
+    nothing = ir.Constant(kind, [0] * LANES)
+    arguments = places[0], ir.Constant(_I32, size), block.mask, nothing
+    return [_masked(builder, "load", number, kind, arguments)]
+
+
+def _masked(builder, what, number, result, arguments):  # type: ignore[no-untyped-def]
+    """Load or store those numbers of a vector that a mask has; nothing else is touched."""
+    kind = f"v{LANES}{'i' if isinstance(number, ir.IntType) else 'f'}{8 * _bytes(number)}"
+    function = ir.FunctionType(result, [argument.type for argument in arguments])
+    name = f"llvm.masked.{what}.{kind}.p0{kind}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
+
+
+def _prefetch(builder, row, offset, numbers):  # type: ignore[no-untyped-def]
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    first = builder.bitcast(builder.gep(row, [offset]), byte)
+    read, near, data = (ir.Constant(_I32, value) for value in (0, 3, 1))
+    for line in range(0, numbers * _bytes(row.type.pointee), ALIGNMENT):
+        builder.call(prefetch, [builder.gep(first, [_whole(line)]), read, near, data])
+
+
+def _store(builder, values, row, offset, block, past=None):  # type: ignore[no-untyped-def]
+    kind, size = values[0].type, _bytes(row.type.pointee)
+    places = _places(builder, row, offset, kind, block.vectors)
+
+    def near() -> None:
+        for value, place in zip(values, places, strict=True):
+            builder.store(value, place, align=size)
+
+    if block.mask is not None:
+        arguments = values[0], places[0], ir.Constant(_I32, size), block.mask
+        _masked(builder, "store", kind.element, ir.VoidType(), arguments)
+        return
+    if past is None:
+        near()
+        return
+    with builder.if_else(past) as (then, otherwise):
+        with then:
+            one = builder.module.add_metadata([ir.Constant(_I32, 1)])
+            for value, place in zip(values, places, strict=True):
+                there = builder.store(value, place, align=size * kind.count)
+                there.set_metadata("nontemporal", one)
+        with otherwise:
+            near()
+
+
+def _by_channels(  # type: ignore[no-untyped-def]
+    builder: ir.IRBuilder, most: int, entries, count, channels,
+    begin: Callable[..., Any], step: Callable[..., Any], finish: Callable[..., Any],
+):  # fmt: skip
+    """Generate the loops: over blocks of channels, as wide ones as there are, and over cells.
+
+    The widest blocks are of ``most`` vectors; the last is what is left, of one.
+    ``begin(block)`` returns the values that stay in registers, ``step(values, element, tag,
+    block)`` those after one more cell, whose block begins at an element, and
+    ``finish(values, channel, block)`` writes what came out.
+    """
+    channel: Any = _whole(0)
+    for vectors in (most, 1, 0):
+        before = builder.block
+        head, outer, inner, cell, done, after = (
+            builder.append_basic_block(name)
+            for name in ("more", "channels", "cells", "cell", "done", "after")
+        )
+        builder.branch(head)
+
+        builder.position_at_end(head)
+        start, channel = channel, builder.phi(_I64)
+        channel.add_incoming(start, before)
+        following = builder.add(channel, _whole(LANES * max(1, vectors)))
+        last = following if vectors else builder.add(channel, _whole(1))
+        builder.cbranch(builder.icmp_signed("<=", last, channels), outer, after)
+
+        builder.position_at_end(outer)
+        block = _Block(vectors) if vectors else _Block(1, _left(builder, channels, channel))
+        first = begin(block)
+        builder.branch(inner)
+
+        builder.position_at_end(inner)
+        index = builder.phi(_I64)
+        state = [builder.phi(value.type) for value in first]
+        builder.cbranch(builder.icmp_signed("<", index, count), cell, done)
+
+        builder.position_at_end(cell)
+        entry = builder.gep(entries, [builder.mul(index, _whole(2))])
+        element = builder.add(builder.load(entry), channel)
+        new = step(state, element, builder.load(builder.gep(entry, [_whole(1)])), block)
+        for phi, initial, later in [
+            (index, _whole(0), builder.add(index, _whole(1))),
+            *zip(state, first, new, strict=True),
+        ]:
+            phi.add_incoming(initial, outer)
+            phi.add_incoming(later, cell)
+        builder.branch(inner)
+
+        builder.position_at_end(done)
+        finish(state, channel, block)
+        channel.add_incoming(following, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+
+def _left(builder, channels, channel):  # type: ignore[no-untyped-def]
+    """Return a mask of a vector's numbers from a channel to the last."""
+    left = _same(builder, builder.trunc(builder.sub(channels, channel), _I32))
+    return builder.icmp_signed("<", ir.Constant(_vector(_I32), list(range(LANES))), left)

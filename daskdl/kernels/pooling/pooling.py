@@ -1,0 +1,231 @@
+"""Pooling over windows of channels-last images: maxima with their places, and means.
+
+Forward, each result is reduced from the cells of its window; backward, each pixel's gradient from
+those of the windows over it: every number is written once, and threads never meet. The tables of
+cells that this takes (:mod:`daskdl.kernels.pooling.cells`) are the same for most neighbours.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.pooling.cells import largest, sum_where
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import ALIGNMENT, empty
+from daskdl.kernels.runtime.nontemporal import drain, streams
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range
+
+Array = NDArray[Any]
+
+#: Numbers below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+#: Pixels of an image that are added up at once.
+TOGETHER = 1 << 8
+
+
+class Windows(NamedTuple):
+    """Where windows lie on an image: (rows, columns) of each."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    #: Cells (above, below, left, right) that belong to no image.
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    #: Whether a last window may reach beyond image and padding.
+    ceil_mode: bool = False
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Return the (rows, columns) of the result on an image of this size."""
+        top, bottom, left, right = self.pad
+        return self._along(0, height, top, bottom), self._along(1, width, left, right)
+
+    def _along(self, axis: int, n: int, before: int, after: int) -> int:
+        kernel, stride = self.kernel[axis], self.stride[axis]
+        room = n + before + after - kernel
+        count = (-(-room // stride) if self.ceil_mode else room // stride) + 1
+        if self.ceil_mode and (count - 1) * stride >= n + before:
+            count -= 1  # every window begins in the image or in the padding before it
+        return max(0, count)
+
+    @property
+    def bounds(self) -> tuple[int, int, int, int, int, int]:
+        """Return kernel, stride and padding before, as kernels of numba take them."""
+        return (*self.kernel, *self.stride, self.pad[0], self.pad[2])
+
+
+def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the largest number of each window and where in the window it lies.
+
+    Parameters
+    ----------
+    x : array (N, H, W, C)
+    windows : Windows
+
+    Returns
+    -------
+    y : array (N, rows, columns, C)
+    places : unsigned integers of y's shape
+        Row times the kernel's columns plus column, of the first of equals; the last NaN wins over
+        all. In the smallest type that serves, uint8 for windows of up to 256 cells.
+    """
+    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
+    places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))
+    source, bounds = flat(x).reshape(x.shape), windows.bounds
+    over_range(_maxima, *_rows(y), source, y, places, bounds)
+    return y, places
+
+
+def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, width: int) -> Array:
+    """Return the gradient to x (N, height, width, C) from that to the maxima."""
+    where = flat(places).reshape(dy.shape)
+    return _spread(dy, where, 1, windows, (height, width))
+
+
+def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
+    """Return the mean of each window of x (N, H, W, C)."""
+    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
+    shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
+    source, bounds = flat(x).reshape(x.shape), windows.bounds
+    over_range(_means, *_rows(y), source, y, shares, bounds)
+    return y
+
+
+def means_gradient(dy: Array, windows: Windows, count_include_pad: bool, x: Array) -> Array:
+    """Return the gradient to x (N, H, W, C) from that to the means."""
+    shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
+    share = shares.flat[0]
+    if (shares != share).any():
+        dy, share = dy * shares[..., None], 1
+    return _spread(flat(dy, x.dtype).reshape(dy.shape), None, share, windows, x.shape[1:3])
+
+
+def global_means(x: Array) -> Array:
+    """Return the means (N, C) of whole images x (N, H, W, C)."""
+    n, height, width, channels = x.shape
+    whole = Windows((height, width), (1, 1))
+    if height * width > TOGETHER:  # sums of rows' sums lose less than one long sum
+        x, whole = means(x, Windows((1, width), (1, 1)), True), Windows((height, 1), (1, 1))
+    return means(x, whole, True).reshape(n, channels)
+
+
+@lru_cache
+def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_pad: bool) -> Array:
+    """Return 1 / cells of each window (rows, columns) on an image of this size."""
+    cells = []
+    for axis, count in enumerate(windows.size(size[0], size[1])):
+        n, before, after = size[axis], *windows.pad[2 * axis : 2 * axis + 2]
+        start = np.arange(count) * windows.stride[axis] - before
+        stop = start + windows.kernel[axis]
+        if count_include_pad:
+            cells.append(np.minimum(stop, n + after) - start)
+        else:
+            cells.append(np.minimum(stop, n) - np.maximum(start, 0))
+    return np.asarray(1 / np.multiply.outer(*cells), dtype)
+
+
+def _rows(y: Array) -> tuple[int, int]:
+    """Return how many rows all images y have, and how many a part has at least."""
+    n, rows, columns, channels = y.shape
+    return n * rows, 1 + LEAST // max(1, columns * channels)
+
+
+def _spread(
+    dy: Array, places: Array | None, share: float, windows: Windows, size: tuple[int, ...]
+) -> Array:
+    n, channels = len(dy), dy.shape[3]
+    dx, bounds = empty((n, *size, channels), dy.dtype), windows.bounds
+    gradient, share = flat(dy).reshape(dy.shape), dy.dtype.type(share)
+    past = streams(dx) and channels * dx.itemsize % ALIGNMENT == 0
+    over_range(_gradient, *_rows(dx), gradient, dx, places, share, bounds, past)
+    return dx
+
+
+@jit
+def _cells(table, part, kw, width, channels):  # type: ignore[no-untyped-def]
+    """Fill the table with a part (first row, last, first column, last) of a window's cells."""
+    count = 0
+    for p in range(part[0], part[1]):
+        for q in range(part[2], part[3]):
+            table[count, 0] = (p * width + q) * channels
+            table[count, 1] = p * kw + q
+            count += 1
+    return count
+
+
+@jit
+def _maxima(x, y, places, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+    """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    kh, kw, down, across, top, left = bounds
+    _, height, width, channels = x.shape
+    _, rows, columns, _ = y.shape
+    table = np.empty((kh * kw, 2), np.int64)
+    before, count = (0, 0, 0, 0), 0
+    for row in range(start, stop):
+        n, i = row // rows, row % rows
+        h = i * down - top
+        for j in range(columns):
+            w = j * across - left
+            part = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
+            if part != before:
+                before, count = part, _cells(table, part, kw, width, channels)
+            source = ((n * height + h) * width + w) * channels
+            target = (row * columns + j) * channels
+            largest(x, y, places, table, count, channels, source, target)
+
+
+@jit
+def _means(x, y, shares, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+    """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
+    kh, kw, down, across, top, left = bounds
+    _, height, width, channels = x.shape
+    _, rows, columns, _ = y.shape
+    table = np.empty((kh * kw, 2), np.int64)
+    before, count = (0, 0, 0, 0), 0
+    for row in range(start, stop):
+        n, i = row // rows, row % rows
+        h = i * down - top
+        for j in range(columns):
+            w = j * across - left
+            part = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
+            if part != before:
+                before, count = part, _cells(table, part, kw, width, channels)
+            source = ((n * height + h) * width + w) * channels
+            target = (row * columns + j) * channels
+            share = shares[i, j]
+            sum_where(x, y, None, table, count, channels, source, target, share, False)
+
+
+@jit
+def _gradient(dy, dx, places, share, bounds, past, which, start, stop):  # type: ignore[no-untyped-def]
+    """Do the rows ``start`` to ``stop`` of all rows of all images of dx; places None for means."""
+    kh, kw, down, across, top, left = bounds
+    _, height, width, channels = dx.shape
+    _, rows, columns, _ = dy.shape
+    table = np.empty((kh * kw, 2), np.int64)
+    for row in range(start, stop):
+        n, h = row // height, row % height + top
+        # Windows over a pixel begin at most a kernel's size before it.
+        i0, i1 = max(0, (h - kh) // down + 1), min(rows, h // down + 1)
+        # Pixels a stride apart lie alike in their windows.
+        for first in range(left, left + min(across, width)):
+            begin, end, lag, many, count = (first - kw) // across + 1, first // across + 1, 0, -1, 0
+            for w in range(first, left + width, across):
+                j0, j1 = max(0, begin), min(columns, end)
+                begin += 1
+                end += 1
+                if w - j0 * across != lag or j1 - j0 != many:
+                    lag, many, count = w - j0 * across, j1 - j0, 0
+                    for i in range(i0, i1):
+                        for j in range(many):
+                            table[count, 0] = ((i - i0) * columns + j) * channels
+                            table[count, 1] = (h - i * down) * kw + lag - j * across
+                            count += 1
+                source = ((n * rows + i0) * columns + j0) * channels
+                target = (row * width + w - left) * channels
+                sum_where(dy, dx, places, table, count, channels, source, target, share, past)
+    drain(True)

@@ -1,0 +1,1 @@
+"""Matrix products: BLAS, our own micro-kernel, and products of packed weights."""

@@ -1,0 +1,368 @@
+"""The innermost product of all convolutions: a few rows by two registers' width, in LLVM's vectors.
+
+A BLAS copies both matrices into its own order at each call, which for the many small products of a
+convolution costs as much as multiplying. Here the weights are put in order once (:func:`pack`),
+and the other matrix is read where it lies, row by row through a table of addresses: a row may be a
+pixel, a tile, or zeros in place of a pixel outside the image.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from daskdl.kernels.runtime.jit import jit
+
+
+def _lanes() -> int:
+    """Return the float32 numbers of a vector register."""
+    return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+
+
+#: Numbers of a vector. float64 takes two registers each: right, if not fast.
+LANES = _lanes()
+#: Rows of one product. 6 x 2 sums, two vectors of B and one number of A fill 16 registers.
+ROWS = 6
+#: Rows of the small one, so that 4 and 16 rows leave none idle.
+FEW_ROWS = 4
+#: Columns of one product, and of a panel of packed weights.
+COLUMNS = 2 * LANES
+#: Table entries of a segment: an address for each row of A, a place in B, and a depth.
+SEGMENT = ROWS + 2
+#: Summands after which the sums go to memory, so that a panel's part (16 kB) stays in L1.
+DEPTH = 256
+
+#: Bytes that come from memory together.
+LINE = 64
+
+_I64 = ir.IntType(64)
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def _whole(value: int) -> ir.Constant:
+    return ir.Constant(_I64, value)
+
+
+def load(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int) -> Any:
+    """Load a value ``offset`` bytes behind a byte pointer."""
+    place = builder.gep(base, [_whole(offset)]) if offset else base
+    value = builder.load(builder.bitcast(place, kind.as_pointer()))
+    value.align = align
+    return value
+
+
+def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int) -> None:
+    """Store a value ``offset`` bytes behind a byte pointer."""
+    place = builder.gep(base, [_whole(offset)]) if offset else base
+    builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
+
+
+def _product(rows: int) -> Any:
+    """Return a function of numba that computes one block of ``rows`` x ``COLUMNS``.
+
+    Its arguments:
+
+    like : array
+        Of the dtype of all numbers.
+    table : address
+        Of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its first
+        number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1.
+    segments : int
+        At least 1; the products of all are summed.
+    a_step, b_step : int
+        Bytes from one summand to the next.
+    b : address
+    target, offset : address, int
+        Of ``rows`` addresses, and bytes behind each of them, where a row of the result goes. Rows
+        that are not wanted repeat the last one, in A and here.
+    add : bool
+        Whether the result is added to what is there.
+    """
+
+    @intrinsic
+    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):  # type: ignore[no-untyped-def]
+        signature = types.void(like, *[types.intp] * 7, types.boolean)
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            _, table, segments, a_step, b, b_step, target, offset, add = args
+            number = context.get_data_type(signature.args[0].dtype)
+            size = 4 if signature.args[0].dtype == types.float32 else 8
+            vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
+            undefined = ir.Constant(vector, ir.Undefined)
+            nothing = ir.Constant(vector, [0.0] * LANES)
+            first_lane = ir.Constant(mask, [0] * LANES)
+            width, free = LANES * size, ("contract",)
+            function, before = builder.function, builder.block
+            outer = function.append_basic_block("segment")
+            inner = function.append_basic_block("summand")
+            between = function.append_basic_block("next_segment")
+            after = function.append_basic_block("result")
+            start, panel = builder.inttoptr(table, _BYTE), builder.inttoptr(b, _BYTE)
+            builder.branch(outer)
+
+            builder.position_at_end(outer)
+            count, entry = builder.phi(_I64), builder.phi(_BYTE)
+            outer_sums = [builder.phi(vector) for _ in range(2 * rows)]
+            lines = [
+                builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), _BYTE) for i in range(rows)
+            ]
+            from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
+            depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
+            builder.branch(inner)
+
+            builder.position_at_end(inner)
+            left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(_BYTE)
+            inner_sums = [builder.phi(vector) for _ in range(2 * rows)]
+            columns = [load(builder, at_b, half * width, vector, size) for half in range(2)]
+            sums = []
+            for i, row in enumerate(lines):
+                factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
+                lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
+                all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
+                for half in range(2):
+                    product = builder.fmul(all_lanes, columns[half], flags=free)
+                    sums.append(builder.fadd(inner_sums[2 * i + half], product, flags=free))
+            rest = builder.sub(left, _whole(1))
+            next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
+            builder.cbranch(builder.icmp_signed(">", rest, _whole(0)), inner, between)
+
+            builder.position_at_end(between)
+            segments_left = builder.sub(count, _whole(1))
+            next_entry = builder.gep(entry, [_whole(8 * SEGMENT)])
+            builder.cbranch(builder.icmp_signed(">", segments_left, _whole(0)), outer, after)
+
+            for phi, first, following in [
+                (count, segments, segments_left),
+                (entry, start, next_entry),
+                *((phi, nothing, new) for phi, new in zip(outer_sums, sums, strict=True)),
+            ]:
+                phi.add_incoming(first, before)
+                phi.add_incoming(following, between)
+            for phi, first, following in [
+                (left, depth, rest),
+                (at_a, _whole(0), next_a),
+                (at_b, from_b, next_b),
+                *zip(inner_sums, outer_sums, sums, strict=True),
+            ]:
+                phi.add_incoming(first, outer)
+                phi.add_incoming(following, inner)
+
+            builder.position_at_end(after)
+            addresses = builder.inttoptr(target, _BYTE)
+            places = []
+            for i in range(rows):
+                row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), _BYTE)
+                row = builder.gep(row, [offset])
+                places += [(row, half * width) for half in range(2)]
+            with builder.if_else(add) as (then, otherwise):
+                with then:  # all are read before one is written: a row may stand there twice
+                    totals = [
+                        builder.fadd(load(builder, *place, vector, size), total)
+                        for place, total in zip(places, sums, strict=True)
+                    ]
+                    for place, total in zip(places, totals, strict=True):
+                        store(builder, total, *place, size)
+                with otherwise:
+                    for place, total in zip(places, sums, strict=True):
+                        store(builder, total, *place, size)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return product
+
+
+multiply = _product(ROWS)
+#: The same for a last block of at most ``FEW_ROWS`` rows.
+multiply_few = _product(FEW_ROWS)
+
+
+def _copy(numbers: int) -> Any:
+    """Return a function of numba that copies so many numbers from one address to another.
+
+    Its arguments: an array of their dtype, the source, the target.
+    """
+
+    @intrinsic
+    def copy(context, like, source, target):  # type: ignore[no-untyped-def]
+        signature = types.void(like, types.intp, types.intp)
+
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            size = 4 if signature.args[0].dtype == types.float32 else 8
+            vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+            source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
+            places = range(0, numbers * size, LANES * size)
+            values = [load(builder, source, place, vector, size) for place in places]
+            for place, value in zip(places, values, strict=True):
+                store(builder, value, target, place, size)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return copy
+
+
+copy = _copy(COLUMNS)
+copy_vector = _copy(LANES)
+
+
+@intrinsic
+def clear_vector(context, like, target):  # type: ignore[no-untyped-def]
+    """Write ``LANES`` zeros of an array's dtype to an address."""
+    signature = types.void(like, types.intp)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        size = 4 if signature.args[0].dtype == types.float32 else 8
+        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        zeros = ir.Constant(vector, [0.0] * LANES)
+        store(builder, zeros, builder.inttoptr(args[1], _BYTE), 0, size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@jit
+def address(array):  # type: ignore[no-untyped-def]
+    """Return where an array begins, as a signed number: with unsigned ones sums become floats.
+
+    An address holds no memory: an array that a kernel makes is gone, and its memory may be another
+    thread's, as soon as it is not named any more. See :func:`keep`.
+    """
+    return np.intp(array.ctypes.data)
+
+
+@jit
+def keep(array):  # type: ignore[no-untyped-def]
+    """Name an array whose address was in use up to here."""
+
+
+@intrinsic
+def fetch(context, place):  # type: ignore[no-untyped-def]
+    """Have the line at an address brought to L2 while other work is done; it may lie anywhere."""
+    signature = types.void(types.intp)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [ir.IntType(32)] * 3)
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [builder.inttoptr(args[0], _BYTE), *hint])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@jit
+def fetch_all(place, n_bytes):  # type: ignore[no-untyped-def]
+    """Have bytes from an address on brought to L2 while other work is done."""
+    for line in range(place, place + n_bytes, LINE):
+        fetch(line)
+
+
+@intrinsic
+def turn(context, like, source, source_step, target, target_step):  # type: ignore[no-untyped-def]
+    """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
+
+    The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
+    """
+    signature = types.void(like, *[types.intp] * 4)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        size = 4 if signature.args[0].dtype == types.float32 else 8
+        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        _, source, source_step, target, target_step = args
+        rows = []
+        for i in range(LANES):
+            place = builder.add(source, builder.mul(source_step, _whole(i)))
+            rows.append(load(builder, builder.inttoptr(place, _BYTE), 0, vector, size))
+        side = LANES // 2
+        while side:
+            for i in range(LANES):
+                if i & side:
+                    continue
+                upper, lower = rows[i], rows[i + side]
+                for to, shift in ((i, 0), (i + side, side)):
+                    lanes = [
+                        lane + shift if not lane & side else LANES + lane - side + shift
+                        for lane in range(LANES)
+                    ]
+                    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes)
+                    rows[to] = builder.shuffle_vector(upper, lower, mask)
+            side //= 2
+        for i, row in enumerate(rows):
+            place = builder.add(target, builder.mul(target_step, _whole(i)))
+            store(builder, row, builder.inttoptr(place, _BYTE), 0, size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@jit
+def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no-untyped-def]
+    """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
+
+    Parameters
+    ----------
+    weight : array (out, all taps, in), C-contiguous
+    taps : array of int
+        Which taps, in which order.
+    by_input : bool
+        Whether the columns are input channels and what is summed is (tap, out), as the gradient to
+        the input wants it; otherwise they are filters and (tap, in) is summed.
+    first : int
+        The channel of the first column.
+    start, stop : int
+        The summed channels.
+    panels : array (panels, taps, at least the summed channels, COLUMNS)
+        What is written; columns behind the last channel are zeros.
+    """
+    filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
+    step, line = weight.shape[1] * channels * size, COLUMNS * size
+    depth = panels.shape[2]
+    for t in range(taps.size):
+        tap = address(weight) + taps[t] * channels * size
+        if by_input:
+            # Short runs that lie far apart: the processor does not foresee the next tap's.
+            ahead = taps[t + 1] - taps[t] if t + 1 < taps.size else taps[0] - taps[t]
+            ahead = ahead * channels * size + (0 if t + 1 < taps.size else (stop - start) * step)
+            for o in range(start, stop):
+                for j in range(panels.shape[0]):
+                    begin = first + j * COLUMNS
+                    fetch(tap + o * step + begin * size + ahead)
+                    if begin + COLUMNS <= channels:
+                        to = address(panels) + ((j * taps.size + t) * depth + o - start) * line
+                        copy(weight, tap + o * step + begin * size, to)
+                    else:
+                        target = panels[j, t, o - start]
+                        for c in range(COLUMNS):
+                            target[c] = weight[o, taps[t], begin + c] if begin + c < channels else 0
+            continue
+        for j in range(panels.shape[0]):
+            begin = first + j * COLUMNS
+            n = min(COLUMNS, filters - begin)
+            turned = (stop - start) // LANES * LANES if n == COLUMNS else 0
+            to = address(panels) + (j * taps.size + t) * depth * line
+            for c in range(0, turned, LANES):
+                for half in range(0, COLUMNS, LANES):
+                    turn(
+                        weight, tap + (begin + half) * step + (start + c) * size, step,
+                        to + c * line + half * size, line,
+                    )  # fmt: skip
+            part = panels[j, t, turned : stop - start]
+            for o in range(n):
+                for c in range(part.shape[0]):
+                    part[c, o] = weight[begin + o, taps[t], start + turned + c]
+            part[:, n:] = 0
+
+
+@jit
+def pack_all(weight, taps, by_input, panels, which, start, stop):  # type: ignore[no-untyped-def]
+    """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
+    summed = weight.shape[0] if by_input else weight.shape[2]
+    for j in range(start, stop, 4):  # of rows of weights that lie together
+        pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])

@@ -1,0 +1,135 @@
+"""Products of few rows with weights that stay the same: put in order once, for all steps.
+
+At each step of a sequence a BLAS would copy the weights into its own order again, which for the few
+samples of a batch takes longer than multiplying.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.products.microkernel import (
+    COLUMNS,
+    DEPTH,
+    FEW_ROWS,
+    ROWS,
+    SEGMENT,
+    address,
+    fetch,
+    multiply,
+    multiply_few,
+    pack_all,
+)
+from daskdl.kernels.runtime.jit import jit
+
+Array = NDArray[np.floating]
+
+#: Bytes that come from memory together.
+LINE = 64
+
+
+def packed(weight: Array) -> Array:
+    """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros."""
+    depth, width = weight.shape
+    panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
+    turned = weight.T.flags.c_contiguous
+    plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
+    pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))
+    return panels[:, 0]
+
+
+@jit
+def room_for(rows, like):  # type: ignore[no-untyped-def]
+    """Return what :func:`product` of so many rows needs while it runs."""
+    groups = -(-rows // ROWS)
+    return (
+        np.empty((groups, SEGMENT), np.int64),
+        np.empty((2, groups, ROWS), np.int64),
+        np.empty((groups * ROWS, COLUMNS), like.dtype),
+    )
+
+
+@jit
+def _large(rows):  # type: ignore[no-untyped-def]
+    """Return how many of the groups have :data:`ROWS` rows, and not :data:`FEW_ROWS` as the last.
+
+    Those that leave the fewest rows of a group idle: eight rows are two small groups.
+    """
+    over = rows % ROWS
+    small = 0 if over in (0, ROWS - 1) else 2 if over <= 2 * FEW_ROWS - ROWS else 1
+    return max(0, -(-rows // ROWS) - small)
+
+
+@jit
+def _first(group, large):  # type: ignore[no-untyped-def]
+    """Return the first row of a group."""
+    return min(group, large) * ROWS + max(group - large, 0) * FEW_ROWS
+
+
+@jit
+def following(sequence, t, backwards, start, stop):  # type: ignore[no-untyped-def]
+    """Return some rows (T, rows, M) of the step after ``t``, or of ``t`` if it is the last."""
+    return sequence[max(t - 1, 0) if backwards else min(t + 1, sequence.shape[0] - 1), start:stop]
+
+
+@jit
+def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
+    """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
+
+    Parameters
+    ----------
+    a : array (rows, K)
+    panels : array
+        The weights (K, M), from :func:`packed`.
+    c : array (rows, M)
+        Changed in place. The numbers of a row lie side by side; rows may lie apart, as in ``a``.
+    add : bool
+        Whether to add to c.
+    room : from :func:`room_for` of at least so many rows
+    soon : array
+        What is read next, contiguous: it is fetched from memory while the products are computed.
+    """
+    table, targets, spare = room
+    rows, depth, width, size = a.shape[0], a.shape[1], c.shape[1], a.itemsize
+    groups, large = -(-rows // ROWS), _large(rows)
+    from_a, to_c, aside = address(a), address(c), address(spare)
+    # Views of arrays are counted, at a cost that a product feels: flat indices and addresses only.
+    entries, places = table.reshape(-1), targets.reshape(-1)
+    at_table, at_places, other = address(table), address(targets), targets.shape[1] * ROWS
+    line = COLUMNS * size
+    calls = max(1, -(-depth // DEPTH) * panels.shape[0] * groups)
+    ahead, end = address(soon), address(soon) + soon.size * size
+    share = -(-soon.size * size // (calls * LINE)) * LINE
+    for r in range(groups * ROWS):  # behind the last row of a group it comes again
+        row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
+        places[r] = to_c + row * c.strides[0]
+        places[other + r] = aside + row * line
+    for begin in range(0, depth, DEPTH):
+        more = add or begin > 0
+        for r in range(groups * ROWS):
+            entry = r // ROWS * SEGMENT + r % ROWS
+            row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
+            entries[entry] = from_a + row * a.strides[0] + begin * size
+        for group in range(groups):
+            entries[group * SEGMENT + ROWS] = 0
+            entries[group * SEGMENT + ROWS + 1] = min(DEPTH, depth - begin)
+        for j in range(panels.shape[0]):
+            left = width - j * COLUMNS
+            whole = left >= COLUMNS
+            panel = address(panels) + (j * depth + begin) * line
+            target, offset = (at_places, j * line) if whole else (at_places + other * 8, 0)
+            for group in range(groups):
+                for place in range(ahead, min(ahead + share, end), LINE):
+                    fetch(place)
+                ahead += share
+                entry, to = at_table + group * SEGMENT * 8, target + group * ROWS * 8
+                if group >= large:
+                    multiply_few(a, entry, 1, size, panel, line, to, offset, more and whole)
+                else:
+                    multiply(a, entry, 1, size, panel, line, to, offset, more and whole)
+            if not whole:
+                for r in range(rows):
+                    for k in range(left):
+                        old = c[r, j * COLUMNS + k] if more else 0
+                        c[r, j * COLUMNS + k] = old + spare[r, k]

@@ -1,0 +1,1 @@
+"""Recurrent networks: cells in one pass over memory, and whole sequences."""

@@ -1,0 +1,198 @@
+"""A GRU: its cell in one pass over memory, and all steps of a sequence, forward and backward.
+
+K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv 1406.1078, with the
+reset gate after the matrix product, as in PyTorch. Along the last axis of ``gates`` lie four sums:
+candidate, reset, update, and the state's part of the candidate, which the reset gate scales. So the
+input's sums are the first three and the state's the last three, and each is one matrix product.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.products.packed import following, packed, product, room_for
+from daskdl.kernels.recurrent.lstm_cell import LEAST_ROWS, tanh
+from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
+
+Array = NDArray[np.floating]
+
+#: For ``slope``: the candidate goes through tanh, not through a leaky ReLU.
+TANH = -1.0
+
+
+def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> None:
+    """Advance a GRU by one step.
+
+    Parameters
+    ----------
+    gates : array (rows, 4 * C)
+        Sums, less their bias; replaced by candidate, reset and update; the fourth gets its bias.
+    bias : array (4 * C,)
+    slope : float
+        Of the leaky ReLU of the candidate, at least 0; or ``TANH``.
+    h, new : arrays (rows, C)
+        State before and after the step; the latter is written.
+    """
+    over_rows(_cell, (gates, h, new), LEAST_ROWS, bias, slope)
+
+
+def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
+    """Take the gradient of one step back, in place.
+
+    Parameters
+    ----------
+    gates : array (rows, 4 * C)
+        From :func:`gru_cell`; replaced by the gradients to the sums.
+    slope : float
+    h : array (rows, C)
+        State before the step.
+    dh : array (rows, C)
+        Gradient to the state after the step; replaced by that to the state before it, less what
+        goes through the gates.
+    """
+    over_rows(_cell_gradient, (gates, h, dh), LEAST_ROWS, slope)
+
+
+def forward(
+    gates: Array,
+    weight: Array,
+    bias: Array,
+    states: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+) -> None:
+    """Run all steps; each thread takes its samples through the whole sequence.
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        The input's three sums, and anything; replaced by what :func:`gru_cell` leaves.
+    weight : array (C, 3 * C)
+        From a state to the last three sums.
+    bias : array (4 * C,)
+    states : array (T + 1, N, C)
+        The first holds the state before the first step, the others are written; with ``reverse``
+        the last, and the one before it comes next.
+    lengths : int64 array (N,)
+        Steps of each sample; beyond them its state stays as it is.
+    reverse : bool
+        Whether to begin with the last step.
+    """
+    panels = packed(weight)
+    own = panels, bias, states, lengths, reverse
+    over_range(_forward, gates.shape[1], 1, gates, *own)
+
+
+def backward(
+    gates: Array,
+    weight: Array,
+    states: Array,
+    d_outputs: Array,
+    lengths: NDArray[np.int64],
+    reverse: bool,
+    dh: Array,
+) -> Array:
+    """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
+
+    Parameters
+    ----------
+    gates : array (T, N, 4 * C)
+        Of :func:`forward`; replaced by the gradients to the sums.
+    weight : array (3 * C, C)
+    states, lengths, reverse
+        As in :func:`forward`.
+    d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
+    dh : array (N, C)
+        Gradient to the state after the last step; replaced by that before the first.
+    """
+    panels = packed(weight)
+    d_bias = np.zeros((threads(), gates.shape[2]), gates.dtype)  # of each part
+    own = panels, states, d_outputs, lengths, reverse, dh, d_bias
+    over_range(_backward, gates.shape[1], 1, gates, *own)
+    return d_bias.sum(0)
+
+
+@fastjit
+def _cell(gates, h, new, bias, slope):  # type: ignore[no-untyped-def]
+    n = h.shape[1]
+    half, zero, slope = gates.dtype.type(0.5), gates.dtype.type(0), gates.dtype.type(slope)
+    for row in range(gates.shape[0]):
+        sums, before, after = gates[row], h[row], new[row]
+        candidate, reset = sums[:n], sums[n : 2 * n]
+        update, part = sums[2 * n : 3 * n], sums[3 * n :]
+        for k in range(4 * n):
+            sums[k] += bias[k]
+        for k in range(n):
+            reset[k] = half + half * tanh(half * reset[k])
+            update[k] = half + half * tanh(half * update[k])
+        if slope < zero:
+            for k in range(n):
+                candidate[k] = tanh(candidate[k] + reset[k] * part[k])
+        else:
+            for k in range(n):
+                total = candidate[k] + reset[k] * part[k]
+                candidate[k] = slope * total if total < zero else total
+        for k in range(n):
+            after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
+
+
+@fastjit
+def _cell_gradient(gates, h, dh, slope):  # type: ignore[no-untyped-def]
+    n = h.shape[1]
+    one, zero, slope = gates.dtype.type(1), gates.dtype.type(0), gates.dtype.type(slope)
+    for row in range(gates.shape[0]):
+        values, before, up = gates[row], h[row], dh[row]
+        candidate, reset = values[:n], values[n : 2 * n]
+        update, part = values[2 * n : 3 * n], values[3 * n :]
+        for k in range(n):
+            c, r, z, q, d = candidate[k], reset[k], update[k], part[k], up[k]
+            within = one - c * c
+            if slope >= zero:
+                within = one if c > zero else slope
+            to_c = d * (one - z) * within
+            candidate[k] = to_c
+            update[k] = d * (before[k] - c) * z * (one - z)
+            reset[k] = to_c * q * r * (one - r)
+            part[k] = to_c * r
+            up[k] = d * z
+
+
+@fastjit
+def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):  # type: ignore[no-untyped-def]
+    steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
+    for s in range(steps):
+        t = steps - 1 - s if reverse else s
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        sums, h, new = gates[t, start:stop], states[before, start:stop], states[after, start:stop]
+        sums[:, 3 * n :] = 0
+        soon = following(gates, t, reverse, start, stop)
+        product(h, panels, sums[:, n:], True, room, soon)
+        _cell(sums, h, new, bias, TANH)
+        for r in range(stop - start):
+            if t >= lengths[start + r]:
+                new[r] = h[r]
+
+
+@fastjit
+def _backward(  # type: ignore[no-untyped-def]
+    gates, panels, states, d_outputs, lengths, reverse, dh, sums, which, start, stop
+):
+    steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
+    d_bias = sums[which]
+    for s in range(steps):
+        t = s if reverse else steps - 1 - s
+        before = t + 1 if reverse else t
+        for r in range(start, stop):
+            d, one = gates[t, r], slice(r, r + 1)
+            if t < lengths[r]:
+                if d_outputs.shape[0]:
+                    dh[r] += d_outputs[t, r]
+                _cell_gradient(gates[t, one], states[before, one], dh[one], TANH)
+                d_bias += d
+            else:
+                d[:] = 0
+        soon = following(gates, t, not reverse, start, stop)
+        product(gates[t, start:stop][:, n:], panels, dh[start:stop], True, room, soon)

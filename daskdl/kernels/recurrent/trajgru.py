@@ -1,0 +1,177 @@
+"""Links along trajectories: images sampled where flows point, and projected, in blocks of pixels.
+
+What TrajGRU has in place of a convolution of its state: X. Shi et al., Deep Learning for
+Precipitation Nowcasting: A Benchmark and A New Model, arXiv 1706.03458. The sampled channels of all
+links are many times the image; a block of them stays in the cache until it has been multiplied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.products.blas import gemm, gemm_scratch, gemm_tn
+from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import n_parts
+
+Array = NDArray[np.floating]
+
+#: Bytes of the sampled channels of a block of pixels.
+BLOCK = 1 << 19
+
+
+def project(image: Array, flows: Array, weight: Array, sums: Array) -> None:
+    """Add the projection of an image's samples to ``sums``.
+
+    Parameters
+    ----------
+    image : array (N, H, W, C)
+    flows : array (N, H, W, 2 * L)
+        Of each pixel and link, the columns and the rows to go to where the image is sampled, by
+        bilinear interpolation; outside it is zero.
+    weight : array (L * C, K)
+    sums : array (N * H * W, at least K)
+        Of the last K columns; they are changed in place.
+    """
+    pixels = _pixels(weight)
+    over_range(_project, len(sums), pixels, image, flows, weight, sums, pixels)
+
+
+def project_gradient(
+    image: Array, flows: Array, weight: Array, d_sums: Array, d_image: Array
+) -> tuple[Array, Array]:
+    """Take the gradient of :func:`project` back.
+
+    Parameters
+    ----------
+    image, flows : as in :func:`project`
+    weight : array (K, L * C)
+    d_sums : array (N * H * W, at least K)
+        The gradient is in the last K columns.
+    d_image : array (N, H, W, C)
+        The gradient to the image is added to it, in place.
+
+    Returns
+    -------
+    d_flows : array (N, H, W, 2 * L)
+    d_weight : array (K, L * C)
+    """
+    d_flows = np.empty_like(flows)
+
+    pixels = _pixels(weight)
+    # Where flows point, two parts may meet: each but the first sums for itself.
+    count = n_parts(len(d_sums), pixels)
+    others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
+    d_weights = np.zeros((count, *weight.shape), weight.dtype)
+    own = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels
+    over_range(_gradient, len(d_sums), pixels, *own)
+    for other in others:
+        d_image += other
+    return d_flows, d_weights.sum(0)
+
+
+def _pixels(weight: Array) -> int:
+    """Return the pixels of a block; L * C is the longer side of the weights, or not much less."""
+    return max(16, BLOCK // (max(weight.shape) * weight.itemsize))
+
+
+@fastjit
+def _place(position, size):  # type: ignore[no-untyped-def]
+    """Return the pixel before a position and the fraction behind it; -2 and 0 outside.
+
+    What is not a number is at pixel 0 with a fraction that is none, so that it shows.
+    """
+    if position != position:
+        return np.intp(0), position
+    if position <= -1 or position >= size:
+        return np.intp(-2), position - position
+    below = np.floor(position)
+    return np.intp(below), position - below
+
+
+@fastjit
+def _sample(image, flows, p, samples):  # type: ignore[no-untyped-def]
+    """Write the samples (L * C,) of pixel ``p``."""
+    n_rows, n_columns, channels = image.shape[1:]
+    kind = image.dtype.type
+    n, pixel = divmod(p, n_rows * n_columns)
+    i, j = divmod(pixel, n_columns)
+    flow = flows[n, i, j]
+    for link in range(flow.size // 2):
+        target = samples[link * channels : (link + 1) * channels]
+        top, down = _place(kind(i) + flow[2 * link + 1], n_rows)
+        left, across = _place(kind(j) + flow[2 * link], n_columns)
+        if 0 <= top < n_rows - 1 and 0 <= left < n_columns - 1:
+            upper, lower = image[n, top], image[n, top + 1]
+            a, b, c, d = upper[left], upper[left + 1], lower[left], lower[left + 1]
+            for k in range(channels):
+                above = a[k] + across * (b[k] - a[k])
+                below = c[k] + across * (d[k] - c[k])
+                target[k] = above + down * (below - above)
+            continue
+        target[:] = 0
+        for y in range(max(0, top), min(top + 2, n_rows)):
+            for x in range(max(0, left), min(left + 2, n_columns)):
+                weight = (down if y > top else kind(1) - down) * (
+                    across if x > left else kind(1) - across
+                )
+                source = image[n, y, x]
+                for k in range(channels):
+                    target[k] += weight * source[k]
+
+
+@fastjit
+def _sample_gradient(image, flows, p, d, d_image, d_flows):  # type: ignore[no-untyped-def]
+    """Take the gradient ``d`` to the samples of pixel ``p`` to the image and to the flows."""
+    n_rows, n_columns, channels = image.shape[1:]
+    kind = image.dtype.type
+    n, pixel = divmod(p, n_rows * n_columns)
+    i, j = divmod(pixel, n_columns)
+    flow, d_flow = flows[n, i, j], d_flows[n, i, j]
+    for link in range(flow.size // 2):
+        up = d[link * channels : (link + 1) * channels]
+        top, down = _place(kind(i) + flow[2 * link + 1], n_rows)
+        left, across = _place(kind(j) + flow[2 * link], n_columns)
+        to_down, to_across = kind(0), kind(0)
+        for y in range(max(0, top), min(top + 2, n_rows)):
+            for x in range(max(0, left), min(left + 2, n_columns)):
+                by_row = down if y > top else kind(1) - down
+                by_column = across if x > left else kind(1) - across
+                source, target, weight = image[n, y, x], d_image[n, y, x], by_row * by_column
+                product = kind(0)
+                for k in range(channels):
+                    product += up[k] * source[k]
+                    target[k] += weight * up[k]
+                to_down += by_column * product if y > top else -by_column * product
+                to_across += by_row * product if x > left else -by_row * product
+        d_flow[2 * link], d_flow[2 * link + 1] = to_across, to_down
+
+
+@fastjit
+def _project(image, flows, weight, sums, pixels, which, start, stop):  # type: ignore[no-untyped-def]
+    samples, scratch = np.empty((pixels, weight.shape[0]), image.dtype), gemm_scratch(image)
+    first = sums.shape[1] - weight.shape[1]
+    for block in range(start, stop, pixels):
+        end = min(stop, block + pixels)
+        for p in range(block, end):
+            _sample(image, flows, p, samples[p - block])
+        gemm(samples[: end - block], weight, sums[block:end, first:], 1.0, scratch)
+
+
+@fastjit
+def _gradient(  # type: ignore[no-untyped-def]
+    image, flows, weight, d_sums, own, others, d_flows, d_weights, pixels, which, start, stop
+):
+    d_image, d_weight = own if which == 0 else others[which - 1], d_weights[which]
+    samples, scratch = np.empty((pixels, weight.shape[1]), image.dtype), gemm_scratch(image)
+    column = d_sums.shape[1] - weight.shape[0]
+    for block in range(start, stop, pixels):
+        end = min(stop, block + pixels)
+        d, here = d_sums[block:end, column:], samples[: end - block]
+        for p in range(block, end):
+            _sample(image, flows, p, samples[p - block])
+        gemm_tn(d, here, d_weight, 1.0, scratch)
+        gemm(d, weight, here, 0.0, scratch)  # the samples' place, for their gradients
+        for p in range(block, end):
+            _sample_gradient(image, flows, p, samples[p - block], d_image, d_flows)

@@ -1,0 +1,134 @@
+"""Signals between threads that run no Python: atomic cells, short spins and then sleep.
+
+To hand work to a sleeping thread and to hear of its end takes Python's futures a tenth of a
+millisecond, longer than many a kernel. A thread that looks again and again for a while notices
+within a microsecond; one that nobody needs for that long goes to sleep and costs nothing.
+
+A slot is 512 bytes of memory that two threads share, one that posts jobs and one that does them.
+Its cells are int64, each group of them on a cache line of its own.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from daskdl.kernels.runtime.jit import jit
+
+#: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and
+#: ``DONE`` are the numbers of the latest job that was posted, that either thread has begun, and
+#: that is done; from ``JOB`` on lies what the job is; ``STATUS`` is not 0 if it failed;
+#: ``PATIENCE`` is how often either thread looks before it sleeps; ``THREAD`` the system's number of
+#: the one that does jobs, and ``AWAY`` 1 + the core that it is kept off, or 0.
+POSTED, DONE, JOB, STATUS, IDLE, WAITING, PATIENCE, THREAD, AWAY = 0, 8, 16, 22, 24, 25, 26, 27, 28
+MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
+
+#: Looks at a cell before a thread goes to sleep, two or three milliseconds: more than there is
+#: between two layers. OpenMP's threads look three times as long. A core that sleeps may take half a
+#: millisecond to be back, above all if it is a virtual machine's.
+LOOKS = 100_000
+
+#: The same where there are more threads than cores: who looks keeps those from work that have some.
+FEW_LOOKS = 1_000
+
+_I64 = ir.IntType(64)
+_PAUSES = {
+    "x86_64": ("llvm.x86.sse2.pause", ()),
+    "aarch64": ("llvm.aarch64.hint", (1,)),
+    "arm64": ("llvm.aarch64.hint", (1,)),
+}
+
+
+def _cell(builder: Any, slot: Any, cell: Any) -> Any:
+    return builder.gep(builder.inttoptr(slot, _I64.as_pointer()), [cell])
+
+
+@intrinsic
+def load(context, slot, cell):  # type: ignore[no-untyped-def]
+    """Return the value of a cell of the slot at this address."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.load_atomic(_cell(builder, *args), "seq_cst", 8)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def store(context, slot, cell, value):  # type: ignore[no-untyped-def]
+    """Set a cell; whatever was written before is seen by whoever sees the value."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        builder.store_atomic(args[2], _cell(builder, *args[:2]), "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def change(context, slot, cell, old, new):  # type: ignore[no-untyped-def]
+    """Set a cell that has the old value to the new one, and return whether it had."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        place = _cell(builder, *args[:2])
+        found = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(*[types.int64] * 4), generate
+
+
+@intrinsic
+def _pause(context):  # type: ignore[no-untyped-def]
+    """Tell the processor that this is a loop that waits."""
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        name, values = _PAUSES.get(platform.machine(), ("", ()))
+        if name:
+            int32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [int32] * len(values))
+            pause = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(pause, [ir.Constant(int32, value) for value in values])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+# By their names, which stand in code that numba keeps on disk; pointers are int64 here.
+_lock = types.ExternalFunction("pthread_mutex_lock", types.int32(types.int64))
+_unlock = types.ExternalFunction("pthread_mutex_unlock", types.int32(types.int64))
+_sleep = types.ExternalFunction("pthread_cond_wait", types.int32(types.int64, types.int64))
+_wake = types.ExternalFunction("pthread_cond_signal", types.int32(types.int64))
+
+
+@jit
+def wait_until(slot, cell, value, asleep, condition):  # type: ignore[no-untyped-def]
+    """Return once the cell has at least this value; ``asleep`` is the cell that says who sleeps."""
+    for _ in range(load(slot, PATIENCE)):
+        if load(slot, cell) >= value:
+            return
+        _pause()
+    mutex = slot + 8 * MUTEX
+    _lock(mutex)
+    store(slot, asleep, 1)  # before the cell is looked at again, see tell
+    while load(slot, cell) < value:
+        _sleep(slot + 8 * condition, mutex)
+    store(slot, asleep, 0)
+    _unlock(mutex)
+
+
+@jit
+def tell(slot, cell, value, asleep, condition):  # type: ignore[no-untyped-def]
+    """Set a cell and wake who waits for it.
+
+    Here the cell is set and then ``asleep`` looked at, there the other way round: one of the two
+    sees what the other has set.
+    """
+    store(slot, cell, value)
+    if load(slot, asleep):
+        _lock(slot + 8 * MUTEX)
+        _wake(slot + 8 * condition)
+        _unlock(slot + 8 * MUTEX)

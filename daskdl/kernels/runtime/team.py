@@ -1,0 +1,256 @@
+"""Teams: the threads that share out a kernel's work with the thread that calls it, natively."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime import mkl
+from daskdl.kernels.runtime.calls import address_of, call, lay_out
+from daskdl.kernels.runtime.cores import keep_off
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.signals import (
+    AWAKE,
+    BEGUN,
+    CELLS,
+    DONE,
+    ENDED,
+    FEW_LOOKS,
+    IDLE,
+    JOB,
+    LOOKS,
+    MUTEX,
+    PATIENCE,
+    POSTED,
+    STATUS,
+    THREAD,
+    WAITING,
+    change,
+    load,
+    store,
+    tell,
+    wait_until,
+)
+from daskdl.kernels.runtime.threads import available_cores, n_parts
+
+#: Bytes of a slot.
+SLOT = 8 * CELLS
+
+
+class Team:
+    """Threads that wait for jobs of the one thread that made them.
+
+    They are daemons that hold no lock of Python's while they wait, and end with their maker or with
+    the interpreter, whichever is first.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        memory = np.zeros((size + 1) * CELLS, np.int64)
+        #: Address of the first thread's slot, at the beginning of a cache line.
+        self.slots = memory.ctypes.data + -memory.ctypes.data % 64
+        self.look(LOOKS)
+        c = ctypes.CDLL(None)
+        _serve.compile((types.int64,))  # now: not in a thread that is waited for, nor at the end
+        _post.compile((types.int64,) * 7)
+        threads = []
+        for slot in range(self.slots, self.slots + size * SLOT, SLOT):
+            c.pthread_mutex_init(ctypes.c_void_p(slot + 8 * MUTEX), None)
+            for condition in (AWAKE, ENDED):
+                c.pthread_cond_init(ctypes.c_void_p(slot + 8 * condition), None)
+            # Each thread keeps the memory that it looks at.
+            threads.append(threading.Thread(target=_work, args=(memory, slot), daemon=True))
+            threads[-1].start()
+        self.end = weakref.finalize(self, _dismiss, self.slots, threads)
+
+    def look(self, times: int) -> None:
+        """Set how often its threads, and whoever waits for them, look before they sleep."""
+        for slot in range(self.slots, self.slots + self.size * SLOT, SLOT):
+            _set(slot, PATIENCE, times)
+
+
+def _work(memory: NDArray[np.int64], slot: int) -> None:
+    mkl.set_local_threads(1)
+    _set(slot, THREAD, threading.get_native_id())
+    _serve(slot)
+
+
+def _dismiss(slots: int, threads: list[threading.Thread]) -> None:
+    for i, thread in enumerate(threads):
+        _post(slots + i * SLOT, 0, 0, 0, 0, 0, 0)
+        thread.join(1)
+
+
+_local = threading.local()
+_teams: weakref.WeakSet[Team] = weakref.WeakSet()
+#: Of ``_teams``, which any thread may change.
+_lock = threading.RLock()
+
+
+def _team(size: int) -> Team:
+    team: Team | None = getattr(_local, "team", None)
+    if team is None or team.size < size or not team.end.alive:
+        team = _local.team = Team(size)
+        with _lock:
+            _teams.add(team)
+            teams = [team for team in _teams if team.end.alive]
+            crowded = sum(team.size + 1 for team in teams) > available_cores()
+            for other in teams:
+                other.look(FEW_LOOKS if crowded else LOOKS)
+    return team
+
+
+def _forget_teams() -> None:
+    """In a forked child there are the teams of the parent but none of their threads."""
+    global _lock
+    _lock = threading.RLock()  # another thread may have held it
+    for team in _teams:
+        team.end.detach()
+    _teams.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_teams)
+
+
+def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
+    """Call ``kernel(*arguments, which, start, stop)`` on parts of ``range(n_items)``, one a thread.
+
+    Parameters
+    ----------
+    kernel : numba function without a result
+        ``which`` is the part's number, from 0 and less than the budget of threads.
+    n_items, least : int
+        No part is shorter than ``least``.
+    *arguments
+        What numba takes; arrays are only written where no two parts meet.
+
+    Raises
+    ------
+    MemoryError
+        If a part failed. Kernels raise no other errors.
+    """
+    count = n_parts(n_items, least)
+    if count == 1:
+        _single_threaded(kernel, *arguments, 0, 0, n_items)
+    else:
+        _share(kernel, count, n_items, 1, (), arguments)
+
+
+def over_rows(
+    kernel: Any, rows: tuple[Any, ...], least: int, *arguments: Any, unit: int = 1
+) -> None:
+    """Call ``kernel(*parts of rows, *arguments)``, one part a thread.
+
+    Parameters
+    ----------
+    kernel : numba function without a result
+    rows : tuple of arrays or None
+        Cut along their first axis, which has the same length in all; the first is an array.
+    least : int
+        How many units a part has at least.
+    *arguments
+        What numba takes; every part gets the whole of it.
+    unit : int
+        Parts begin at whole numbers of so many rows.
+    """
+    n_units = -(-len(rows[0]) // unit)
+    count = n_parts(n_units, least)
+    if count == 1:
+        _single_threaded(kernel, *rows, *arguments)
+    else:
+        _share(kernel, count, n_units, unit, rows, arguments)
+
+
+def _share(  # type: ignore[no-untyped-def]
+    kernel, count, n_items, unit, rows, arguments
+) -> None:
+    address = address_of(kernel, rows, arguments)
+    slots = _team(count - 1).slots
+    if _single_threaded(_drive, address, slots, count, n_items, unit, rows, arguments):
+        raise MemoryError(f"{kernel.__name__}: a part of it failed, which takes a lack of memory")
+
+
+def _single_threaded(function: Any, *arguments: Any) -> Any:
+    """Call a function whose products use one thread; SciPy's BLAS always does."""
+    if mkl.library() is None:
+        return function(*arguments)
+    before = mkl.set_local_threads(1)
+    try:
+        return function(*arguments)
+    finally:
+        mkl.set_local_threads(before)
+
+
+@jit
+def _set(slot, cell, value):  # type: ignore[no-untyped-def]
+    store(slot, cell, value)
+
+
+@jit
+def _post(slot, function, kernel, arguments, which, start, stop):  # type: ignore[no-untyped-def]
+    store(slot, JOB, function)
+    store(slot, JOB + 1, kernel)
+    store(slot, JOB + 2, arguments)
+    store(slot, JOB + 3, which)
+    store(slot, JOB + 4, start)
+    store(slot, JOB + 5, stop)
+    if load(slot, IDLE):
+        keep_off(slot)
+    tell(slot, POSTED, load(slot, POSTED) + 1, IDLE, AWAKE)
+
+
+@jit
+def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no-untyped-def]
+    """Have a kernel's parts done by this thread and by ``count - 1`` others; return failures.
+
+    A part that its thread has not begun when this one is ready, for another process may have its
+    core, is done here.
+    """
+    function, arguments = lay_out(rows, whole, unit)
+    for i in range(1, count):
+        start, stop = n_items * i // count, n_items * (i + 1) // count
+        _post(slots + (i - 1) * SLOT, function, kernel, arguments, i, start, stop)
+    failed = call(function, kernel, arguments, 0, 0, n_items // count)
+    for i in range(1, count):
+        _do(slots + (i - 1) * SLOT)
+    for i in range(1, count):
+        slot = slots + (i - 1) * SLOT
+        wait_until(slot, DONE, load(slot, POSTED), WAITING, ENDED)
+        failed |= load(slot, STATUS)
+    return failed
+
+
+@jit
+def _do(slot):  # type: ignore[no-untyped-def]
+    """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
+    job = load(slot, POSTED)
+    if not change(slot, BEGUN, job - 1, job):
+        return True
+    function = load(slot, JOB)
+    if function == 0:
+        return False
+    status = call(
+        function, load(slot, JOB + 1), load(slot, JOB + 2),
+        load(slot, JOB + 3), load(slot, JOB + 4), load(slot, JOB + 5),
+    )  # fmt: skip
+    store(slot, STATUS, status)
+    tell(slot, DONE, job, WAITING, ENDED)
+    return True
+
+
+@jit
+def _serve(slot):  # type: ignore[no-untyped-def]
+    """Do the jobs of a slot, as far as nobody else has begun them, until one is nothing."""
+    seen, more = 0, True
+    while more:
+        wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
+        seen = load(slot, POSTED)
+        more = _do(slot)

@@ -1,0 +1,166 @@
+"""The thread budget: how many threads BLAS, numba and numexpr may use, owned in one place.
+
+A Dask Nanny exports ``OMP_NUM_THREADS=1``, and without a Nanny every library takes all cores for
+itself; neither is what a worker was given. Inside ``with thread_budget(n)`` matrix products of
+numpy use ``n`` threads, kernels cut their work into ``n`` parts
+(:mod:`daskdl.kernels.runtime.team`), and the BLAS that runs inside these parts (SciPy's) is
+single-threaded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import threadpoolctl
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.mkl import set_local_threads
+
+#: Floating-point operations of a part below which a second thread costs more than it brings.
+PART = 2e6
+#: As it was when this was imported.
+_OMP_NUM_THREADS = os.environ.get("OMP_NUM_THREADS", "")
+
+_local = threading.local()
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def granted_cores() -> int:
+    """Return how many cores this process is to use: ``OMP_NUM_THREADS`` of those it may run on.
+
+    joblib, Dask's Nanny and job scripts set that where several processes share a machine. Without
+    it, all. What it was when daskdl was imported counts, as in OpenMP: a ``LocalCluster`` leaves
+    the 1 of its workers in the environment of whoever starts it.
+    """
+    asked = _OMP_NUM_THREADS.partition(",")[0].strip()
+    cores = available_cores()
+    return min(cores, int(asked)) if asked.isdigit() and int(asked) else cores
+
+
+def threads() -> int:
+    """Return the current thread's budget; without one, the cores this process may run on."""
+    return getattr(_local, "budget", None) or available_cores()
+
+
+@contextmanager
+def thread_budget(n: int) -> Iterator[None]:
+    """Let the code inside use ``n`` threads for its arithmetic.
+
+    Parameters
+    ----------
+    n : int
+        At least 1.
+
+    Notes
+    -----
+    The number of OpenBLAS threads is a property of the process, so that two Dask threads with
+    different budgets disturb each other's speed: the latest rules. The results stay right, and the
+    last to leave puts back what was before the first.
+    """
+    if n < 1:
+        raise SettingsError(f"thread_budget: expected at least 1 thread, found {n}")
+    before = getattr(_local, "budget", None)
+    _local.budget = n
+    mkls = set_local_threads(n)
+    try:
+        with _process.limited(n):
+            yield
+    finally:
+        _local.budget = before
+        set_local_threads(mkls)
+
+
+class _Process:
+    """The numbers of BLAS and numexpr threads while any thread has a budget."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._budgets: list[list[int]] = []
+        self._before: dict[Any, int] = {}
+
+    @contextmanager
+    def limited(self, n: int) -> Iterator[None]:
+        mine = [n]  # a list, to find this one again among equals
+        with self._lock:
+            self._budgets.append(mine)
+            self._set(n)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._budgets = [other for other in self._budgets if other is not mine]
+                if self._budgets:
+                    self._set(self._budgets[-1][0])
+                else:
+                    for library, number in self._before.items():
+                        set_threads(library, number)
+                    self._before.clear()
+
+    def _set(self, n: int) -> None:
+        for library in _blas_of_numpy().lib_controllers:
+            self._before.setdefault(library, library.get_num_threads())
+            set_threads(library, n)
+        numexpr = sys.modules.get("numexpr")  # if nobody has loaded it, nobody computes with it
+        if numexpr is not None:
+            self._before.setdefault(numexpr, numexpr.get_num_threads())
+            set_threads(numexpr, n)
+
+
+_process = _Process()
+
+
+def set_threads(library: Any, n: int) -> None:
+    """Set the threads of a library that threadpoolctl found, or of numexpr, from any thread.
+
+    Since threadpoolctl 3.8 the first thread that sets those of OpenBLAS keeps all others from it,
+    without a word; on a Dask worker that would be whichever thread ran the first task.
+    """
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(n)
+    release(force=True)
+
+
+def is_scipys(library: str) -> bool:
+    """Return whether a shared library came with SciPy's wheel.
+
+    The folder tells: numpy's file is called libscipy_openblas, too.
+    """
+    return not {"scipy", "scipy.libs"}.isdisjoint(Path(library).parts[-3:-1])
+
+
+@cache
+def _blas_of_numpy() -> threadpoolctl.ThreadpoolController:
+    controller = threadpoolctl.ThreadpoolController()
+    # SciPy's own copy stays single-threaded: it runs inside kernels' parts (see blas.py).
+    # MKL's number is one of each thread, see set_local_threads.
+    paths = [
+        library.filepath
+        for library in controller.lib_controllers
+        if not is_scipys(library.filepath) and library.internal_api != "mkl"
+    ]
+    return controller.select(filepath=paths)
+
+
+def n_parts(n_items: int, least: int = 1) -> int:
+    """Return into how many parts to cut ``range(n_items)``: one a thread, none below ``least``."""
+    return max(1, min(threads(), n_items // max(1, least))) if n_items >= 2 * least else 1
+
+
+def least_of(operations: float) -> int:
+    """Return how many items of so many floating-point operations each a part has to have at least.
+
+    To hand a part to another thread and to hear of its end takes a few microseconds.
+    """
+    return max(1, round(PART / max(1.0, operations)))

@@ -1,0 +1,1 @@
+"""Elementwise kernels, sums and copies over vectors."""

@@ -1,0 +1,231 @@
+"""Embedding tables: rows by their ids, and their gradient as (ids, rows).
+
+Both cost what the ids touch, not what the table holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.passes import flat
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
+
+Array = NDArray[Any]
+
+#: Elements below which a second thread costs more than it brings.
+LEAST = 1 << 15
+
+_BITS = 11  # of a digit that one pass of the sort looks at
+
+
+def gather(table: Array, ids: Array) -> Array:
+    """Return ``table[ids]``; table (rows, C), ids (...) of any integer dtype -> (..., C).
+
+    Raises
+    ------
+    ShapeError
+        When an id is not in ``range(rows)``, with that id.
+    """
+    matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
+    result = empty((numbers.size, table.shape[1]), table.dtype)
+    least, bad = max(1, LEAST // max(1, table.shape[1])), np.zeros(threads(), np.bool_)  # of parts
+    over_range(_gather, numbers.size, least, matrix, numbers, result, bad)
+    if bad.any():
+        _refuse(ids, len(table))
+    return result.reshape(*ids.shape, table.shape[1])
+
+
+def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.int64], Array]:
+    """Return the gradient to a table of ``n_rows`` rows as the rows that are not zero.
+
+    Parameters
+    ----------
+    ids : integer array (...)
+    gradient : array (..., C)
+        To what :func:`gather` returned for these ids.
+    n_rows : int
+
+    Returns
+    -------
+    ids : int64 array (U,)
+        Each once, increasing.
+    rows : array (U, C)
+        Sums over an id's occurrences, added in their order: the same bits with any number of
+        threads.
+
+    Raises
+    ------
+    ShapeError
+        When an id is not in ``range(n_rows)``.
+    """
+    width = gradient.shape[-1]
+    numbers, d = flat(ids, np.int64), flat(gradient)
+    if not _known(numbers, n_rows):
+        _refuse(ids, n_rows)
+    order, starts = np.empty(numbers.size, np.int64), np.empty(numbers.size + 1, np.int64)
+    unique = np.empty(numbers.size, np.int64)
+    n = _segments(numbers, n_rows, order, starts, unique) if numbers.size else 0
+    rows = empty((n, width), gradient.dtype)
+    d = d.reshape(numbers.size, width)
+    least = max(1, LEAST // max(1, width))
+    over_range(_sum, n, least, d, order, starts, rows)
+    return unique[:n].copy(), rows
+
+
+def add_rows(
+    ids: Array, rows: Array, other_ids: Array, other_rows: Array
+) -> tuple[NDArray[np.int64], Array]:
+    """Return the sum of two gradients that :func:`row_gradient` returned, in its form.
+
+    A row that one of them has alone is that row; what both have is one addition, first plus other.
+
+    Parameters
+    ----------
+    ids, other_ids : int64 (U,), (V,)
+        Increasing, each once.
+    rows, other_rows : (U, C), (V, C)
+    """
+    at = np.empty((2, ids.size + other_ids.size), np.int64)
+    unique = np.empty(ids.size + other_ids.size, np.int64)
+    n = _merge(flat(ids), flat(other_ids), at, unique)
+    width = rows.shape[1]
+    result = empty((n, width), rows.dtype)
+    one, other = (flat(a, rows.dtype).reshape(a.shape) for a in (rows, other_rows))
+    over_range(_add, n, max(1, LEAST // max(1, width)), one, other, at, result)
+    return unique[:n].copy(), result
+
+
+def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
+    """Add rows (U, C) to those of a table (N, C), in place; ids (U,), each once."""
+    width = table.shape[1]
+    pairs = flat(ids), flat(rows, table.dtype).reshape(rows.shape)
+    over_rows(_add_to, pairs, max(1, LEAST // max(1, width)), table)
+
+
+def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:
+    """Return the gradient to the whole table, (n_rows, C)."""
+    unique, rows = row_gradient(ids, gradient, n_rows)
+    dense = np.zeros((n_rows, gradient.shape[-1]), gradient.dtype)
+    dense[unique] = rows
+    return dense
+
+
+def _refuse(ids: Array, n_rows: int) -> None:
+    """Raise for the first id that a table does not have."""
+    bad = int(ids[(ids < 0) | (ids >= n_rows)].flat[0])
+    if not n_rows:
+        raise ShapeError(f"embedding: expected a table with rows, found none for id {bad}")
+    raise ShapeError(
+        f"embedding: expected ids from 0 to {n_rows - 1}, the rows of the table, found {bad}"
+    )
+
+
+@jit
+def _gather(table, ids, result, bad, which, start, stop):  # type: ignore[no-untyped-def]
+    """Copy rows; mark the part if an id is out of range."""
+    n = np.uint64(table.shape[0])
+    for k in range(start, stop):
+        if np.uint64(ids[k]) >= n:  # a negative one becomes large
+            bad[which] = True
+            return
+        source, sink = table[ids[k]], result[k]
+        for c in range(sink.size):
+            sink[c] = source[c]
+
+
+@jit
+def _known(ids, n_rows):  # type: ignore[no-untyped-def]
+    """Return whether all ids are of a table's rows."""
+    known = True
+    for k in range(ids.size):
+        known &= 0 <= ids[k] < n_rows
+    return known
+
+
+@jit
+def _segments(ids, n_rows, order, starts, unique):  # type: ignore[no-untyped-def]
+    """Sort positions by id, equal ids by position; return the number of different ids.
+
+    A radix sort, digit by digit from the lowest. ``starts[u]`` is where in ``order`` the positions
+    of ``unique[u]`` begin.
+    """
+    n = ids.size
+    other = np.empty_like(order)
+    counts = np.empty((1 << _BITS) + 1, np.int64)
+    for k in range(n):
+        order[k] = k
+    shift = 0
+    while shift == 0 or (n_rows - 1) >> shift:
+        counts[:] = 0
+        for k in range(n):
+            counts[((ids[k] >> shift) & ((1 << _BITS) - 1)) + 1] += 1
+        for digit in range(1 << _BITS):
+            counts[digit + 1] += counts[digit]
+        for k in range(n):
+            digit = (ids[order[k]] >> shift) & ((1 << _BITS) - 1)
+            other[counts[digit]] = order[k]
+            counts[digit] += 1
+        order[:] = other
+        shift += _BITS
+    found = 0
+    for k in range(n):
+        if k == 0 or ids[order[k]] != ids[order[k - 1]]:
+            unique[found] = ids[order[k]]
+            starts[found] = k
+            found += 1
+    starts[found] = n
+    return found
+
+
+@jit
+def _sum(gradient, order, starts, rows, which, start, stop):  # type: ignore[no-untyped-def]
+    for u in range(start, stop):
+        row, first = rows[u], gradient[order[starts[u]]]
+        for c in range(row.size):
+            row[c] = first[c]
+        for k in range(starts[u] + 1, starts[u + 1]):
+            more = gradient[order[k]]
+            for c in range(row.size):
+                row[c] += more[c]
+
+
+@jit
+def _merge(ids, other, at, unique):  # type: ignore[no-untyped-def]
+    """Return how many ids there are, and where each is in either, -1 for nowhere."""
+    i = j = found = 0
+    while i < ids.size or j < other.size:
+        first = j == other.size or (i < ids.size and ids[i] <= other[j])
+        second = i == ids.size or (j < other.size and other[j] <= ids[i])
+        unique[found] = ids[i] if first else other[j]
+        at[0, found] = i if first else -1
+        at[1, found] = j if second else -1
+        i, j, found = i + first, j + second, found + 1
+    return found
+
+
+@jit
+def _add(rows, other, at, result, which, start, stop):  # type: ignore[no-untyped-def]
+    for u in range(start, stop):
+        row, i, j = result[u], at[0, u], at[1, u]
+        one = rows[i] if i >= 0 else other[j]
+        for c in range(row.size):
+            row[c] = one[c]
+        if i >= 0 and j >= 0:
+            more = other[j]
+            for c in range(row.size):
+                row[c] += more[c]
+
+
+@jit
+def _add_to(ids, rows, table):  # type: ignore[no-untyped-def]
+    for u in range(ids.size):
+        row, more = table[ids[u]], rows[u]
+        for c in range(row.size):
+            row[c] += more[c]

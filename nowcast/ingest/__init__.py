@@ -1,0 +1,1 @@
+"""Ingest: radar scans in, a rain store out."""

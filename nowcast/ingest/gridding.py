@@ -1,0 +1,220 @@
+"""Radar gates on a Cartesian grid: precomputed weights that turn a sweep into a map.
+
+A cell in which gates fall is their mean, the areal mean where gates are finer than cells. A cell
+without one, far out where rays lie farther apart than cells, is interpolated between the two rays
+and two gates around it. Means are taken of what is handed in: rain rate (or Z), never dBZ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.radar.site import Site
+from nowcast.rain.grid import Grid
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# A ray further from its neighbour than this many usual steps has a gap beside it: no data there.
+LARGEST_GAP = 2.5
+# A cell is missing when more than this share of its weight is.
+LARGEST_MISSING = 0.5
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where the gates of a sweep are.
+
+    Parameters
+    ----------
+    site : Site
+        The radar.
+    elevation : float
+        Degrees.
+    azimuth : tuple of float
+        Middle of the rays in degrees, increasing.
+    first, step : float
+        Middle of the first gate and spacing of the gates in metres along the beam.
+    gates : int
+        Number of gates.
+    """
+
+    site: Site
+    elevation: float
+    azimuth: tuple[float, ...]
+    first: float
+    step: float
+    gates: int
+
+    @classmethod
+    def of(
+        cls,
+        site: Site,
+        elevation: float,
+        azimuth: NDArray[np.float64],
+        range_: NDArray[np.float64],
+    ) -> Geometry:
+        """Return the geometry, rounded (to metres far out) so that repeated scans share weights."""
+        return cls(
+            site=site,
+            elevation=round(float(elevation), 2),
+            azimuth=tuple(np.round(azimuth, 3).tolist()),
+            first=round(float(range_[0]), 1),
+            step=round(float(range_[-1] - range_[0]) / max(len(range_) - 1, 1), 3),
+            gates=len(range_),
+        )
+
+    def ground_range(self, range_: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the distance along the ground under a point of the beam, metres.
+
+        Standard refraction as straight rays over an earth of 4/3 its radius (Doviak and Zrnić,
+        1993, equations 2.28b and c).
+        """
+        radius, angle = self._effective_radius(), np.radians(self.elevation)
+        height = np.sqrt(range_**2 + radius**2 + 2 * range_ * radius * np.sin(angle)) - radius
+        return radius * np.arcsin(range_ * np.cos(angle) / (radius + height))
+
+    def slant_range(self, ground: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the range along the beam over a distance along the ground; the inverse."""
+        radius, angle = self._effective_radius(), np.radians(self.elevation)
+        # Sine rule in the triangle of the earth's centre, the radar and the point.
+        central = ground / radius
+        return radius * np.sin(central) / np.cos(angle + central)
+
+    def _effective_radius(self) -> float:
+        a, b = 6_378_137.0, 6_356_752.314245
+        c, s = np.cos(np.radians(self.site.latitude)), np.sin(np.radians(self.site.latitude))
+        radius = np.sqrt(((a * a * c) ** 2 + (b * b * s) ** 2) / ((a * c) ** 2 + (b * s) ** 2))
+        return float(radius + self.site.altitude) * 4.0 / 3.0
+
+
+@dataclass(frozen=True)
+class GateWeights:
+    """Weights of a sweep's gates for each cell of a grid.
+
+    Parameters
+    ----------
+    matrix : (ny * nx, rays * gates) sparse float32
+        Rows add up to 1, or are empty where the radar does not see.
+    shape : (int, int)
+        Of the grid, (ny, nx).
+    """
+
+    matrix: csr_array
+    shape: tuple[int, int]
+
+    def apply(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the map (ny, nx) of a sweep's values (rays, gates), float32.
+
+        NaN among the values is left out of the means; a cell of which more than half is missing, or
+        which the radar does not see, is NaN.
+        """
+        flat = np.ascontiguousarray(values, np.float32).reshape(-1)
+        missing = np.isnan(flat)
+        if missing.any():
+            total = self.matrix @ np.where(missing, np.float32(0), flat)
+            weight = self.matrix @ (~missing).astype(np.float32)
+        else:
+            total = self.matrix @ flat
+            weight = self._weight()
+        enough = weight >= np.float32(1.0 - LARGEST_MISSING - 1e-4)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cells = np.where(enough, total / weight, np.float32(np.nan))
+        return cells.astype(np.float32, copy=False).reshape(self.shape)
+
+    def _weight(self) -> NDArray[np.float32]:
+        return (np.diff(self.matrix.indptr) > 0).astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def gate_weights(geometry: Geometry, grid: Grid) -> GateWeights:
+    """Return the weights that put a sweep of this geometry on the grid.
+
+    Distances beyond the last gate are not seen. Nearer than the first gate (the blind range of a
+    few kilometres at most) the first gate of the same direction stands in.
+    """
+    from scipy.sparse import csr_array
+
+    ranges = geometry.first + geometry.step * np.arange(geometry.gates, dtype=np.float64)
+    azimuth = np.asarray(geometry.azimuth)
+    cell, gate = _gates_in_cells(geometry, grid, azimuth, geometry.ground_range(ranges))
+    count = np.bincount(cell, minlength=grid.nx * grid.ny)
+    weight = (1.0 / count[cell]).astype(np.float32)
+
+    empty = np.flatnonzero(count == 0)
+    rows, columns, weights = _between_gates(geometry, grid, azimuth, empty)
+    matrix = csr_array(
+        (
+            np.concatenate([weight, weights]),
+            (np.concatenate([cell, rows]), np.concatenate([gate, columns])),
+        ),
+        shape=(grid.nx * grid.ny, azimuth.size * geometry.gates),
+    )
+    return GateWeights(matrix=matrix, shape=grid.shape)
+
+
+def _radar_plane(site: Site) -> str:
+    return Grid.around(site.latitude, site.longitude, size=(1, 1), spacing=1.0).crs
+
+
+def _gates_in_cells(
+    geometry: Geometry, grid: Grid, azimuth: NDArray[np.float64], ground: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cell that each gate lies in and the gate's index, for gates inside of the grid."""
+    angle = np.radians(azimuth)[:, np.newaxis]
+    x, y = ground * np.sin(angle), ground * np.cos(angle)
+    plane = _radar_plane(geometry.site)
+    if plane != grid.crs:
+        import pyproj
+
+        x, y = pyproj.Transformer.from_crs(plane, grid.projection, always_xy=True).transform(x, y)
+    column = np.floor((x - grid.x0) / grid.dx + 0.5)
+    row = np.floor((y - grid.y0) / grid.dy + 0.5)
+    inside = (column >= 0) & (column < grid.nx) & (row >= 0) & (row < grid.ny)
+    gate = np.flatnonzero(inside)
+    cell = row[inside].astype(np.int64) * grid.nx + column[inside].astype(np.int64)
+    return cell, gate
+
+
+def _between_gates(
+    geometry: Geometry, grid: Grid, azimuth: NDArray[np.float64], cells: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Return rows, columns and weights of cells between rays: bilinear in azimuth and range."""
+    x, y = grid.x[cells % grid.nx], grid.y[cells // grid.nx]
+    plane = _radar_plane(geometry.site)
+    if plane != grid.crs:
+        import pyproj
+
+        x, y = pyproj.Transformer.from_crs(grid.projection, plane, always_xy=True).transform(x, y)
+    position = (geometry.slant_range(np.hypot(x, y)) - geometry.first) / geometry.step
+    angle = np.degrees(np.arctan2(x, y)) % 360.0
+
+    after = np.searchsorted(azimuth, angle)
+    left, right = (after - 1) % azimuth.size, after % azimuth.size
+    width = (azimuth[right] - azimuth[left]) % 360.0
+    usual = float(np.median(np.diff(azimuth))) if azimuth.size > 1 else 360.0
+    # Half a gate beyond the middle of the last one its echo ends.
+    seen = (position <= geometry.gates - 0.5) & (width <= LARGEST_GAP * usual)
+    if azimuth.size < 2:
+        seen[:] = False
+    cells, position, angle = cells[seen], position[seen], angle[seen]
+    left, right, width = left[seen], right[seen], width[seen]
+
+    along = np.clip(position, 0.0, geometry.gates - 1.0)
+    near = np.minimum(along.astype(np.int64), max(geometry.gates - 2, 0))
+    far = np.minimum(near + 1, geometry.gates - 1)
+    radial = along - near
+    turn = ((angle - azimuth[left]) % 360.0) / np.maximum(width, 1e-9)
+
+    rows, columns, weights = [], [], []
+    for ray, share in ((left, 1.0 - turn), (right, turn)):
+        for gate, part in ((near, 1.0 - radial), (far, radial)):
+            rows.append(cells)
+            columns.append(ray * geometry.gates + gate)
+            weights.append((share * part).astype(np.float32))
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)

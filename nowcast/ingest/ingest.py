@@ -1,0 +1,295 @@
+"""Ingest: radar files in, a rain store out; one Dask task a scan, written in the order of time."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.cluster.bounded import Died, connected, in_order
+from daskdl.errors import DataError, SettingsError
+from nowcast.ingest.rain_map import Failure, missing_site, try_headers, try_scan
+from nowcast.ingest.scan import Scan, group_scans
+from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import RADAR_ENDINGS, Sources, find_files
+from nowcast.radar.header import Header
+from nowcast.radar.volume import require_readers
+from nowcast.rain import writer
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import open_rain
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+log = logging.getLogger("nowcast.ingest")
+
+Show = Callable[[int, int], None]
+
+# Headers are read by tasks of so many files: each costs milliseconds, a task costs one too.
+FILES_A_HEADER_TASK = 32
+
+
+@dataclass
+class IngestReport:
+    """What an ingest did.
+
+    Parameters
+    ----------
+    store : str
+        The rain store.
+    written : int
+        Scans added.
+    existing : int
+        Scans whose time was in the store before, which were not read again.
+    repeated : int
+        Scans left out because another one of the same run has their time.
+    ignored : int
+        Files in folders that are no radar files.
+    failed : list of (str, str)
+        Files that could not be read, and why.
+    """
+
+    store: str
+    written: int = 0
+    existing: int = 0
+    repeated: int = 0
+    ignored: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def fail(self, failure: Failure) -> None:
+        """Log and count files that could not be read."""
+        log.warning("%s: skipped: %s", failure.name, failure.reason)
+        self.failed.append((failure.name, failure.reason))
+
+
+def ingest(
+    sources: Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    settings: IngestSettings | None = None,
+    *,
+    client: Client | None = None,
+    progress: Show | None = None,
+    **given: Any,
+) -> IngestReport:
+    """Put the rain of radar scans into a zarr store, made or appended to.
+
+    Scans are read by Dask, a few at a time, and written here in the order of time. Whenever this
+    stops, the store holds the scans committed so far and can be read; the same call goes on with
+    the rest. Scans earlier than the store's last are put in their place.
+
+    Parameters
+    ----------
+    sources : iterable of path
+        Files, folders (with all below them) and patterns, of one radar or one composite.
+    out : path
+        The rain store; see :func:`nowcast.rain.store.open_rain` for what is in it.
+    settings : IngestSettings, optional
+        Grid, sweeps and Z-R relation.
+    client : distributed.Client, optional
+        Cluster to read on, whose workers see the files by the same names. A local one is started
+        for the call by default.
+    progress : callable of (done, total), optional
+        Called after each scan.
+    **given
+        Single settings, over those of ``settings``.
+
+    Returns
+    -------
+    IngestReport
+        With the files that could not be read; the others were ingested nevertheless.
+
+    Raises
+    ------
+    DataError
+        When no source can be read, when they are of several radars, or when the store has another
+        grid or was made with other settings. Nothing is written then.
+    """
+    settings = IngestSettings.of(**((dict(settings) if settings else {}) | given))
+    path = Path(out)
+    if path.suffix in {".nc", ".nc4"}:
+        raise SettingsError(
+            f"{path}: expected the name of a zarr store, found one of a netCDF file"
+        )
+    require_readers()
+    files = find_files(sources)
+    report = IngestReport(store=str(path))
+    with connected(client, files.size()) as cluster, writer.locked(path):
+        headers = _read_headers(cluster, files, report)
+        scans, repeated = group_scans(headers, settings.step)
+        report.repeated = len(repeated)
+        for scan in repeated:
+            log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
+        grid, attributes, scans = _agree(path, scans, settings, report)
+        total, unread = len(scans), len(report.failed)
+
+        def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
+            for scan, result in _read_scans(cluster, part, grid, settings):
+                if isinstance(result, Failure):
+                    report.fail(result)
+                else:
+                    report.written += 1
+                    yield scan.time.astype("datetime64[ns]"), result
+                if progress is not None:
+                    progress(report.written + len(report.failed) - unread, total)
+
+        _write(path, scans, results, grid, attributes)
+    if not path.exists():
+        raise _nothing_read(report)
+    return report
+
+
+def _write(
+    path: Path,
+    scans: Sequence[Scan],
+    results: Callable[[Sequence[Scan]], Iterator[writer.Frame]],
+    grid: Grid,
+    attributes: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    """Insert the scans that are earlier than the store's last time, and append the others."""
+    if path.exists():
+        with open_rain(path) as dataset:
+            last = dataset["time"].values[-1]
+        late = [scan for scan in scans if scan.time < last]
+        if late:
+            writer.insert(path, results(late), scheduled=len(late))
+        scans = [scan for scan in scans if scan.time > last]
+    frames = results(scans)
+    if not path.exists():
+        first = next(frames, None)
+        if first is None:
+            return
+        of_rain, of_store = attributes
+        writer.create(path, grid, first, attributes=of_rain, global_attributes=of_store)
+    writer.append(path, frames)
+
+
+def _agree(
+    path: Path, scans: list[Scan], settings: IngestSettings, report: IngestReport
+) -> tuple[Grid, tuple[dict[str, Any], dict[str, Any]], list[Scan]]:
+    """Return the grid, the store's attributes and the scans to read, checked against the store."""
+    if not scans:
+        raise _nothing_read(report)
+    _one_radar([scan.headers[0] for scan in scans])
+    first = scans[0].headers[0]
+    grid = target_grid(first, settings)
+    attributes = _attributes(first, settings)
+    if path.exists():
+        with open_rain(path) as dataset:
+            existing = Grid.from_dataset(dataset, where=str(path))
+            if not existing.matches(grid):
+                raise DataError(
+                    f"{path}: the store has a grid of {existing}, these sources give {grid}; "
+                    "use the same grid or another store"
+                )
+            for name, value in attributes[0].items():
+                before = dataset["rain_rate"].attrs.get(name)
+                if before != value:
+                    raise DataError(
+                        f"{path}: the store was made with {name} {before!r}, this run has "
+                        f"{value!r}; use the same settings or another store"
+                    )
+            if (before := dataset.attrs.get("station")) != first.station:
+                raise DataError(
+                    f"{path}: the store holds rain of {before!r}, these sources are of "
+                    f"{first.station!r}; use another store"
+                )
+            known = set(dataset["time"].values.astype("datetime64[s]").tolist())
+        grid = existing
+        report.existing = sum(scan.time.tolist() in known for scan in scans)
+        scans = [scan for scan in scans if scan.time.tolist() not in known]
+    return grid, attributes, scans
+
+
+def target_grid(header: Header, settings: IngestSettings) -> Grid:
+    """Return the grid that a file's rain goes on: a composite's own, or one around the radar."""
+    if header.grid is not None:
+        return header.grid
+    site = settings.site or header.site
+    if site is None:
+        raise DataError(missing_site(header.path))
+    return Grid.around(
+        site.latitude,
+        site.longitude,
+        size=settings.size,
+        spacing=settings.spacing,
+        centre=settings.centre,
+    )
+
+
+def _one_radar(headers: Sequence[Header]) -> None:
+    stations = {(header.format, header.station): header for header in reversed(headers)}
+    if len(stations) > 1:
+        names = ", ".join(
+            f"{station} ({format}, {Path(header.path).name})"
+            for (format, station), header in list(stations.items())[:6]
+        )
+        raise DataError(
+            f"sources: expected scans of one radar or one composite, found {len(stations)}: "
+            f"{names}; ingest each into a store of its own"
+        )
+
+
+def _attributes(header: Header, settings: IngestSettings) -> tuple[dict[str, Any], dict[str, Any]]:
+    of_rain: dict[str, Any] = {}
+    if header.accumulation is None:
+        # Rates in files are rates already; everything else comes through the Z-R relation.
+        if header.format.value != "CF netCDF":
+            of_rain |= settings.describe(polar=header.format.polar)
+    else:
+        minutes = header.accumulation / np.timedelta64(1, "m")
+        of_rain |= {
+            "cell_methods": f"time: mean (interval: {minutes:g} minutes)",
+            "comment": "mean over the interval that ends at the valid time",
+        }
+    return of_rain, {
+        "title": f"Rain rate of {header.station}",
+        "source": f"weather radar, {header.format.value}, station {header.station}",
+        "station": header.station,
+    }
+
+
+def _nothing_read(report: IngestReport) -> DataError:
+    if not report.failed:
+        return DataError(
+            f"sources: expected radar scans, found none ({report.ignored} other files)"
+        )
+    name, reason = report.failed[0]
+    if len(report.failed) == 1:
+        return DataError(f"{name}: {reason}")
+    return DataError(
+        f"sources: none of {len(report.failed)} files could be read; the first is {name}: {reason}"
+    )
+
+
+def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[Header]:
+    paths = [*files.named, *files.found]
+    groups = [paths[i : i + FILES_A_HEADER_TASK] for i in range(0, len(paths), FILES_A_HEADER_TASK)]
+    headers: list[Header] = []
+    named = set(files.named)
+    for group, results in in_order(client, try_headers, [(group,) for group in groups], "header"):
+        if isinstance(results, Died):
+            results = [Failure(str(path), results.reason) for path in group[0]]
+        for path, result in zip(group[0], results, strict=True):
+            if isinstance(result, Header):
+                headers.append(result)
+            elif path in named or path.suffix.lower() in RADAR_ENDINGS:
+                report.fail(result)
+            else:
+                report.ignored += 1
+    return headers
+
+
+def _read_scans(
+    client: Client, scans: Sequence[Scan], grid: Grid, settings: IngestSettings
+) -> Iterator[tuple[Scan, NDArray[np.float32] | Failure]]:
+    arguments = [(scan, grid, settings) for scan in scans]
+    for (scan, _, _), result in in_order(client, try_scan, arguments, "scan"):
+        if isinstance(result, Died):
+            result = Failure(scan.name, result.reason)
+        yield scan, result

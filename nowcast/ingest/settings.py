@@ -1,0 +1,126 @@
+"""The settings of an ingest: which sweeps, which grid, and how echo becomes rain."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from daskdl.errors import SettingsError
+from nowcast.ingest.rainrate import ZRRelation
+from nowcast.radar.site import Site
+
+
+class IngestSettings(BaseModel):
+    """Settings of :func:`nowcast.ingest.ingest`; unknown names are refused.
+
+    Grid (``size``, ``spacing``, ``centre``), sweeps and correlation concern polar files;
+    composites keep their own grid.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    size: tuple[int, int] = (256, 256)
+    """Cells of the grid (ny, nx); as text ``256`` or ``200x300``."""
+    spacing: float = Field(1000.0, gt=0)
+    """Width of a cell in metres."""
+    centre: tuple[float, float] | None = None
+    """Latitude and longitude of the grid's middle; the radar by default."""
+    site: Site | None = None
+    """Where the radar stands, for files that do not know: ``LAT,LON[,ALT]``."""
+    zr: str = "marshall-palmer"
+    """Name of a Z-R relation (marshall-palmer, wsr88d, fmi) or ``a,b``."""
+    hail_cap: float | None = 53.0
+    """Reflectivity in dBZ above which more counts as this much (hail); None for no cap."""
+    noise: float | None = 7.0
+    """Reflectivity in dBZ below which there is no rain; None to convert all."""
+    sweeps: int = Field(1, ge=1)
+    """Number of lowest elevations to use."""
+    combine: Literal["lowest", "max"] = "lowest"
+    """With several elevations: the lowest that sees a cell, or the strongest rain of all."""
+    rhohv: float | None = Field(0.8, ge=0, le=1)
+    """Echoes of a lower correlation coefficient (where the files have one) are not weather and
+    count as no rain: ground, sea, insects and chaff lie mostly below 0.8, rain above 0.95, and hail
+    and melting snow, which are to stay, down to 0.8. None switches it off."""
+    moment: str | None = None
+    """Name of the reflectivity moment; DBZH or its next of kin by default."""
+    fill: Literal["missing", "no echo"] = "missing"
+    """What gates without a number mean in formats with a single code for both (CfRadial)."""
+    step: np.timedelta64 | None = None
+    """Times are rounded to multiples of this many minutes (``5`` or ``5min``); whole minutes by
+    default. Of scans that round to one time the closest is taken."""
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Return settings; raise SettingsError with one sentence where a value is wrong."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"]) or "settings"
+            message = str(first["msg"]).removeprefix("Value error, ").removeprefix(f"{name}: ")
+            found = "" if ", found " in message else f", found {first['input']!r}"
+            raise SettingsError(f"ingest, {name}: {message}{found}") from None
+
+    @field_validator("size", mode="before")
+    @classmethod
+    def _parse_size(cls, value: Any) -> Any:
+        if isinstance(value, int):
+            value = (value, value)
+        elif isinstance(value, str):
+            parts = value.lower().split("x")
+            if not all(part.strip().isdigit() for part in parts) or len(parts) not in (1, 2):
+                raise ValueError("expected a number of cells like 256 or 200x300")
+            value = (int(parts[0]), int(parts[-1]))
+        if isinstance(value, tuple) and min(value) < 1:
+            raise ValueError("expected at least one cell")
+        return value
+
+    @field_validator("centre", mode="before")
+    @classmethod
+    def _parse_centre(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                site = Site.parse(value)
+            except SettingsError:
+                raise ValueError("expected LAT,LON in degrees") from None
+            return site.latitude, site.longitude
+        return value
+
+    @field_validator("site", mode="before")
+    @classmethod
+    def _parse_site(cls, value: Any) -> Any:
+        return Site.parse(value) if isinstance(value, str) else value
+
+    @field_validator("step", mode="before")
+    @classmethod
+    def _parse_step(cls, value: Any) -> Any:
+        if value is None or isinstance(value, np.timedelta64):
+            return value
+        text = str(value).strip().removesuffix("min").strip()
+        if not text.isdigit() or int(text) < 1:
+            raise ValueError("expected a number of minutes like 5 or 5min")
+        return np.timedelta64(int(text), "m")
+
+    @field_validator("zr")
+    @classmethod
+    def _check_zr(cls, value: str) -> str:
+        ZRRelation.named(value)
+        return value
+
+    @property
+    def relation(self) -> ZRRelation:
+        """The Z-R relation with hail cap and noise threshold."""
+        return ZRRelation.named(self.zr, hail_cap=self.hail_cap, noise=self.noise)
+
+    def describe(self, *, polar: bool) -> dict[str, Any]:
+        """Return what a store's ``rain_rate`` says of how it was made; equal for equal settings."""
+        described: dict[str, Any] = {"zr_relation": str(self.relation)}
+        if polar:
+            correlation = "no test" if self.rhohv is None else f"below {self.rhohv:g} no rain"
+            described |= {
+                "elevations": f"lowest {self.sweeps}, {self.combine}",
+                "correlation_test": f"RHOHV {correlation}",
+            }
+        return described

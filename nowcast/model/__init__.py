@@ -1,0 +1,1 @@
+"""Networks that forecast: what they are, how they are trained and kept."""

@@ -1,0 +1,156 @@
+"""A trained nowcasting model: the network and what has to be known to use it, in one folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.model.rain_scale import RainScale
+from nowcast.model.split import Split
+
+if TYPE_CHECKING:
+    from daskdl.models import ConvLSTMForecaster
+
+FILE = "model.safetensors"
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class NowcastModel:
+    """Forecasts rain; it is a forecaster, (n_in, y, x) mm h-1 -> (n_out, y, x) mm h-1.
+
+    Parameters
+    ----------
+    network : ConvLSTMForecaster
+    step : np.timedelta64
+        Time between frames.
+    spacing : (float, float)
+        Metres between rows and between columns of the grid it was trained on.
+    scale : RainScale
+    split : Split
+        The times it was trained, validated and is to be tested on.
+    about : dict
+        Plain data for people: the store trained on, settings, losses.
+    """
+
+    network: ConvLSTMForecaster
+    step: np.timedelta64
+    spacing: tuple[float, float]
+    scale: RainScale
+    split: Split
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_in(self) -> int:
+        """Frames that it reads."""
+        return self.network.n_in
+
+    @property
+    def n_out(self) -> int:
+        """Frames that it makes."""
+        return self.network.n_out
+
+    def __call__(self, rain: Array) -> Array:
+        """Forecast.
+
+        Parameters
+        ----------
+        rain : array (n_in, y, x)
+            mm h-1; missing pixels (NaN) are read as dry.
+
+        Returns
+        -------
+        array (n_out, y, x)
+            mm h-1, float32; NaN where the last frame is missing.
+        """
+        from daskdl.tensor import no_grad
+
+        if rain.ndim != 3 or len(rain) != self.n_in:
+            raise DataError(
+                f"model: expected {self.n_in} frames (n_in, y, x), found shape {rain.shape}; "
+                f"the model was trained for {self.n_in} frames in and {self.n_out} out"
+            )
+        missing = np.isnan(rain[-1])
+        forecast = np.full((self.n_out, *rain.shape[1:]), np.nan, np.float32)
+        if missing.all():
+            return forecast
+        # A composite's frame is often mostly out of every radar's range: only the rest is computed.
+        rows, columns = (np.flatnonzero(~missing.all(axis)) for axis in (1, 0))
+        window = np.s_[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        x = self.scale.to_network(np.nan_to_num(rain[window]))
+        height, width = x.shape[1:]
+        block = self.network.block
+        x = np.pad(x, ((0, 0), (0, -height % block), (0, -width % block)))
+        with no_grad():
+            y = self.network(x[np.newaxis, ..., np.newaxis]).data[0, :, :height, :width, 0]
+        forecast[window] = self.scale.to_rain(y)
+        forecast[:, missing] = np.nan
+        return forecast
+
+    def save(self, folder: Path) -> None:
+        """Write the model to ``folder / "model.safetensors"``."""
+        from daskdl.nn import save
+
+        folder.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            "step_seconds": int(self.step / np.timedelta64(1, "s")),
+            "spacing": list(self.spacing),
+            "scale": asdict(self.scale),
+            "split": self.split.to_dict(),
+            "about": self.about,
+        }
+        save(self.network, folder / FILE, metadata)
+
+    @classmethod
+    def load(cls, folder: Path) -> NowcastModel:
+        """Read a model that :meth:`save` wrote.
+
+        Raises
+        ------
+        DataError
+            When there is no model in the folder, or another program's.
+        """
+        import daskdl.models  # noqa: F401  (makes the network's class known)
+        from daskdl.nn import load, read_metadata
+
+        path = folder / FILE if folder.is_dir() else folder
+        if not path.is_file():
+            raise DataError(f"{folder}: expected a model that nowcast train wrote, found no {FILE}")
+        network: Any = load(path)
+        about = read_metadata(path)
+        try:
+            return cls(
+                network,
+                np.timedelta64(about["step_seconds"], "s"),
+                (about["spacing"][0], about["spacing"][1]),
+                RainScale(**about["scale"]),
+                Split.from_dict(about["split"]),
+                about["about"],
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}: expected a model that nowcast train wrote, found one without {error}"
+            ) from error
+
+    def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
+        """Raise a DataError unless the frames of a store are spaced as those trained on."""
+        if step != self.step:
+            raise DataError(
+                f"{path}: expected frames every {minutes(self.step):g} min, as the model was "
+                f"trained on, found every {minutes(step):g} min"
+            )
+        if not np.allclose(spacing, self.spacing, rtol=0.02):
+            raise DataError(
+                f"{path}: expected a grid of {self.spacing[0]:g} x {self.spacing[1]:g} m, as the "
+                f"model was trained on, found {spacing[0]:g} x {spacing[1]:g} m"
+            )
+
+
+def minutes(step: np.timedelta64) -> float:
+    """Return a time difference in minutes."""
+    return float(step / np.timedelta64(1, "s")) / 60

@@ -1,0 +1,1 @@
+"""Rain on a grid in time: the store, its grid and its CF attributes."""

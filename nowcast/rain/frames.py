@@ -1,0 +1,320 @@
+"""Frames (time, y, x) of a store or an array, counted chunk by chunk and loaded by windows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.cluster.current import current_client
+from daskdl.data.partition import Batch, Indices
+from daskdl.errors import ClusterError, DataError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Bytes of frames that are counted at once.
+BLOCK_BYTES = 64_000_000
+#: How long to wait for workers that count.
+COUNT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Where frames come from.
+
+    Parameters
+    ----------
+    data : path or DataArray (time, y, x)
+    variable : str
+        In the store.
+    name : str
+        For messages.
+    time : datetime64[ns] (n,)
+    shape : (n, ny, nx)
+    """
+
+    data: Any
+    variable: str
+    name: str
+    time: NDArray[np.datetime64] = field(repr=False)
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
+        """Check that these are frames.
+
+        Raises
+        ------
+        DataError
+            When there is no such variable, its axes are others, or times do not increase.
+        """
+        import xarray as xr
+
+        path, name = None, "data"
+        if isinstance(data, str | os.PathLike):
+            name = path = os.fspath(data)
+            data = open_zarr(path)
+            if "://" not in path:
+                path = os.path.abspath(path)  # workers may have another current folder
+        if isinstance(data, xr.Dataset):
+            if variable not in data:
+                raise DataError(
+                    f"{name}: expected a variable {variable!r}, found {sorted(map(str, data))}"
+                )
+            data = data[variable]
+        if not isinstance(data, xr.DataArray):
+            raise DataError(
+                "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
+                f"{type(data).__name__}"
+            )
+        if data.ndim != 3 or data.dims[0] != "time" or "time" not in data.coords:
+            raise DataError(
+                f"{name}: expected {data.name or 'frames'} over (time, y, x) with a time "
+                f"coordinate, found {data.dims}"
+            )
+        time = data["time"].values
+        if time.dtype.kind != "M":
+            raise DataError(f"{name}: expected times as datetime64, found {time.dtype}")
+        time = time.astype("datetime64[ns]")
+        if np.isnat(time).any():
+            raise DataError(f"{name}: expected a time for every frame, found NaT")
+        back = np.flatnonzero(np.diff(time) <= np.timedelta64(0))
+        if len(back):
+            raise DataError(
+                f"{name}: expected increasing times, found {time[back[0] + 1]} after "
+                f"{time[back[0]]}; sort the frames and leave one of each time"
+            )
+        if data.dtype.kind not in "fiub":
+            raise DataError(
+                f"{name}: expected {data.name or 'frames'} as numbers, found {data.dtype}"
+            )
+        held = path if path is not None else data.drop_vars(list(data.coords))
+        n, ny, nx = data.shape
+        return cls(held, variable, name, time, (n, ny, nx))
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether this carries the frames themselves."""
+        # xarray has no public word for "already a numpy array".
+        return not isinstance(self.data, str) and isinstance(self.data.variable._data, np.ndarray)
+
+    def only(self, frames: NDArray[np.int64]) -> FrameSource:
+        """Return a source that has just these frames; a path stays whole."""
+        if isinstance(self.data, str):
+            return self
+        data = self.data.isel(time=frames)
+        if data.chunks is not None:
+            import dask
+
+            (data,) = dask.optimize(data)  # without the chunks that others need
+        return replace(
+            self,
+            data=data,
+            time=self.time[frames],
+            shape=(len(frames), *self.shape[1:]),
+        )
+
+    def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return frames, float32 (len(frames), ny, nx)."""
+        data = open_zarr(self.data)[self.variable] if isinstance(self.data, str) else self.data
+        first, last = int(frames[0]), int(frames[-1]) + 1
+        # A slice is read faster than a list, by stores and dask alike.
+        picked = slice(first, last) if last - first == len(frames) else frames
+        values = data.isel(time=picked)
+        if values.chunks is not None:
+            # Inside a task: another task for it would wait for this worker's own thread.
+            values = values.compute(scheduler="synchronous")
+        return np.ascontiguousarray(values.values, np.float32)
+
+    def count(
+        self,
+        frames: NDArray[np.int64],
+        corners: NDArray[np.int64],
+        tile: tuple[int, int],
+        threshold: float,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the wet and the valid cells of every tile of frames.
+
+        The frames are read block by block, so that memory stays bounded: on the workers of the
+        current Dask client if there is one and the frames are in a store, otherwise here.
+
+        Returns
+        -------
+        wet, valid : int64 (len(frames), len(corners))
+        """
+        at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
+        blocks = [frames[a : a + at_once] for a in range(0, len(frames), at_once)]
+        client = current_client() if isinstance(self.data, str) and len(blocks) > 1 else None
+        if client is None:
+            results = [count_block(self, b, corners, tile, threshold) for b in blocks]
+        else:
+            futures = client.map(
+                _count_one,
+                blocks,
+                source=replace(self, time=self.time[:0]),
+                corners=corners,
+                tile=tile,
+                threshold=threshold,
+                pure=False,
+            )
+            _wait(futures, self.name)
+            results = client.gather(futures)
+        return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
+
+
+def _wait(futures: Any, name: str) -> None:
+    from distributed import wait
+
+    try:
+        wait(futures, timeout=COUNT_SECONDS)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"{name}: expected the workers to count the frames within {COUNT_SECONDS} s, found "
+            "them not done; see whether there are any workers and whether they can read it"
+        ) from error
+
+
+def _count_one(block: NDArray[np.int64], source: FrameSource, **options: Any) -> Any:
+    return count_block(source, block, **options)
+
+
+def count_block(
+    source: FrameSource,
+    block: NDArray[np.int64],
+    corners: NDArray[np.int64],
+    tile: tuple[int, int],
+    threshold: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count wet and valid cells of a block of frames; see :meth:`FrameSource.count`."""
+    values = source.read(block)
+    with np.errstate(invalid="ignore"):
+        masks = values >= np.float32(threshold), np.isfinite(values)
+    rows, columns = corners.T
+    counts = []
+    for mask in masks:
+        # Sums over any rectangle from one table of sums (F. Crow, 1984).
+        table = np.zeros((len(values), values.shape[1] + 1, values.shape[2] + 1), np.int64)
+        np.cumsum(np.cumsum(mask, axis=1, dtype=np.int64), axis=2, out=table[:, 1:, 1:])
+        below, right = rows + tile[0], columns + tile[1]
+        counts.append(
+            table[:, below, right]
+            - table[:, rows, right]
+            - table[:, below, columns]
+            + table[:, rows, columns]
+        )
+    return counts[0], counts[1]
+
+
+@dataclass(frozen=True)
+class WindowRecipe:
+    """Windows over frames that are loaded once, however many windows overlap on them.
+
+    Parameters
+    ----------
+    source : FrameSource
+    windows : int64 (n, 3)
+        First frame, row and column of each.
+    n_in, n_out : int
+    tile : (h, w)
+    """
+
+    source: FrameSource = field(repr=False)
+    windows: NDArray[np.int64] = field(repr=False)
+    n_in: int
+    n_out: int
+    tile: tuple[int, int]
+
+    @property
+    def frames(self) -> NDArray[np.int64]:
+        """Indices of the frames that are used, increasing."""
+        return np.unique(self.windows[:, :1] + np.arange(self.n_in + self.n_out))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the frames."""
+        return 4 * len(self.frames) * self.source.shape[1] * self.source.shape[2]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether this carries the frames themselves."""
+        return self.source.in_memory
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def localised(self) -> WindowRecipe:
+        """Return the same without what it does not need of its source."""
+        if isinstance(self.source.data, str):
+            return replace(self, source=replace(self.source, time=self.source.time[:0]))
+        frames, windows = self.frames, self.windows.copy()
+        windows[:, 0] = np.searchsorted(frames, windows[:, 0])
+        return replace(self, source=self.source.only(frames), windows=windows)
+
+    def part(self, start: int, stop: int) -> WindowRecipe:
+        """Return the recipe of the windows from ``start`` up to ``stop``."""
+        return replace(self, windows=self.windows[start:stop]).localised()
+
+    def pick(self, indices: Indices) -> WindowRecipe:
+        """Return the recipe of the windows at these positions."""
+        return replace(self, windows=self.windows[indices]).localised()
+
+    def load(self) -> Windows:
+        """Read the frames."""
+        frames, windows = self.frames, self.windows.copy()
+        windows[:, 0] = np.searchsorted(frames, windows[:, 0])
+        return Windows(self.source.read(frames), windows, self.n_in, self.n_out, self.tile)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A partition of windows over frames float32 (n, ny, nx) held once."""
+
+    frames: NDArray[np.float32] = field(repr=False)
+    windows: NDArray[np.int64] = field(repr=False)
+    n_in: int
+    n_out: int
+    tile: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the frames."""
+        return self.frames.nbytes
+
+    def __sizeof__(self) -> int:
+        return self.nbytes
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def pick(self, indices: Indices) -> Windows:
+        """Return the windows at these positions, over the same frames."""
+        return replace(self, windows=self.windows[indices])
+
+    def take(self, indices: Indices) -> Batch:
+        """Return ``x`` (N, n_in, h, w, 1) and ``y`` (N, n_out, h, w, 1), float32."""
+        h, w = self.tile
+        x = np.empty((len(indices), self.n_in, h, w, 1), np.float32)
+        y = np.empty((len(indices), self.n_out, h, w, 1), np.float32)
+        for n, (frame, row, column) in enumerate(self.windows[indices]):
+            view = self.frames[
+                frame : frame + self.n_in + self.n_out, row : row + h, column : column + w, None
+            ]
+            x[n], y[n] = view[: self.n_in], view[self.n_in :]
+        return {"x": x, "y": y}
+
+
+def open_zarr(path: str) -> xr.Dataset:
+    """Open a store as xarray does, without Dask."""
+    import xarray as xr
+
+    if "://" not in path and not Path(path).is_dir():
+        raise DataError(f"{path}: expected a zarr store, found no such folder")
+    try:
+        return xr.open_zarr(path, chunks=None, consolidated=False)
+    except Exception as error:
+        raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error

@@ -1,0 +1,233 @@
+"""Rain stores: opening and checking them, and writing Datasets to zarr or netCDF at one stroke."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import DataError
+from nowcast.rain.replacing import beside
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Open and check a rain store.
+
+    Parameters
+    ----------
+    path : path
+        A zarr store as ``nowcast ingest`` writes it, or a netCDF file (``.nc``) of the same.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``rain_rate (time, y, x)`` float32 in mm h-1, 0 without rain and NaN where missing, lazily
+        loaded (dask), one chunk a time; ``time`` sorted and unique; ``y`` and ``x`` increasing.
+
+    Raises
+    ------
+    DataError
+        When there is nothing at ``path``, when it is not a rain store, holds no time, or its times
+        are not sorted and unique.
+    """
+    import xarray as xr
+
+    path = Path(path)
+    if not path.exists():
+        raise DataError(
+            f"{path}: expected a rain store, found nothing there; nowcast ingest writes one"
+        )
+    try:
+        if path.is_dir():
+            # Only the consolidated metadata are replaced in one stroke by a running ingest.
+            dataset = xr.open_zarr(path, consolidated=True)
+        else:
+            dataset = xr.open_dataset(path, engine="h5netcdf", chunks={"time": 1, "y": -1, "x": -1})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path}: expected a rain store (zarr) as nowcast ingest writes it, found something "
+            f"else ({_first_line(error)})"
+        ) from error
+    _check(dataset, path)
+    return dataset
+
+
+def _check(dataset: xr.Dataset, path: Path) -> None:
+    rain = dataset.variables.get("rain_rate")
+    if rain is None or rain.dims != ("time", "y", "x"):
+        found = "no such variable" if rain is None else f"dimensions {rain.dims}"
+        raise DataError(f"{path}: expected rain_rate (time, y, x), found {found}")
+    units = rain.attrs.get("units")
+    if units not in {"mm h-1", "mm/h", "mm h^-1", "mm hr-1"}:
+        raise DataError(f"{path}: expected rain_rate in mm h-1, found units {units!r}")
+    for name in ("time", "y", "x", "crs"):
+        if name not in dataset.variables:
+            raise DataError(f"{path}: expected a variable {name!r} of a rain store, found none")
+    time = dataset["time"].values
+    if time.size == 0:
+        raise DataError(f"{path}: expected at least one time, found none")
+    if not np.issubdtype(time.dtype, np.datetime64):
+        raise DataError(f"{path}: expected time as dates, found {time.dtype}")
+    backward = np.flatnonzero(np.diff(time) <= np.timedelta64(0))
+    if backward.size:
+        i = int(backward[0])
+        raise DataError(
+            f"{path}: expected times sorted and unique, found "
+            f"{time[i + 1].astype('datetime64[s]')} after {time[i].astype('datetime64[s]')}"
+        )
+
+
+def path_of(dataset: xr.Dataset) -> str:
+    """Return where a rain store was opened, for people; "rain store" if it was made in memory."""
+    return str(dataset.encoding.get("source", "rain store"))
+
+
+def time_step(dataset: xr.Dataset) -> np.timedelta64:
+    """Return the regular step between the times of a rain store: the most frequent difference.
+
+    Gaps are the caller's to judge.
+
+    Raises
+    ------
+    DataError
+        When there are fewer than two times, or less than two thirds of the differences are
+        the same.
+    """
+    time = dataset["time"].values
+    if time.size < 2:
+        raise DataError(
+            f"{path_of(dataset)}: expected at least two times to have a step, found {time.size}"
+        )
+    steps, counts = np.unique(np.diff(time), return_counts=True)
+    if 3 * counts.max() < 2 * counts.sum():
+        often = steps[np.argsort(-counts, kind="stable")[:3]] / np.timedelta64(60, "s")
+        raise DataError(
+            f"{path_of(dataset)}: expected frames in equal steps, found steps of "
+            f"{', '.join(f'{step:g}' for step in often)}{' ...' if len(steps) > 3 else ''} min, "
+            "none in two thirds of the cases; ingest the scans with --step, such as --step 5min"
+        )
+    step: np.timedelta64 = steps[np.argmax(counts)]
+    return step
+
+
+def write_dataset(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a Dataset to netCDF when ``path`` ends in ``.nc``, to zarr otherwise, at one stroke."""
+    if Path(path).suffix in {".nc", ".nc4"}:
+        write_netcdf(dataset, path)
+    else:
+        write_zarr(dataset, path)
+
+
+def write_zarr(
+    dataset: xr.Dataset, path: str | os.PathLike[str], *, encoding: dict[str, Any] | None = None
+) -> None:
+    """Write a Dataset to a zarr store (format 3): beside, then renamed over what was at ``path``.
+
+    Three-dimensional variables get one chunk for each index of their first dimension.
+    """
+    path = Path(path)
+    with beside(path) as temporary:
+        cleaned = _without_encoding(dataset)
+        cleaned.to_zarr(
+            temporary,
+            mode="w",
+            zarr_format=3,
+            consolidated=False,
+            encoding=zarr_encoding(cleaned) | (encoding or {}),
+        )
+        consolidate(temporary)
+
+
+def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a Dataset to a compressed netCDF-4 file: beside, then renamed over what was there."""
+    with beside(Path(path)) as temporary:
+        cleaned = _without_encoding(dataset)
+        encoding = {
+            str(name): {
+                "zlib": True,
+                "complevel": 4,
+                "shuffle": True,
+                "_FillValue": np.float32(np.nan),
+                "chunksizes": (1,) * (variable.ndim - 2) + variable.shape[-2:],
+            }
+            for name, variable in cleaned.data_vars.items()
+            if variable.ndim >= 2 and variable.dtype == np.float32
+        }
+        cleaned.to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+
+
+def zarr_encoding(dataset: xr.Dataset) -> dict[str, Any]:
+    """Return chunks and compression of a Dataset's variables for ``to_zarr``."""
+    from zarr.codecs import BloscCodec
+
+    encoding: dict[str, Any] = {}
+    for name, variable in dataset.variables.items():
+        if variable.ndim < 2 or variable.dtype.kind != "f":
+            continue
+        # Byte shuffle makes the mostly empty float32 fields four times smaller than zstd alone.
+        entry: dict[str, Any] = {
+            "compressors": (BloscCodec(cname="zstd", clevel=3, shuffle="shuffle"),)
+        }
+        if variable.ndim >= 3:
+            lead = (1,) * (variable.ndim - 2)
+            entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
+            entry["fill_value"] = float("nan")
+        encoding[str(name)] = entry
+    return encoding
+
+
+def _without_encoding(dataset: xr.Dataset) -> xr.Dataset:
+    """Drop how variables were stored where they came from; keep how times and fills are coded."""
+    kept = {"units", "calendar", "dtype", "_FillValue"}
+    dataset = dataset.copy()
+    for variable in dataset.variables.values():
+        of_time = variable.dtype.kind in "mM"
+        variable.encoding = {
+            key: value
+            for key, value in variable.encoding.items()
+            if key in kept and (of_time or key == "_FillValue")
+        }
+    for name in dataset.coords:
+        dataset[name].encoding.setdefault("_FillValue", None)
+    if "history" not in dataset.attrs:
+        dataset.attrs["history"] = ""
+    return dataset
+
+
+def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
+    """Put the metadata of a zarr group's arrays into that of the group, in one stroke.
+
+    What readers see of the store changes as a whole when this one file is replaced. Done here and
+    not by zarr, which warns at each call, so that warnings need not be switched off (which threads
+    cannot do without disturbing each other) and attributes change in the same stroke.
+
+    Parameters
+    ----------
+    path : Path
+        The store, format 3.
+    attributes : dict, optional
+        Global attributes to add or replace.
+    """
+    group = json.loads((path / "zarr.json").read_text())
+    members = sorted(entry.parent for entry in path.glob("*/zarr.json"))
+    group["attributes"] = group.get("attributes", {}) | (attributes or {})
+    group["consolidated_metadata"] = {
+        "kind": "inline",
+        "must_understand": False,
+        "metadata": {
+            member.name: json.loads((member / "zarr.json").read_text()) for member in members
+        },
+    }
+    with beside(path / "zarr.json") as temporary:
+        temporary.write_text(json.dumps(group, indent=1))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -1,0 +1,179 @@
+"""Fits that are awaited: the same bits, an event loop that goes on, and an end when cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+
+from daskdl.cluster.asynchronous import in_thread
+from daskdl.errors import SettingsError, TrainingError
+from daskdl.metrics import MeanAbsoluteError
+from daskdl.nn import MSELoss
+from daskdl.optim import Adam
+from daskdl.train import Callback, Trainer
+from tests.daskdl.train.interrupted import iterations_in
+from tests.daskdl.train.runs import digest, fail, network, problem
+
+
+def new() -> Trainer:
+    return Trainer(network(), MSELoss(), Adam(1e-3), seed=5, metrics=[MeanAbsoluteError()])
+
+
+def options(**more: Any) -> dict[str, Any]:
+    return {"epochs": 2, "batch_size": 8, "validation": problem(3), "progress": False, **more}
+
+
+class Asks(Callback):
+    """Has the event loop do something and waits for it: it would wait for ever in a blocked one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop, self.threads = loop, set[int]()
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        self.threads.add(threading.get_ident())
+
+        async def answer() -> int:
+            return iteration
+
+        asked = asyncio.run_coroutine_threadsafe(answer(), self.loop)
+        assert asked.result(30) == iteration
+
+
+@pytest.fixture(scope="module")
+def alone() -> Trainer:
+    trainer = new()
+    trainer.fit(problem(), **options())
+    return trainer
+
+
+def check(trainer: Trainer, asks: Asks, alone: Trainer) -> None:
+    assert digest(trainer) == digest(alone)
+    for name in ("val_loss", "val_mean_absolute_error"):
+        found = [[row[name] for row in t.history.epochs] for t in (trainer, alone)]
+        assert found[0] == found[1]
+    assert asks.threads
+    assert threading.get_ident() not in asks.threads
+
+
+@pytest.mark.parametrize("engine", ["graph", "gang"])
+@pytest.mark.parametrize("default", [True, False])
+def test_a_fit_with_an_asynchronous_client_is_awaited(
+    cluster: LocalCluster, client: Client, alone: Trainer, engine: str, default: bool
+) -> None:
+    async def program() -> None:
+        address, trainer = cluster.scheduler_address, new()
+        asks = Asks(asyncio.get_running_loop())
+        async with Client(address, asynchronous=True, set_as_default=default) as mine:
+            given = {} if default else {"client": mine}
+            history = await trainer.fit(
+                problem(), engine=engine, **options(callbacks=[asks]), **given
+            )
+            assert history is trainer.history
+            found = await trainer.evaluate(problem(3), batch_size=8, **given)
+            last = trainer.history.epochs[-1]
+            assert found == {name: last[f"val_{name}"] for name in found}
+        check(trainer, asks, alone)
+
+    asyncio.run(program())
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_fit_without_an_asynchronous_client_can_be_awaited(
+    client: Client, alone: Trainer, given: bool
+) -> None:
+    async def program() -> None:
+        trainer, asks = new(), Asks(asyncio.get_running_loop())
+        more = {"client": client} if given else {}
+        history = await trainer.fit_async(problem(), **options(callbacks=[asks]), **more)
+        assert history is trainer.history
+        check(trainer, asks, alone)
+
+    asyncio.run(program())
+
+
+def test_in_an_event_loop_a_fit_without_one_is_as_ever(alone: Trainer) -> None:
+    async def program() -> Trainer:
+        trainer = new()
+        trainer.fit(problem(), **options())
+        return trainer
+
+    assert digest(asyncio.run(program())) == digest(alone)
+
+
+def test_a_cancelled_fit_ends_with_a_checkpoint_and_goes_on(tmp_path: Path, alone: Trainer) -> None:
+    class Cancels(Callback):
+        def __init__(self, cancel: Callable[[], None]) -> None:
+            self.cancel = cancel
+
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            if iteration >= 3:
+                self.cancel()
+
+    async def program() -> None:
+        loop, cancelled = asyncio.get_running_loop(), asyncio.Event()
+
+        def cancel() -> None:
+            task.cancel()
+            cancelled.set()
+
+        async def answered() -> None:
+            await cancelled.wait()
+
+        def cancel_and_wait() -> None:
+            loop.call_soon_threadsafe(cancel)
+            asyncio.run_coroutine_threadsafe(answered(), loop).result(30)
+
+        given = options(checkpoint=tmp_path, callbacks=[Cancels(cancel_and_wait)])
+        task = asyncio.ensure_future(new().fit_async(problem(), **given))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [t for t in threading.enumerate() if t.name.startswith("daskdl-shard")] == []
+        (written,) = iterations_in(tmp_path)
+        assert 3 <= written < 14
+        again = new()
+        await again.fit_async(problem(), **options(checkpoint=tmp_path))
+        assert digest(again) == digest(alone)
+
+    asyncio.run(program())
+
+
+def test_the_thread_has_a_client_of_its_own(cluster: LocalCluster) -> None:
+    def method(*, client: Client) -> tuple[Client, bool]:
+        return client, client.submit(sum, (1, 2)).result(30) == 3
+
+    async def program() -> None:
+        address = cluster.scheduler_address
+        async with Client(address, asynchronous=True, set_as_default=False) as mine:
+            own, answers = await in_thread(method, client=mine)
+            assert answers
+            assert own is not mine
+            assert own.loop.asyncio_loop is not mine.loop.asyncio_loop
+            assert own.status == "closed"
+
+    asyncio.run(program())
+
+
+def test_errors_come_to_who_awaits(cluster: LocalCluster, client: Client) -> None:
+    async def program() -> None:
+        address = cluster.scheduler_address
+        async with Client(address, asynchronous=True, set_as_default=False) as mine:
+            with pytest.raises(SettingsError, match=r"epochs: .* found -1"):
+                await new().fit(problem(), **options(epochs=-1, client=mine))
+            with pytest.raises(TrainingError, match="ZeroDivisionError: a mistake of the user's"):
+                await new().fit(problem().map(failing), **options(client=mine))
+        with pytest.raises(SettingsError, match=r"one that is connected, .*; await it first"):
+            await new().fit(problem(), **options(client=mine))
+
+    asyncio.run(program())
+
+
+def failing(batch: Any) -> Any:
+    if len(batch["x"]) > 1:
+        fail()
+    return batch

@@ -1,0 +1,394 @@
+"""Clusters: worker processes that come and go, schedulers that answer or not, job queues."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import dask
+import pytest
+from distributed import LocalCluster
+from distributed.security import Security
+
+from daskdl.cluster import connect
+from daskdl.cluster.connect import QUEUES, _queue_options, quiet
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+STEALING = "distributed.scheduler.work-stealing"
+
+
+def variables():
+    """Return the environment but for what stays: of pytest and of Dask."""
+    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID"}
+    return {name: value for name, value in os.environ.items() if name not in own}
+
+
+@pytest.fixture(autouse=True)
+def _this_process_is_left_as_it_was():
+    def state():
+        level = logging.getLogger("distributed.core").level
+        return {**variables(), "stealing": dask.config.get(STEALING), "level": level}
+
+    before = state()
+    yield
+    assert dict(state().items() - before.items()) == {}
+    assert before.keys() == state().keys()
+    assert dask.config.get("scheduler", None) is None
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A scheduler with an address and one worker, which another program is taken to have made."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+        worker_dashboard_address=None,
+    ) as cluster:
+        yield cluster
+
+
+def has_ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def refused(spec, **options):
+    """Return what is said when there is no cluster; it has to be one line."""
+    with pytest.raises(ClusterError) as caught, connect(spec, **options):
+        pass
+    assert dask.config.get("scheduler", None) is None
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{spec}: expected ")
+    return str(caught.value)
+
+
+# --- worker processes of this machine
+
+
+def test_worker_processes_end_with_the_block(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    before = variables()
+    processes = {}
+
+    def block():
+        with connect("local", workers=2, threads_per_worker=3) as client:
+            assert variables() == before
+            assert list(client.nthreads().values()) == [3, 3]
+            assert dask.config.get(STEALING) is False
+            assert logging.getLogger("distributed.core").level == logging.CRITICAL
+            assert dask.delayed(os.getpid)().compute() != os.getpid()
+            processes.update(client.run(os.getpid))
+            # Ctrl-C in a terminal reaches all its processes; the workers leave it to this one.
+            assert set(client.run(signal.getsignal, signal.SIGINT).values()) == {signal.SIG_IGN}
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
+    assert len(set(processes.values()) - {os.getpid()}) == 2
+    limit = time.monotonic() + 30
+    while not all(map(has_ended, processes.values())):
+        assert time.monotonic() < limit, "workers are left behind"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("coroutine", "heard"), [("mine.py:3", True), ("distributed/client.py:9", False)]
+)
+def test_other_tasks_than_dasks_are_still_heard_to_fail(coroutine, heard, caplog):
+    with quiet():
+        logging.getLogger("asyncio").error("Task exception was never retrieved: %s", coroutine)
+    assert ("never retrieved" in caplog.text) is heard
+    caplog.clear()
+    logging.getLogger("asyncio").error("Task exception was never retrieved: %s", coroutine)
+    assert "never retrieved" in caplog.text
+
+
+def test_two_local_clusters_at_once_and_a_second_client_of_one():
+    with connect(workers=1) as outer:
+        address = outer.scheduler.address
+        with connect("local", workers=1) as inner:
+            assert inner.scheduler.address != address
+            assert inner.submit(os.getpid).result() != outer.submit(os.getpid).result()
+        with connect(address) as second:
+            assert second.nthreads() == outer.nthreads()
+        # Neither another cluster's end nor another client's is this one's.
+        assert outer.submit(pow, 2, 5).result() == 32
+        assert dask.config.get(STEALING) is False
+
+
+def test_each_local_process_has_cores_for_its_threads(monkeypatch):
+    monkeypatch.setattr("daskdl.cluster.available_cores", lambda: 2)
+    with connect("local", threads_per_worker=2) as client:
+        assert list(client.nthreads().values()) == [2]
+
+
+@pytest.mark.parametrize("option", ["workers", "threads_per_worker"])
+def test_numbers_below_one_are_refused(option):
+    with (
+        pytest.raises(SettingsError, match=f"^{option}: expected at least 1, found 0$"),
+        connect("local", **{option: 0}),
+    ):
+        pass
+
+
+def test_what_is_no_cluster_is_refused():
+    with (
+        pytest.raises(SettingsError, match=r"such as tcp://host:8786.*found 'node1:8786'$"),
+        connect("node1:8786"),
+    ):
+        pass
+
+
+# --- schedulers that run already
+
+
+def test_an_address_and_a_scheduler_file_lead_to_the_scheduler(running, tmp_path):
+    path = tmp_path / "scheduler.json"
+    with connect(running.scheduler_address) as client:
+        assert client.submit(pow, 2, 5).result() == 32
+        # As client.write_scheduler_file, which fails once a worker's metrics have names of tuples.
+        path.write_text(json.dumps(client.scheduler_info(), skipkeys=True))
+    with connect(path) as client:
+        assert client.scheduler.address == running.scheduler_address
+        assert client.submit(pow, 2, 6).result() == 64
+
+
+def test_a_scheduler_that_speaks_tls_is_found_by_dasks_configuration(tmp_path):
+    pytest.importorskip("cryptography")
+    security = Security.temporary()
+    names = {
+        "ca-file": security.tls_ca_file,
+        "client.key": security.tls_client_key,
+        "client.cert": security.tls_client_cert,
+    }
+    for name, text in names.items():
+        (tmp_path / name).write_text(text)
+    config = {f"distributed.comm.tls.{name}": str(tmp_path / name) for name in names}
+    with (
+        LocalCluster(
+            n_workers=1,
+            processes=False,
+            protocol="tls://",
+            security=security,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            worker_dashboard_address=None,
+        ) as cluster,
+        dask.config.set(config),
+        connect(cluster.scheduler_address) as client,
+    ):
+        assert client.scheduler.address.startswith("tls://")
+        assert client.submit(pow, 2, 5).result() == 32
+
+
+def test_a_worker_is_no_scheduler(running):
+    assert "found Worker" in refused(running.workers[0].address)
+
+
+def test_an_address_where_nobody_listens():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    assert "to answer within 0.2 s, found none" in refused(address, timeout=0.2)
+
+
+def test_a_port_that_is_open_and_silent():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert "to answer within 0.2 s, found none" in refused(address, timeout=0.2)
+
+
+def test_a_port_of_another_program():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet():
+            with contextlib.suppress(OSError):
+                while True:
+                    with server.accept()[0] as visitor:
+                        visitor.sendall(b"SSH-2.0-OpenSSH_9.6\r\n" + bytes(1000))
+
+        threading.Thread(target=greet, daemon=True).start()
+        assert "expected a Dask scheduler" in refused(
+            f"tcp://127.0.0.1:{server.getsockname()[1]}", timeout=1
+        )
+        server.shutdown(socket.SHUT_RDWR)  # ends accept, and so the thread
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("carrier-pigeon://host:1", "unknown address scheme 'carrier-pigeon'"),
+        ("tcp://host", "missing port"),
+        ("tcp://host:dask", "'tcp://host:dask'"),
+        ("tls://127.0.0.1:1", "TLS"),  # without certificates in Dask's configuration
+    ],
+)
+def test_addresses_that_cannot_be(spec, said):
+    assert said in refused(spec, timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "found none; start the scheduler with --scheduler-file"),
+        ("{", "found no address in it (JSONDecodeError"),
+        ("[]", "found no address in it (TypeError"),
+        (json.dumps({"type": "Scheduler"}), "found no address in it (KeyError: 'address')"),
+        (json.dumps({"address": "tcp://host"}), "missing port"),
+        (json.dumps({"address": 8786}), "found '8786'"),
+    ],
+)
+def test_scheduler_files_that_lead_nowhere(content, said, tmp_path):
+    path = tmp_path / "scheduler.json"
+    if content is not None:
+        path.write_text(content)
+    assert said in refused(str(path))
+
+
+def test_a_scheduler_file_that_is_being_written_is_read_when_it_is_whole(tmp_path):
+    """A script that waits until there is a file may find it empty."""
+    path = tmp_path / "scheduler.json"
+    path.touch()
+    whole = threading.Timer(0.5, path.write_text, [json.dumps({"address": "tcp://host"})])
+    whole.start()
+    assert "missing port" in refused(str(path))
+    whole.join()
+
+
+# --- job queues
+
+
+@pytest.fixture
+def queue(tmp_path):
+    def queue(text):
+        path = tmp_path / "queue.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return queue
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("system: fax\ncores: 4", "expected system: one of slurm, pbs.*found 'fax'$"),
+        ("system: [slurm]", r"found \['slurm'\]$"),
+        ("cores: 4", "found None$"),
+        ("- slurm", r"such as system: slurm, found \['slurm'\]$"),
+        ("", "found None$"),
+        ("system: {slurm", "expected a job queue's YAML, found while parsing"),
+        (b"\xff\xfe\x00", "expected a job queue's YAML, found "),
+        ("system: pbs\njobs: 0", "expected jobs: at least 1, found 0$"),
+        ("system: pbs\njobs: many", "expected jobs: at least 1, found 'many'$"),
+    ],
+)
+def test_what_is_no_job_queue_is_refused(text, said, queue):
+    path = queue(text)
+    with pytest.raises(SettingsError, match=said) as caught, connect(path):
+        pass
+    assert str(caught.value).startswith(f"{path}: expected ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_job_queue_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="No such file"), connect(tmp_path / "queue.yml"):
+        pass
+
+
+def test_a_job_queue_without_the_extra(queue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    path = queue("system: slurm\ncores: 1\nmemory: 1GB")
+    said = re.escape(f"{path}: ") + r".*slurm jobs.*pip install daskdl\[hpc\]$"
+    with pytest.raises(MissingExtraError, match=said), connect(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("walltime", "lifetime", "stagger"),
+    [
+        ("01:00:00", "3300s", "150s"),
+        ("'12:00:00'", "42900s", "150s"),
+        ("12:00:00", "42900s", "150s"),  # which YAML takes for a number of base 60
+        ("00:10:00", "540s", "30s"),  # a tenth, when that is less than five minutes
+        ("2-01:00:00", "176100s", "150s"),
+    ],
+)
+def test_workers_end_before_their_job(walltime, lifetime, stagger, queue):
+    options = _queue_options(queue(f"system: slurm\nwalltime: {walltime}"))
+    assert options["walltime"] == walltime.strip("'")
+    assert options["worker_extra_args"] == [
+        *("--lifetime", lifetime),
+        *("--lifetime-stagger", stagger),
+    ]
+
+
+def test_own_worker_arguments_are_kept(queue):
+    text = "system: slurm\nwalltime: 01:00:00\nworker_extra_args: [--nthreads, '2']"
+    assert _queue_options(queue(text))["worker_extra_args"] == ["--nthreads", "2"]
+    assert "worker_extra_args" not in _queue_options(queue("system: slurm\ncores: 1"))
+
+
+class Jobs(LocalCluster):
+    """What dask-jobqueue's classes are to `connect`, with a worker in this process for a job."""
+
+    seen: dict
+
+    def __init__(self, cores, **options):
+        if options:
+            raise ValueError(f"no such settings:\n{options}")
+        type(self).seen = {"cores": cores, "stealing": dask.config.get(STEALING)}
+        super().__init__(
+            n_workers=0,
+            threads_per_worker=cores,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            worker_dashboard_address=None,
+        )
+
+    def scale(self, jobs):
+        super().scale(jobs)
+
+    def adapt(self, minimum_jobs, maximum_jobs):
+        super().adapt(minimum=minimum_jobs, maximum=maximum_jobs)
+
+
+@pytest.mark.parametrize(("workers", "jobs"), [(None, 2), (1, 1)])
+def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=Jobs))
+    path = queue("system: slurm\njobs: 2\ncores: 3")
+    with connect(path, workers=workers) as client:
+        client.wait_for_workers(jobs, timeout=30)
+        assert list(client.nthreads().values()) == [3] * jobs
+        cluster = client.cluster
+    assert Jobs.seen == {"cores": 3, "stealing": False}
+    assert cluster.status.name == "closed"
+
+
+def test_settings_that_the_queue_refuses(queue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(PBSCluster=Jobs))
+    said = refused(str(queue("system: pbs\ncores: 1\nacount: rain")))
+    assert said.endswith("from which PBSCluster starts, found no such settings: {'acount': 'rain'}")
+
+
+def test_dask_jobqueue_has_the_classes():
+    dask_jobqueue = pytest.importorskip("dask_jobqueue")
+    assert [name for name in QUEUES.values() if not hasattr(dask_jobqueue, name)] == []

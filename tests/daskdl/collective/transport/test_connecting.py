@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import gc
+import os
+import uuid
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from daskdl.collective.transport import connecting as linking
+from tests.daskdl.train.meetings import Pair, pair
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Pair]:
+    with pair("tcp") as workers:
+        yield workers
+
+
+def exchanged(workers: Pair) -> tuple[bool, ...]:
+    """Exchange something large both ways, and return which links are on one machine."""
+    both = workers.opened(uuid.uuid4().hex)
+    near = tuple(link._unix for e in both for link in e._links.values())
+    sent = [np.full(100_000, rank, np.float32) for rank in range(2)]
+    room = [np.full(100_000, 9, np.float32) for _ in range(2)]
+
+    def swap(rank: int) -> None:
+        peer = 1 - rank
+        both[rank].swap(0, "reduce", {peer: (0, [sent[rank]])}, {peer: [room[rank]]})
+        both[rank].close()
+
+    list(workers.threads.map(swap, range(2)))
+    assert (room[0] == 1).all()
+    assert (room[1] == 0).all()
+    return near
+
+
+def test_workers_of_one_machine_share_memory(workers: Pair) -> None:
+    assert exchanged(workers) == (True, True)
+
+
+@pytest.mark.parametrize("reason", ["another machine", "another user", "another user comes first"])
+def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
+    if reason == "another machine":
+        addresses = iter([b"\0daskdl-here", b"\0daskdl-there"])
+        monkeypatch.setattr(linking, "_address", lambda name: next(addresses))
+    elif reason == "another user":
+        monkeypatch.setattr(linking, "_of_same_user", lambda near: near.close())
+    else:
+        monkeypatch.setattr(linking, "_accepted", lambda listener: None)
+    assert exchanged(workers) == (False, False)
+
+
+def test_nothing_stays_open(workers: Pair) -> None:
+    exchanged(workers)
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        exchanged(workers)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) < before + 20  # Dask's own come and go

@@ -1,0 +1,240 @@
+"""A real PostgreSQL on the loopback interface, which exists for this file alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskdl import Trainer
+from daskdl.data import SampleSet
+from daskdl.data.sources import sql as module
+from daskdl.data.sources.sql import from_table
+from daskdl.errors import DataError, SettingsError
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+
+psycopg = pytest.importorskip("psycopg")
+
+PASSWORD = "open sesame"
+ROWS = 1000
+
+
+def programs() -> Path:
+    """Folder of PostgreSQL's programs; the test is skipped without them."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    path = shutil.which("initdb") or (found[-1] if found else None)
+    if path is None:
+        pytest.skip("no PostgreSQL here: ci/postgres.sh installs Debian's")
+    return Path(path).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Connection string, without a password, of a server with the table `pixels`."""
+    folder, own = Path(tempfile.mkdtemp(prefix="pg-")), programs()
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # as whom PostgreSQL refuses to run
+        shutil.chown(folder, "postgres")
+        as_user = ["runuser", "-u", "postgres", "--"]
+
+    def run(program: str, *arguments: str) -> None:
+        command = [*as_user, str(own / program), "-D", str(folder / "data"), *arguments]
+        with (folder.parent / f"{folder.name}.log").open("ab") as log:
+            subprocess.run(command, check=True, stdout=log, stderr=log, cwd="/", timeout=120)
+
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    if as_user:
+        shutil.chown(secret, "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    try:
+        run("initdb", "-U", "reader", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync")
+        settings = f"-p {port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=off"
+        run("pg_ctl", "-w", "-t", "100", "-o", settings, "start")
+        connection = f"postgresql://reader@127.0.0.1:{port}/postgres"
+        with psycopg.connect(connection, password=PASSWORD) as connected:
+            fill(connected)
+        yield connection
+    finally:
+        subprocess.run(
+            [*as_user, str(own / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "stop"],
+            cwd="/", capture_output=True, timeout=120, check=False,
+        )  # fmt: skip
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder.parent / f"{folder.name}.log").unlink(missing_ok=True)
+
+
+def fill(connection) -> None:
+    connection.execute(
+        "CREATE TABLE pixels (id bigint PRIMARY KEY, image bytea, label smallint, score real,"
+        " price numeric, name text, tags integer[], twice integer)"
+    )
+    with connection.cursor().copy("COPY pixels FROM STDIN") as copy:
+        for i in range(ROWS):
+            image = bytes([i % 251] * 12)
+            score = None if i == 3 else i / 8
+            tags = list(range(i % 3))
+            name = f"row {i}"
+            copy.write_row((7 * i, image, i % 10, score, i / 4, name, tags, i // 2))
+
+
+def samples_of(server, **options):
+    options = {"x": "image", "y": "label", "partitions": 3, **options}
+    return from_table(server, "pixels", key="id", password=PASSWORD, **options)
+
+
+def all_of(samples):
+    return samples.head(len(samples))
+
+
+def decoded(data):
+    return np.frombuffer(data, np.uint8).reshape(2, 2, 3)
+
+
+def test_rows_become_samples_in_the_order_of_the_key(server):
+    samples = samples_of(server, decode={"x": decoded})
+    assert samples.lengths == (334, 333, 333)
+    batch = all_of(samples)
+    assert batch["x"].shape == (ROWS, 2, 2, 3)
+    np.testing.assert_array_equal(batch["x"][:, 0, 0, 0], np.arange(ROWS) % 251)
+    np.testing.assert_array_equal(batch["y"], np.arange(ROWS) % 10)
+    assert batch["y"].dtype == np.int16
+    assert 14 * ROWS <= samples.nbytes < 40 * ROWS
+
+
+def test_types(server):
+    fields = {"score": "score", "price": "price", "name": "name", "tags": "tags", "raw": "image"}
+    batch = all_of(samples_of(server, x=["label", "twice"], y="twice", **fields))
+    numbers = np.arange(ROWS)
+    np.testing.assert_array_equal(batch["x"], np.stack([numbers % 10, numbers // 2], 1))
+    np.testing.assert_array_equal(batch["score"], np.where(numbers == 3, np.nan, numbers / 8))
+    assert batch["score"].dtype == np.float32
+    np.testing.assert_array_equal(batch["price"], numbers / 4)
+    assert batch["name"][5] == "row 5"
+    np.testing.assert_array_equal(batch["tags"].lengths, numbers % 3)
+    assert batch["raw"][9] == bytes([9] * 12)
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_parts_and_other_cuts_read_the_same_rows(server, partitions):
+    samples = samples_of(server, x="id", partitions=partitions)
+    assert samples.partitions == partitions
+    for cut in (samples, samples.repartition(3)):
+        np.testing.assert_array_equal(all_of(cut)["x"], 7 * np.arange(ROWS))
+
+
+def test_a_condition(server):
+    samples = samples_of(server, x="id", where="label = 4 OR name = 'row 1'")
+    np.testing.assert_array_equal(
+        all_of(samples)["x"], [7, *(7 * i for i in range(ROWS) if i % 10 == 4)]
+    )
+
+
+def test_partitions_by_bytes(server, monkeypatch):
+    monkeypatch.setattr(module, "PARTITION_BYTES", 14 * 400)
+    samples = samples_of(server, partitions=None)
+    assert samples.lengths == (400, 400, 200)
+    np.testing.assert_array_equal(all_of(samples)["y"], np.arange(ROWS) % 10)
+
+
+def test_trains_on_it(server):
+    samples = samples_of(server, x=["label", "twice"], y=["score"], where="label > 3")
+    scaled = samples.map(lambda b: {n: (v / ROWS).astype(np.float32) for n, v in b.items()})
+    model = Linear(2, 1, seed=0)
+    trainer = Trainer(model, MSELoss(), SGD(0.5))
+    before = trainer.evaluate(scaled)["loss"]
+    trainer.fit(scaled, epochs=3, batch_size=50, progress=False)
+    assert trainer.evaluate(scaled)["loss"] < before / 5
+
+
+def test_another_process_reads_it_from_the_pickle(server):
+    samples = pickle.loads(pickle.dumps(samples_of(server).recipes[1]))
+    assert len(samples.load()) == 333
+
+
+def test_the_password_is_nowhere_to_be_seen(server, caplog):
+    caplog.set_level(logging.DEBUG)
+    samples = samples_of(server)
+    inside = server.replace("reader@", f"reader:{PASSWORD.replace(' ', '%20')}@")
+    other = from_table(inside, "pixels", key="id", x="label", partitions=2)
+    np.testing.assert_array_equal(other.head(3)["x"], [0, 1, 2])
+    shown = [repr(s.recipes[0]) + str(s.recipes[0].table) + repr(s) for s in (samples, other)]
+    shown.append(repr(pickle.loads(pickle.dumps(other.recipes[0]))))
+    for connection, table, password in [
+        (server, "absent", PASSWORD),
+        (server, "pixels", "wrong"),
+        (server, "pixels", "absent"),
+        (f"host=127.0.0.1 pass word={PASSWORD}", "pixels", None),
+        (inside.replace("/postgres", f"/{PASSWORD}"), "pixels", None),
+    ]:
+        with pytest.raises((DataError, SettingsError)) as caught:
+            from_table(connection, table, key="id", x="label", password=password)
+        assert caught.value.__cause__ is None
+        shown.append(str(caught.value))
+    assert "authentication failed" in " ".join(shown)
+    for text in (*shown, caplog.text):
+        assert "sesame" not in text
+
+
+def test_names_what_is_not_there(server):
+    with pytest.raises(DataError, match=r'absent: expected to read it .* "absent" does not exist'):
+        from_table(server, "absent", key="id", x="label", password=PASSWORD)
+    with pytest.raises(DataError, match=r'UndefinedColumn: column "colour" does not exist'):
+        samples_of(server, x="colour")
+    with pytest.raises(DataError, match=r"pixels: expected rows, found none label > 90"):
+        samples_of(server, where="label > 90")
+    with pytest.raises(DataError, match=r"at host=127.0.0.1 port=1, found OperationalError"):
+        from_table("host=127.0.0.1 port=1", "pixels", key="id", x="label")
+    with pytest.raises(SettingsError, match="partitions: expected at least 1, found 0"):
+        samples_of(server, partitions=0)
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 500])
+def test_refuses_a_key_that_is_no_key(server, partitions):
+    for key in ("twice", "score"):
+        with pytest.raises(DataError, match=f"expected '{key}' to have a different value"):
+            from_table(
+                server, "pixels", key=key, x="label", password=PASSWORD, partitions=partitions
+            )
+
+
+def test_notices_that_the_table_has_changed(server):
+    with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
+        connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
+        try:
+            samples = from_table(
+                server, "other", key="id", x="label", password=PASSWORD, partitions=2
+            )
+            connection.execute("DELETE FROM other WHERE id = 7")
+            with pytest.raises(DataError, match=r"id from 0 to 343: expected 50 .* found 49"):
+                samples.recipes[0].load()
+            connection.execute("INSERT INTO other VALUES (351, 1)")
+            with pytest.raises(DataError, match=r"expected 50 rows .* found more; the table has"):
+                samples.recipes[1].load()
+        finally:
+            connection.execute("DROP TABLE other")
+
+
+def test_bad_records_are_left_out_and_named(server):
+    def only_even(data):
+        if data[0] % 2:
+            raise ValueError("odd")
+        return decoded(data)
+
+    with pytest.raises(DataError, match="odd"):
+        samples_of(server, decode={"x": only_even}).recipes[0].load()
+    samples = samples_of(server, decode={"x": only_even}, on_error="skip")
+    assert len(samples) == sum(i % 251 % 2 == 0 for i in range(ROWS))
+    assert isinstance(samples, SampleSet)

@@ -1,0 +1,179 @@
+"""Streams: every sample once an epoch, in an order of their own, with a bound on what is held."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from itertools import chain, pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl.data import SampleSet
+from daskdl.data.blocks import MIXED, Streamed, blocks_of, ordered
+from daskdl.data.partition import Arrays
+from daskdl.errors import SettingsError
+from tests.daskdl.data.epochs import epoch, everything
+
+
+class Watched:
+    """Recipe of samples that counts how often it is loaded."""
+
+    in_memory = False
+
+    def __init__(self, start, stop):
+        self.start, self.stop, self.loaded = start, stop, 0
+        self.done = threading.Event()
+
+    @property
+    def nbytes(self):
+        return 8 * len(self)
+
+    def __len__(self):
+        return self.stop - self.start
+
+    def part(self, start, stop):
+        return Watched(self.start + start, self.start + stop)
+
+    def load(self):
+        self.loaded += 1
+        self.done.set()
+        return Arrays({"x": np.arange(self.start, self.stop)})
+
+
+def drawn_of(streamed, epoch, batch_size):
+    """Return the samples of an epoch, and the most blocks held after a batch."""
+    order, seen, held = streamed.order(3, epoch, 0), [], 0
+    for start in range(0, len(order), batch_size):
+        seen += streamed.take(order[start : start + batch_size])["x"].tolist()
+        held = max(held, len(streamed._held))
+    return seen, held
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 30))
+def test_each_block_is_read_once_an_epoch_and_few_are_held(lengths, batch_size):
+    bounds = np.cumsum([0, *lengths]).tolist()
+    blocks = [Watched(a, b) for a, b in pairwise(bounds)]
+    streamed = Streamed(blocks)
+    seen, held = drawn_of(streamed, 0, batch_size)
+    assert sorted(seen) == list(range(bounds[-1]))
+    assert held <= 2 * MIXED
+    assert [block.loaded for block in blocks] == [1] * len(blocks)
+    again, _ = drawn_of(Streamed(blocks), 0, batch_size + 1)
+    assert again == seen
+    other, _ = drawn_of(streamed, 1, batch_size)
+    assert sorted(other) == sorted(seen)
+    assert other != seen or len(seen) < 5
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(1, 60), st.integers(1, 9), st.integers(1, 4), st.integers(8, 500), st.integers(1, 9)
+)
+def test_every_sample_of_a_stream_once_per_epoch(n, partitions, shards, held, batch_size):
+    samples = SampleSet.from_arrays(x=np.arange(n), partitions=partitions).stream(shards, held)
+    drawn = [batch["x"].tolist() for batch in epoch(samples, batch_size, seed=1)]
+    assert sorted(chain(*drawn)) == list(range(n))
+    assert everything(samples)["x"].tolist() == list(range(n))
+    assert sorted(everything(samples.repartition(2))["x"].tolist()) == list(range(n))
+
+
+def test_the_next_blocks_are_read_while_samples_are_drawn():
+    blocks = [Watched(i, i + 1) for i in range(4 * MIXED)]
+    streamed = Streamed(blocks)
+    order = streamed.order(0, 0, 0)
+    streamed.take(order[:1])
+    coming = order[: 2 * MIXED].tolist()  # blocks of one sample each
+    for i in coming:
+        assert blocks[i].done.wait(60)
+    assert [i for i, block in enumerate(blocks) if block.loaded] == sorted(coming)
+    # What moves to another worker takes no samples along.
+    assert len(streamed._held) == 2 * MIXED
+    assert Streamed.__getstate__(streamed) == (tuple(blocks), None)
+
+
+def test_blocks_are_no_larger_than_what_may_be_held():
+    samples = SampleSet.from_arrays(x=np.zeros((64, 100)), partitions=2)
+    (first, second) = samples.stream(held="64 kB").recipes
+    assert all(2 * MIXED * block.nbytes <= 64_000 for block in first.blocks)
+    assert sum(map(len, first.blocks)) == len(first) == len(second) == 32
+    doubled = samples.map_batches(lambda batch: {"x": np.repeat(batch["x"], 2, axis=1)})
+    more = doubled.stream(held="64 kB").recipes[0].blocks
+    assert all(2 * MIXED * block.load().nbytes <= 64_000 for block in more)
+
+
+def test_what_is_decoded_is_held_as_such(tmp_path):
+    pd.DataFrame({"x": [b"12"] * 64}).to_parquet(tmp_path / "x.parquet")
+
+    def image(record):
+        return np.zeros(100 * len(record), np.uint8)
+
+    samples = SampleSet.from_parquet(tmp_path / "x.parquet", x="x", decode={"x": image})
+    blocks = samples.stream(held="6400 B").recipes[0].blocks
+    assert all(2 * MIXED * block.load().nbytes <= 6400 for block in blocks)
+
+
+def test_what_a_function_makes_is_made_of_each_block_alone():
+    samples = SampleSet([Watched(0, 64)]).map_batches(lambda batch: {"x": -batch["x"]})
+    streamed = samples.stream(held=8 * 64).recipes[0]
+    assert len(streamed.blocks) == 2 * MIXED
+    assert [block.load().nbytes for block in streamed.blocks] == [64] * 2 * MIXED
+    assert streamed.blocks[1].load().take(np.arange(2))["x"].tolist() == [-8, -9]
+
+
+def test_a_stream_comes_last():
+    streamed = SampleSet([Watched(0, 9)]).stream()
+    for method, arguments in {
+        "map_batches": (dict,),
+        "filter": (bool,),
+        "check": (),
+        "split": ([1],),
+        "shuffle": (),
+    }.items():
+        said = rf"SampleSet.{method}: expected samples before they are streamed.*{method}\(\) bef"
+        with pytest.raises(SettingsError, match=said):
+            getattr(streamed, method)(*arguments)
+    assert streamed.map(dict).head(2)["x"].tolist() == [0, 1]
+
+
+def test_a_shuffle_is_not_streamed_unless_it_lies_in_memory():
+    mixed = SampleSet([Watched(0, 9), Watched(9, 18)]).shuffle(1)
+    with pytest.raises(SettingsError, match=r"every block would read all partitions; leave it out"):
+        mixed.map_batches(dict).stream()
+    held = SampleSet.from_arrays(x=np.arange(9), partitions=2).shuffle(1).stream(3)
+    assert sorted(everything(held)["x"].tolist()) == list(range(9))
+
+
+def test_an_error_is_raised_where_the_block_is_drawn():
+    class Lost(Watched):
+        def load(self):
+            raise OSError("gone")
+
+    streamed = Streamed([Lost(0, 3)])
+    for _ in range(2):  # whoever tries again is told again
+        with pytest.raises(OSError, match="gone"):
+            streamed.take(np.arange(2))
+
+
+def test_a_fit_that_shuffles_locally_streams():
+    samples = SampleSet.from_arrays(x=np.arange(8), partitions=2)
+    assert ordered(samples, "global") is samples
+    local = ordered(samples, "local")
+    assert blocks_of(local) == {"blocks": [[4], [4]]}
+    assert ordered(local, "local") is local
+    assert blocks_of(samples) == {}
+    with pytest.raises(SettingsError, match="shuffle: expected 'global' or 'local', found 'no'"):
+        ordered(samples, "no")
+    streamed = pickle.loads(pickle.dumps(local.recipes[0].load()))
+    assert len(streamed) == 4
+    assert streamed.nbytes == 0
+
+
+@pytest.mark.parametrize("held", ["many", 0, None])
+def test_what_is_no_number_of_bytes_is_refused(held):
+    with pytest.raises(SettingsError, match="held: expected"):
+        SampleSet.from_arrays(x=np.arange(8)).stream(held=held)

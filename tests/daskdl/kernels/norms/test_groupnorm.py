@@ -1,0 +1,59 @@
+"""Group normalisation of any channels, pixels and threads, against float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.norms import groupnorm as kernel
+from daskdl.kernels.runtime.threads import thread_budget
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("shape", "groups"),
+    [
+        ((3, 700, 6), 3),
+        ((2, 40, 300), 4),
+        ((4, 5000, 8), 1),
+        ((3, 6000, 64), 4),  # large enough to be written past the caches
+        ((2, 9, 7), 7),
+        ((0, 3, 2), 1),
+        ((2, 0, 2), 1),
+    ],
+)
+def test_images_are_those_of_float64(shape, groups, threads):
+    rng = np.random.default_rng(0)
+    x, dy = (50 + rng.normal(size=(2, *shape))).astype("f4")
+    weight, bias = rng.normal(size=(2, shape[2])).astype("f4")
+    with thread_budget(threads):
+        y, statistics = kernel.forward(x, weight, bias, groups, 1e-5)
+        dx, totals = kernel.backward(dy, x, weight, statistics)
+    if not x.size:
+        assert y.shape == dx.shape == shape
+        assert not totals.any()
+        return
+    exact, g = (a.astype("f8").reshape(*shape[:2], groups, -1) for a in (x, dy))
+    gain, shift = (a.reshape(groups, -1).astype("f8") for a in (weight, bias))
+
+    def mean(a):
+        return a.mean((1, 3), keepdims=True)
+
+    deviation = np.sqrt(mean((exact - mean(exact)) ** 2) + 1e-5)
+    d = (exact - mean(exact)) / deviation
+    np.testing.assert_allclose(y, (d * gain + shift).reshape(shape), atol=1e-4)
+    expected = [(g * d).sum((0, 1)).ravel(), g.sum((0, 1)).ravel()]
+    np.testing.assert_allclose(totals, expected, rtol=1e-4, atol=0.05)
+    w = g * gain
+    expected = (w - mean(w) - d * mean(w * d)) / deviation
+    np.testing.assert_allclose(dx, expected.reshape(shape), atol=0.02)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_stays_in_its_sample_and_group(bad):
+    x = np.random.default_rng(0).normal(size=(2, 30, 6)).astype("f4")
+    x[1, 7, 4] = bad
+    y, _ = kernel.forward(x, np.ones(6, "f4"), np.zeros(6, "f4"), 3, 1e-5)
+    assert np.isnan(y[1, :, 4:]).all()
+    assert np.isfinite(y[0]).all()
+    assert np.isfinite(y[1, :, :4]).all()

@@ -1,0 +1,103 @@
+"""Matrix products called from Python: any layout, shared out to threads or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl.kernels.products import matmul as module
+from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.runtime.threads import thread_budget
+
+
+def turned(x):
+    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def in_columns(x):
+    wide = np.full((*x.shape[:-1], x.shape[-1] + 5), np.nan, x.dtype)
+    wide[..., 2:-3] = x
+    return wide[..., 2:-3]
+
+
+def every_second(x):
+    return np.repeat(x, 2, axis=-1)[..., ::2]
+
+
+def backwards(x):
+    return x[..., ::-1, :].copy()[..., ::-1, :]
+
+
+LAYOUTS = [np.ascontiguousarray, turned, in_columns, every_second, backwards]
+layouts = st.sampled_from(LAYOUTS)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.tuples(*[st.sampled_from([1, 2, 3, 64, 131, 900])] * 3),
+    lay_a=layouts, lay_b=layouts, lay_out=st.sampled_from([None, np.ascontiguousarray, in_columns]),
+    threads=st.integers(1, 3),
+)  # fmt: skip
+def test_products_of_any_layout(dtype, sizes, lay_a, lay_b, lay_out, threads):
+    m, k, n = sizes
+    rng = np.random.default_rng(sizes)
+    a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+    out = lay_out(np.full((m, n), np.nan, dtype)) if lay_out else None
+    with thread_budget(threads):
+        found = matmul(lay_a(a), lay_b(b), out=out)
+    assert found.dtype == dtype
+    assert out is None or found is out
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(found, expected, atol=200 * np.finfo(dtype).eps * k**0.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    leads=st.sampled_from([((4,), (4,)), ((4,), ()), ((), (4,)), ((3, 1), (3, 5)), ((1,), (2, 3))]),
+    swap=st.booleans(), sizes=st.tuples(*[st.sampled_from([1, 16, 70, 200])] * 3),
+    lay_a=layouts, lay_b=layouts, threads=st.integers(1, 2),
+)  # fmt: skip
+def test_stacks_of_matrices(leads, swap, sizes, lay_a, lay_b, threads):
+    (m, k, n), rng = sizes, np.random.default_rng(sizes)
+    a = lay_a(rng.normal(size=(*leads[0], m, k)).astype(np.float32))
+    b = lay_b(rng.normal(size=(*leads[1], k, n)).astype(np.float32))
+    if swap and a.ndim == 4:  # heads beside the last axis, as those of attention
+        a = np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2)
+    with thread_budget(threads):
+        found = matmul(a, b)
+    expected = np.matmul(a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_large_products_of_several_threads_are_the_teams(monkeypatch):
+    """Threads of OpenBLAS beside those of a team cost more than they bring."""
+    asked = []
+    share = module._shared
+    monkeypatch.setattr(module, "_shared", lambda *put: asked.append(put) or share(*put))
+    large, small = np.ones((300, 300), np.float32), np.ones((3, 3), np.float32)
+    with thread_budget(1):
+        matmul(large, large)
+    with thread_budget(2):
+        matmul(small, small)
+        matmul(large.astype(int), large.astype(int))
+        assert not asked
+        np.testing.assert_array_equal(matmul(large, large), 300)
+    assert len(asked) == (module.mkl.library() is None)
+
+
+def test_shapes_that_do_not_fit_are_numpys_error():
+    x = np.ones((600, 601), np.float32)
+    with thread_budget(2), pytest.raises(ValueError, match="mismatch"):
+        matmul(x, x)
+    with thread_budget(2), pytest.raises(ValueError, match="mismatch"):
+        matmul(x, x.T, out=np.zeros((300, 600), np.float32))  # and nothing beyond it is written
+
+
+def test_a_result_of_another_dtype_is_converted():
+    x, out = np.ones((300, 300), np.float32), np.zeros((300, 300))
+    with thread_budget(2):
+        matmul(x, x, out=out)
+    np.testing.assert_array_equal(out, 300)

@@ -1,0 +1,192 @@
+"""How kernels are compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.runtime import jit as module
+from daskdl.kernels.runtime.jit import fastjit, jit, turn
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("compiled", [jit, fastjit])
+def test_kernels_release_the_gil_are_cached_and_divide_as_numpy(compiled):
+    @compiled
+    def divide(x, y):
+        return x / y
+
+    assert divide(np.float64(1), np.float64(0)) == np.inf
+    assert divide.targetoptions["nogil"]
+    assert divide.stats.cache_path
+
+
+@pytest.mark.parametrize("compiled", [jit, fastjit])
+def test_kernels_keep_nan_and_infinity(compiled):
+    @compiled
+    def total(x):
+        result = 0.0
+        for k in range(x.size):
+            result += x[k]
+        return result
+
+    assert np.isnan(total(np.array([1.0, np.nan, 2.0])))
+    assert total(np.array([1.0, np.inf, 2.0])) == np.inf
+
+
+def test_kernels_of_other_packages_are_compiled_anew_when_what_they_inline_has_changed():
+    paths = [path for path, *_ in module._stamp(__name__)]
+    assert {__file__, module.__file__} <= {*paths}
+
+
+KERNELS = """
+from daskdl.kernels.runtime.jit import fastjit, jit
+
+@jit
+def inner(x):
+    return x + 1
+
+@fastjit
+def outer(x):
+    return 2 * inner(x)
+"""
+MAIN = """
+import logging, sys
+from pathlib import Path
+logging.basicConfig(format="%(message)s")
+from kernels import inner, outer
+open(sys.argv[1], "w").close()
+while not Path(sys.argv[2]).exists():
+    pass
+assert outer(3.0) == 8
+misses = sum(sum(f.stats.cache_misses.values()) for f in (inner, outer))
+print(misses, flush=True)
+"""
+
+
+def test_processes_that_start_together_compile_once(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "TMPDIR": str(tmp_path),
+    }
+
+    def start(number: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, tmp_path / f"ready{number}", tmp_path / "go"],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    processes = [start(number) for number in range(3)]
+    while len(list(tmp_path.glob("ready*"))) < 3:
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    ended = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], ended
+    # The one that compiles has two misses and says so; the others load what it has kept.
+    assert sorted(int(out) for out, _ in ended) == [0, 0, 2]
+    assert sorted("compiling kernels" in err for _, err in ended) == [False, False, True]
+    assert len(list((tmp_path / "cache").rglob("*.nbc"))) == 2
+
+
+def test_processes_compile_different_functions_at_a_time(tmp_path):
+    held, wanted = tmp_path / "one", tmp_path / "other"
+    with turn(held), turn(wanted):  # nobody waits
+        pass
+
+
+def test_a_turn_is_given_back_also_after_an_error(tmp_path):
+    def fail() -> None:
+        with turn(tmp_path / "lock"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    taken = threading.Event()
+
+    def take() -> None:
+        with turn(tmp_path / "lock"):
+            taken.set()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    assert taken.wait(10)
+    thread.join()
+
+
+def test_a_turn_is_waited_for(tmp_path):
+    order = []
+
+    def take() -> None:
+        with turn(tmp_path / "lock"):
+            order.append("second")
+
+    with turn(tmp_path / "lock"):
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(module, "PATIENCE", 0.1)
+    with turn(tmp_path / "lock"), turn(tmp_path / "lock"):
+        pass
+    assert "waited 0.1 s for another process" in caplog.text
+
+
+def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
+    with turn(tmp_path / "none" / "there" / "lock"):
+        pass
+
+
+USER = """
+from daskdl.kernels.runtime.jit import jit
+{taken}
+
+@jit
+def outer(x):
+    return 2 * {inner}(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "inner"),
+    [("from {package}.used import inner", "inner"), ("from {package} import used", "used.inner")],
+)
+def test_an_edit_of_an_inlined_function_is_noticed(taken, inner, tmp_path):
+    package = "kernels_in_a_package"
+    folder = tmp_path / package
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "user.py").write_text(USER.format(taken=taken.format(package=package), inner=inner))
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    used = "from daskdl.kernels.runtime.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
+    program = f"from {package}.user import outer; print(outer(3), outer.stats.cache_hits)"
+    found = []
+    for added in (1, 1, 100):
+        (folder / "used.py").write_text(used.format(added))
+        os.utime(folder / "used.py", (added, added))
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment, check=True, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        found.append(done.stdout.split(maxsplit=1)[0])
+        if len(found) == 2:
+            assert ": 1}" in done.stdout, "the second run compiled again"
+    assert found == ["8", "8", "206"]

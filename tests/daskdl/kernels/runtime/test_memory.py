@@ -1,0 +1,128 @@
+"""Aligned memory that is used again, and glibc told to keep what is freed."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.runtime import memory
+from daskdl.kernels.runtime.memory import ALIGNMENT, LARGE, SMALL, _Freed, empty, keep_freed
+
+N = LARGE // 4 + 3
+
+
+@pytest.mark.parametrize("shape", [0, 7, (0, 3), (2, 3, 5), SMALL, N, (1, N)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_it_is_an_aligned_array_like_any_other(shape, dtype):
+    array = empty(shape, dtype)
+    assert array.shape == np.empty(shape).shape
+    assert array.dtype == dtype
+    assert array.nbytes < SMALL or array.ctypes.data % ALIGNMENT == 0
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    array[...] = 3
+    twin = pickle.loads(pickle.dumps(array))
+    np.testing.assert_array_equal(twin, array)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """A store of freed blocks that nobody else uses."""
+    monkeypatch.setattr(memory, "_freed", _Freed())
+
+
+@pytest.mark.usefixtures("alone")
+def test_memory_is_used_again_only_when_its_last_view_is_gone():
+    array = empty(N, "f4")
+    address, view = array.ctypes.data, array.reshape(1, -1)[:, 5:].T
+    view[...] = 7
+    del array
+    gc.collect()
+    other = empty(N, "f4")
+    assert other.ctypes.data != address
+    other[...] = 0
+    assert (view == 7).all()
+    del view
+    gc.collect()
+    assert empty(N, "f4").ctypes.data == address
+
+
+@pytest.mark.usefixtures("alone")
+def test_memory_goes_from_thread_to_thread():
+    addresses = []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: addresses.append(empty(N, "f4").ctypes.data))
+        thread.start()
+        thread.join()
+    assert len(set(addresses)) == 1
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_small_request_does_not_take_a_large_block():
+    del_me = empty(8 * N, "f4")
+    address = del_me.ctypes.data
+    del del_me
+    small, large = empty(N, "f4"), empty(8 * N, "f4")
+    assert small.ctypes.data != address
+    assert large.ctypes.data == address
+
+
+def test_what_is_kept_has_a_limit(monkeypatch):
+    monkeypatch.setattr(memory, "KEPT", 100)
+    freed = _Freed()
+    blocks = [np.empty(n, np.uint8) for n in (60, 30, 40)]
+    for block in blocks:
+        freed.put(block)
+    assert freed._blocks == blocks[1:]
+
+
+def test_glibc_keeps_a_freed_array():
+    """In a fresh process: the heap's end does not come back down after 100 MB are freed."""
+    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+        assert not keep_freed()
+        pytest.skip("glibc only")
+    code = """
+import numpy as np, daskdl.kernels
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+a = np.ones(100 << 20, np.uint8)
+del a
+print(resident())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) > 100 << 20
+
+
+def test_a_later_thread_gets_what_it_has_freed():
+    """In a fresh process: arrays that come and go in a thread do not touch new pages each time."""
+    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+        pytest.skip("glibc only")
+    code = """
+import resource, threading, numpy as np, daskdl.kernels
+def work():
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        arrays = [np.ones(3 << 20, np.uint8) for _ in range(60)]
+        del arrays
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+faults = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(faults[0], max(faults[2:]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, later = map(int, run.stdout.split())
+    assert later < first / 4
+
+
+def test_without_glibc_nothing_happens(monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    assert keep_freed() is False

@@ -1,0 +1,188 @@
+"""The thread budget: who may use how many threads, and how work is cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.runtime import threads as module
+from daskdl.kernels.runtime.threads import (
+    available_cores,
+    is_scipys,
+    n_parts,
+    thread_budget,
+    threads,
+)
+
+
+def blas_threads() -> dict[bool, set[int]]:
+    """Return the numbers of threads of numpy's and SciPy's BLAS, by whether it is SciPy's.
+
+    Without MKL, of which each thread has its own number, and those that other packages bring for
+    themselves, such as OpenCV.
+    """
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    found: dict[bool, set[int]] = {True: set(), False: set()}
+    for library in threadpoolctl.threadpool_info():
+        path, kind = library["filepath"], (library["user_api"], library["internal_api"])
+        own = is_scipys(path) or "numpy" in path
+        if own and kind[0] == "blas" and kind[1] != "mkl":
+            found[is_scipys(path)].add(library["num_threads"])
+    return found
+
+
+def test_budget_holds_inside_and_ends_outside():
+    with thread_budget(3):
+        assert threads() == 3
+        with thread_budget(1):
+            assert threads() == 1
+        assert threads() == 3
+    assert threads() == available_cores()
+
+
+def test_budget_belongs_to_its_thread():
+    seen = []
+    with thread_budget(7):
+        other = threading.Thread(target=lambda: seen.append(threads()))
+        other.start()
+        other.join()
+    assert seen == [available_cores()]
+
+
+def test_budget_below_one_is_refused():
+    with (
+        pytest.raises(SettingsError, match="expected at least 1 thread, found 0"),
+        thread_budget(0),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("n", "least", "expected"), [
+    (30, 1, 3),
+    (30, 15, 2),
+    (29, 15, 1),
+    (2, 1, 2),
+    (2, 0, 2),
+    (5, 6, 1),
+    (0, 1, 1),
+])  # fmt: skip
+def test_parts_are_as_many_as_the_threads_and_as_long_as_wanted(n, least, expected):
+    with thread_budget(3):
+        assert n_parts(n, least) == expected
+
+
+def test_numpys_blas_follows_the_budget_and_scipys_stays_at_one():
+    import daskdl.kernels.products.blas  # noqa: F401
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with thread_budget(2):
+        inside = blas_threads()
+    if not (inside[True] and inside[False]):
+        pytest.skip("numpy and SciPy share one BLAS here")
+    assert inside == {True: {1}, False: {2}}
+    with thread_budget(1):
+        assert blas_threads() == {True: {1}, False: {1}}
+
+
+def test_any_thread_may_have_a_budget():
+    """Also while the thread that loaded the kernels, hence set SciPy's BLAS first, is alive."""
+    import daskdl.kernels.products.blas  # noqa: F401
+
+    seen = []
+
+    def other(n):
+        with thread_budget(n):
+            seen.append(blas_threads()[False])
+
+    for n in (1, 2, 1):
+        thread = threading.Thread(target=other, args=(n,))
+        thread.start()
+        thread.join()
+    assert seen == [{1}, {2}, {1}]
+
+
+def test_threads_that_leave_in_any_order_put_back_what_was_before():
+    """Two threads of a Dask worker: the first to come is the first to go."""
+    original = blas_threads()
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with thread_budget(1):
+            entered.set()
+            assert leave.wait(60)
+
+    second = threading.Thread(target=other)
+    with thread_budget(2):
+        second.start()
+        assert entered.wait(60)
+        assert blas_threads()[False] == {1}
+    assert blas_threads()[False] == {1}
+    leave.set()
+    second.join()
+    assert blas_threads() == original
+
+
+def test_numexpr_follows_the_budget():
+    import numexpr
+
+    original = numexpr.get_num_threads()
+    with thread_budget(1):
+        assert numexpr.get_num_threads() == 1
+        with thread_budget(2):
+            assert numexpr.get_num_threads() == 2
+        assert numexpr.get_num_threads() == 1
+    assert numexpr.get_num_threads() == original
+
+
+def test_budget_overrides_what_a_nanny_exports():
+    code = """
+from tests.daskdl.kernels.test_threads import blas_threads
+from daskdl.kernels.runtime.threads import thread_budget
+before = blas_threads()[False]
+with thread_budget(2):
+    inside = blas_threads()[False]
+print(before, inside, blas_threads()[False])
+"""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **dict.fromkeys(names, "1")},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.split("\n")[0] == "{1} {2} {1}", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/v/site-packages/numpy.libs/libscipy_openblas64_-1.so", False),
+        ("/v/site-packages/scipy.libs/libscipy_openblas-1.so", True),
+        ("/v/site-packages/scipy/.dylibs/libscipy_openblas.dylib", True),
+        ("/home/scipy/v/lib/site-packages/numpy.libs/libopenblas.so", False),
+    ],
+)
+def test_the_folder_tells_whose_library_it_is(path, answer):
+    assert is_scipys(path) is answer
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores"),
+    [("", 8), ("3", 3), (" 2, 4 ", 2), ("20", 8), ("0", 8), ("all", 8), ("-1", 8)],
+)
+def test_cores_are_those_of_the_process_or_fewer_that_openmp_has(asked, cores, monkeypatch):
+    monkeypatch.setattr(module, "available_cores", lambda: 8)
+    monkeypatch.setattr(module, "_OMP_NUM_THREADS", asked)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # what a LocalCluster leaves behind
+    assert module.granted_cores() == cores

@@ -1,0 +1,111 @@
+"""Rows of a table and their gradient: any ids, their duplicates summed in order."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.vectors.embedding import add_rows, add_to, dense_gradient, gather, row_gradient
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8", ">i4"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (2, 3)])
+def test_gather(dtype, shape):
+    rng = np.random.default_rng(0)
+    table = rng.random((90, 5), np.float32)
+    ids = rng.integers(0, 90, shape).astype(dtype)
+    np.testing.assert_array_equal(gather(table, ids), table[ids])
+
+
+def test_gather_takes_any_layout():
+    table = np.random.default_rng(0).random((9, 12))
+    ids = np.arange(18).reshape(6, 3)[::-2] % 9
+    for t in (table[:, ::2], np.asfortranarray(table), table[::-1]):
+        t.flags.writeable = ids.flags.writeable = False
+        np.testing.assert_array_equal(gather(t, ids), t[ids])
+
+
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [([0, -1], -1), ([3, 4, 5], 4), (np.array([1, 2**64 - 1], np.uint64), 2**64 - 1)],
+)
+def test_an_id_that_is_not_in_the_table_is_named(ids, found):
+    sentence = f"expected ids from 0 to 3, the rows of the table, found {found}"
+    ids = np.asarray(ids)
+    with pytest.raises(ShapeError, match=re.escape(sentence)):
+        gather(np.zeros((4, 2)), ids)
+    with pytest.raises(ShapeError, match=re.escape(sentence)):
+        row_gradient(ids, np.zeros((len(ids), 2)), 4)
+
+
+def test_an_empty_table_has_no_ids():
+    with pytest.raises(ShapeError, match="found none for id 0"):
+        gather(np.zeros((0, 2)), np.array([0]))
+    assert gather(np.zeros((0, 2)), np.array([], int)).shape == (0, 2)
+
+
+@given(
+    n=st.integers(0, 50),
+    n_rows=st.sampled_from([1, 3, 2**11, 2**11 + 1, 2**22 + 5]),
+    width=st.integers(0, 5),
+)
+def test_row_gradient_is_numpys(n, n_rows, width):
+    rng = np.random.default_rng([n, n_rows, width])
+    ids = np.minimum(rng.zipf(1.2, n) - 1, n_rows - 1)
+    d = rng.normal(size=(n, width)).astype("f4")
+    unique, rows = row_gradient(ids, d, n_rows)
+    expected = np.unique(ids)
+    np.testing.assert_array_equal(unique, expected)
+    sums = np.zeros((len(expected), width), "f4")
+    np.add.at(sums, np.searchsorted(expected, ids), d)  # one by one, in order: the same bits
+    np.testing.assert_array_equal(rows, sums)
+
+
+def test_threads_do_not_change_the_bits():
+    rng = np.random.default_rng(0)
+    ids, d = rng.zipf(1.3, 20_000) % 3000, rng.standard_normal((20_000, 64), np.float32)
+    results = []
+    for threads in (1, 2):
+        with thread_budget(threads):
+            results.append(row_gradient(ids, d, 3000))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_dense_gradient_is_zero_elsewhere():
+    dense = dense_gradient(np.array([[2, 0], [2, 2]]), np.ones((2, 2, 3)), 4)
+    np.testing.assert_array_equal(dense, np.array([1, 0, 3, 0])[:, None] * np.ones(3))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_are_added_to_a_tables(threads):
+    rng = np.random.default_rng(0)
+    table, ids = rng.normal(size=(5000, 33)).astype("f4"), np.arange(1, 5000, 2)
+    rows = rng.normal(size=(len(ids), 33))
+    expected = table.copy()
+    expected[ids] += rows.astype("f4")
+    with thread_budget(threads):
+        add_to(table, ids, rows)
+        add_to(table, ids[:0], rows[:0])
+    np.testing.assert_array_equal(table, expected)
+
+
+@given(n=st.integers(0, 9), m=st.integers(0, 9))
+def test_rows_are_added_where_both_have_them(n, m):
+    rng = np.random.default_rng([n, m])
+    (ids, rows), (others, more) = (
+        row_gradient(rng.integers(0, 7, k), rng.standard_normal((k, 2), np.float32), 7)
+        for k in (n, m)
+    )
+    unique, total = add_rows(ids, rows, others, more)
+    np.testing.assert_array_equal(unique, np.union1d(ids, others))
+    sums = np.zeros((7, 2), "f4")
+    sums[ids] += rows
+    sums[others] += more
+    np.testing.assert_array_equal(total, sums[unique])

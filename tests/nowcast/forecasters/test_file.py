@@ -1,0 +1,102 @@
+"""Forecast files: opened and checked, and what a new one may replace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError, SettingsError
+from nowcast.forecasters.file import check_replaceable, open_forecast
+from nowcast.rain.store import write_dataset
+from tests.nowcast.stores import a_forecast, moving_rain, small_model
+
+
+@pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
+def test_what_was_written_is_opened_equal(tmp_path, name):
+    made = a_forecast()
+    write_dataset(made, tmp_path / name)
+    with open_forecast(tmp_path / name) as again:
+        xr.testing.assert_equal(again, made)
+        assert again["rain_rate"].dtype == np.float32
+        assert again["lead_time"].dtype.kind == "m"
+        assert again["time"].dtype.kind == "M"
+        assert again.attrs == made.attrs
+        assert again["crs"].attrs["grid_mapping_name"] == "azimuthal_equidistant"
+        for variable in made.variables:
+            assert again[variable].attrs == made[variable].attrs
+
+
+def nothing(path):
+    pass
+
+
+def text(path):
+    path.write_text("no forecast")
+
+
+def empty_folder(path):
+    path.mkdir()
+
+
+def folder_of_files(path):
+    path.mkdir()
+    (path / "thesis.txt").write_text("years of work")
+
+
+def model(path):
+    small_model().save(path)
+
+
+def rain_store(path):
+    write_dataset(moving_rain(), path)
+
+
+def rain_file(path):
+    write_dataset(moving_rain(), path.with_suffix(".nc"))
+    path.with_suffix(".nc").rename(path)
+
+
+def without(*names):
+    def write(path):
+        write_dataset(a_forecast().drop_vars(names), path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("write", "found"),
+    [
+        (nothing, "expected a forecast, found nothing; nowcast predict writes one"),
+        (text, r"found something else \(OSError\)"),
+        (empty_folder, r"found something else \(GroupNotFoundError\)"),
+        (model, r"found something else \(GroupNotFoundError\)"),
+        (rain_store, r"found rain_rate \(time, y, x\)"),
+        (rain_file, r"found rain_rate \(time, y, x\)"),
+        (without("rain_rate"), "found no rain_rate"),
+        (without("time", "y"), "found none of the coordinates time, y"),
+    ],
+)
+def test_something_else_is_refused_by_its_name(tmp_path, write, found):
+    path = tmp_path / "forecast"
+    write(path)
+    with pytest.raises(DataError, match=found) as error:
+        open_forecast(path)
+    assert str(error.value).startswith(f"{path}: expected a forecast")
+
+
+@pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
+def test_an_older_forecast_and_nothing_may_be_replaced(tmp_path, name):
+    check_replaceable(tmp_path / name)
+    write_dataset(a_forecast(), tmp_path / name)
+    check_replaceable(tmp_path / name)
+    empty_folder(tmp_path / "empty")
+    check_replaceable(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("write", [text, folder_of_files, model, rain_store, rain_file])
+def test_what_is_no_forecast_is_not_replaced(tmp_path, write):
+    path = tmp_path / "valuable"
+    write(path)
+    with pytest.raises(SettingsError, match=f"--out: .* found something else at {path}; choose"):
+        check_replaceable(path)

@@ -1,0 +1,101 @@
+"""Tests of the motion field."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.errors import SettingsError, ShapeError
+from nowcast.forecasters.motion import linear_weights, motion_field
+from tests.nowcast.fields import rotation, translation
+
+
+@pytest.mark.parametrize(("dy", "dx"), [(3.0, -2.0), (-1.5, 0.7), (0.0, 6.0)])
+def test_translation_is_found_within_ten_per_cent(dy: float, dx: float) -> None:
+    motion = motion_field(translation(3, dy, dx))
+    assert motion.shape == (2, 160, 160)
+    assert motion.dtype == np.float32
+    error = np.hypot(motion[0] - dy, motion[1] - dx)
+    assert error.max() < 0.1 * np.hypot(dy, dx)
+
+
+def test_rotation_is_found_within_ten_per_cent_where_it_rains() -> None:
+    degrees = 2.0
+    frames = rotation(3, degrees)
+    motion = motion_field(frames, smoothing=10.0)
+    y, x = np.mgrid[:160, :160] - 79.5
+    rain = (np.hypot(y, x) < 70) & (frames[-1] > 0.1)
+    places = np.stack([np.ones(rain.sum()), y[rain], x[rain]], axis=1)
+    (_, stretch_y, turn_y), (_, turn_x, stretch_x) = (
+        np.linalg.lstsq(places, part[rain])[0] / np.radians(degrees) for part in motion
+    )
+    assert turn_y == pytest.approx(1, abs=0.1)
+    assert turn_x == pytest.approx(-1, abs=0.1)
+    assert abs(stretch_y) < 0.1
+    assert abs(stretch_x) < 0.1
+
+
+def test_missing_areas_neither_spread_nor_stop_the_rain() -> None:
+    frames = translation(3, 2.0, -3.0)
+    frames[:, :50] = np.nan
+    frames[1, 90:100, 20:60] = np.nan
+    motion = motion_field(frames)
+    assert np.isfinite(motion).all()
+    assert np.hypot(motion[0] - 2, motion[1] + 3).max() < 0.1 * np.hypot(2, 3)
+
+
+def test_a_missing_frame_leaves_the_other_pairs() -> None:
+    frames = translation(4, 2.0, -3.0)
+    frames[-3] = np.nan
+    motion = motion_field(frames)
+    assert np.hypot(motion[0] - 2, motion[1] + 3).max() < 0.1 * np.hypot(2, 3)
+
+
+def test_dry_area_takes_the_motion_of_the_rain_around_it() -> None:
+    frames = translation(3, 2.0, 2.0)
+    frames[:, :, 60:] = 0
+    motion = motion_field(frames)
+    far = motion[:, :, 120:]
+    assert np.abs(far - 2).max() < 0.6
+
+
+@pytest.mark.parametrize("value", [0.0, 0.05, 4.0, np.nan])
+def test_nothing_to_see_is_no_motion(value: float) -> None:
+    frames = np.full((3, 64, 80), value, np.float32)
+    np.testing.assert_array_equal(motion_field(frames), np.zeros((2, 64, 80), np.float32))
+
+
+def test_grids_that_no_block_divides() -> None:
+    frames = translation(2, 1.0, 1.0)[:, :137, :91]
+    motion = motion_field(frames)
+    assert motion.shape == (2, 137, 91)
+    assert np.abs(motion - 1).max() < 0.2
+
+
+def test_input_is_left_alone() -> None:
+    frames = translation(3, 1.0, 1.0)
+    before = frames.copy()
+    motion_field(frames)
+    np.testing.assert_array_equal(frames, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64), (64, 64), (3, 4, 64)])
+def test_frames_that_tell_no_motion_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=r"expected frames of shape \(time >= 2, .* found"):
+        motion_field(np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"radius": 0}, {"smoothing": -1.0}, {"pairs": 0}, {"downscale": 32}]
+)
+def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> None:
+    name = next(iter(setting))
+    with pytest.raises(SettingsError, match=name):
+        motion_field(np.zeros((3, 64, 64), np.float32), **setting)  # type: ignore[arg-type]
+
+
+def test_linear_weights_interpolate_and_hold_the_ends() -> None:
+    values = np.array([1.0, 3.0, 4.0], np.float32)
+    at = np.array([-1.0, 0.0, 0.5, 1.75, 2.0, 5.0])
+    np.testing.assert_allclose(linear_weights(at, 3) @ values, np.interp(at, range(3), values))
+    np.testing.assert_array_equal(linear_weights(at, 1), np.ones((6, 1)))

@@ -1,0 +1,166 @@
+"""A forecast from a rain store: which frames, what is refused, and how it is described."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError, SettingsError
+from nowcast.forecasters.predict import find_time, forecast_dataset, frames_before, predict
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import open_rain, write_dataset
+from tests.nowcast.stores import FRAMES, N_IN, N_OUT, START, STEP, moving_rain, small_model
+
+
+@pytest.fixture(scope="module")
+def rain() -> xr.Dataset:
+    return moving_rain()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@pytest.mark.parametrize(
+    ("at", "index"),
+    [
+        ("latest", FRAMES - 1),
+        ("2020-06-01T00:00", 0),
+        ("2020-06-01T01:10Z", 7),
+        ("2020-06-01 01:10:00", 7),
+        ("2020-06-01T03:10+02:00", 7),
+    ],
+)
+def test_times_are_found(rain, at, index):
+    assert find_time(rain, at) == index
+
+
+@pytest.mark.parametrize("at", ["soon", "", "now", "NaT", "2020-06-31"])
+def test_what_is_no_time_is_a_wrong_setting(rain, at):
+    with pytest.raises(SettingsError, match=r"--at: expected a time .* or 'latest', found '") as e:
+        find_time(rain, at)
+    assert repr(at) in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("at", "nearest"),
+    [
+        ("2020-06-01T01:06", "01:10"),
+        ("2020-06-01T01:10:01", "01:10"),
+        ("1850-01-01", "00:00"),
+        ("9999-01-01", "03:50"),
+    ],
+)
+def test_a_time_without_frame_names_the_nearest(rain, at, nearest):
+    with pytest.raises(
+        DataError,
+        match=rf"expected a frame at {at}.* nearest is at 2020-06-01T{nearest}, and they run from "
+        "2020-06-01T00:00 to 2020-06-01T03:50",
+    ):
+        find_time(rain, at)
+
+
+def test_the_last_frames_up_to_a_time(rain):
+    frames = frames_before(rain, 7, 3)
+    assert frames.dtype == np.float32
+    np.testing.assert_array_equal(frames, rain["rain_rate"].values[5:8])
+    np.testing.assert_array_equal(frames_before(rain, 2, 3), rain["rain_rate"].values[:3])
+    doubled = rain.astype(np.float64)
+    assert frames_before(doubled, 7, 3).dtype == np.float32
+
+
+def test_too_few_frames_are_counted(rain):
+    with pytest.raises(DataError, match="expected 3 frames up to 2020-06-01T00:10, found 2"):
+        frames_before(rain, 1, 3)
+
+
+def test_frames_with_a_gap_are_refused_and_those_after_it_are_not():
+    gap = moving_rain([0, 10, 20, 40, 50, 60, 70])
+    with pytest.raises(
+        DataError,
+        match="every 10 min up to 2020-06-01T00:50, found a step of 20 min from 2020-06-01T00:20 "
+        "to 2020-06-01T00:40",
+    ):
+        frames_before(gap, 4, 3)
+    assert len(frames_before(gap, 5, 3)) == 3
+
+
+def test_the_forecast_is_the_models(rain, model):
+    made = predict(model, rain, "2020-06-01T01:10")
+    expected = model(rain["rain_rate"].values[8 - N_IN : 8])
+    np.testing.assert_array_equal(made["rain_rate"], expected)
+    assert np.isnan(made["rain_rate"].values[:, :2, :2]).all()
+    assert not np.array_equal(expected, predict(model, rain)["rain_rate"], equal_nan=True)
+
+
+def test_a_shorter_lead_is_the_beginning_of_the_longest(rain, model):
+    short, long = predict(model, rain, lead_minutes=20), predict(model, rain)
+    assert (short.sizes["lead_time"], long.sizes["lead_time"]) == (2, N_OUT)
+    xr.testing.assert_equal(short, long.isel(lead_time=slice(2)))
+
+
+def test_leads_that_the_model_has_not_are_refused(rain, model):
+    with pytest.raises(DataError, match="trained for 3 frames, up to 30 min, found 40 min"):
+        predict(model, rain, lead_minutes=40)
+    with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):
+        predict(model, rain, lead_minutes=25)
+
+
+def test_another_grid_or_step_is_refused(model):
+    with pytest.raises(DataError, match=r"expected a grid of 1000 x 1000 m, .* found 500 x 500 m"):
+        predict(model, moving_rain(spacing=500.0))
+    with pytest.raises(DataError, match=r"expected frames every 10 min, .* found every 5 min"):
+        predict(model, moving_rain(5 * np.arange(FRAMES)))
+
+
+def test_coordinates_and_attributes_are_those_of_cf(rain):
+    frames = np.zeros((N_OUT, 32, 32), np.float32)
+    made = forecast_dataset(rain, 7, frames, "zeros")
+    assert made["rain_rate"].dims == ("lead_time", "y", "x")
+    assert made["forecast_reference_time"] == START + 7 * STEP
+    assert made["lead_time"].values.tolist() == [600 * 10**9 * k for k in (1, 2, 3)]
+    np.testing.assert_array_equal(made["time"], START + np.array([8, 9, 10]) * STEP)
+    assert made["time"].dims == ("lead_time",)
+    names = {
+        "rain_rate": "rainfall_rate",
+        "lead_time": "forecast_period",
+        "forecast_reference_time": "forecast_reference_time",
+        "time": "time",
+        "x": "projection_x_coordinate",
+        "y": "projection_y_coordinate",
+        "latitude": "latitude",
+        "longitude": "longitude",
+    }
+    assert {name: made[name].attrs["standard_name"] for name in names} == names
+    assert all(made[name].attrs["long_name"] for name in names)
+    assert made["rain_rate"].attrs["units"] == "mm h-1"
+    assert made["rain_rate"].attrs["grid_mapping"] == "crs"
+    assert Grid.from_dataset(made) == Grid.from_dataset(rain)
+    assert made.attrs["Conventions"] == "CF-1.11"
+    assert made.attrs["title"] == "Rain nowcast from 2020-06-01T01:10 UTC"
+    assert made.attrs["source"] == "zeros, from weather radar, test"
+    first, *older = made.attrs["history"].splitlines()
+    assert first.endswith(": predict")
+    assert older == rain.attrs["history"].splitlines()
+
+
+def test_simulated_rain_gives_simulated_forecasts(model):
+    assert "simulated" not in predict(model, moving_rain()).attrs
+    for attrs in ({"simulated": 1}, {"source": "weather radar, station Simulated radar"}):
+        assert predict(model, moving_rain(**attrs)).attrs["simulated"] == 1
+
+
+def test_a_store_on_disk_is_read_in_part_and_its_forecast_can_be_written(rain, model, tmp_path):
+    write_dataset(rain, tmp_path / "rain.zarr")
+    expected = predict(model, rain, "2020-06-01T01:10")
+    # Only what the forecast is made from is read: the other frames are gone.
+    for chunk in (tmp_path / "rain.zarr" / "rain_rate" / "c").iterdir():
+        if chunk.name not in {"6", "7"}:
+            (chunk / "0" / "0").write_bytes(b"damaged")
+    with open_rain(tmp_path / "rain.zarr") as store:
+        made = predict(model, store, "2020-06-01T01:10")
+        for name in ("f.zarr", "f.nc"):
+            write_dataset(made, tmp_path / name)
+    np.testing.assert_array_equal(made["rain_rate"], expected["rain_rate"])

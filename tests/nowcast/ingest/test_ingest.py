@@ -1,0 +1,265 @@
+"""Ingest: real archives to stores, appended, repeated, late, damaged, and refused."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from daskdl.cluster import bounded as tasks
+from daskdl.errors import DataError, SettingsError
+from nowcast.ingest.ingest import ingest
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import open_rain, time_step
+from tests.nowcast.radar.odim_file import write_sweep
+
+SMALL = {"size": 40, "spacing": 1000.0}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def minutes(store) -> list[int]:
+    with open_rain(store) as dataset:
+        start = np.datetime64("2020-02-07T13:00", "ns")
+        return ((dataset["time"].values - start) / np.timedelta64(1, "m")).astype(int).tolist()
+
+
+def write_series(folder, *times: int):
+    folder.mkdir(exist_ok=True)
+    for minute in times:
+        write_sweep(folder / f"{minute:02d}.h5", f"13{minute:02d}04")
+    return folder
+
+
+def test_helchteren_is_one_series_of_five_minutes(radar_dir, tmp_path, client):
+    store = tmp_path / "rain.zarr"
+    seen = []
+    report = ingest(
+        [radar_dir / "polar_sequence"],
+        store,
+        client=client,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert (report.written, report.existing, report.failed) == (8, 0, [])
+    assert report.ignored == 1
+    assert seen == [(i, 8) for i in range(1, 9)]
+    with open_rain(store) as dataset:
+        assert time_step(dataset) == np.timedelta64(5, "m")
+        assert minutes(store) == list(range(0, 40, 5))
+        rain = dataset["rain_rate"]
+        assert rain.shape == (8, 256, 256)
+        assert not np.isnan(rain.values).any()
+        assert 0.005 < (rain.values > 0.1).mean() < 0.1
+        assert rain.attrs["zr_relation"].startswith("Z = 200 R^1.6 (marshall-palmer), hail cap 53")
+        assert rain.attrs["correlation_test"] == "RHOHV below 0.8 no rain"
+        assert rain.attrs["cell_methods"] == "time: point"
+        assert dataset.attrs["station"] == "06475"
+    again = ingest([radar_dir / "polar_sequence"], store, client=client)
+    assert (again.written, again.existing) == (0, 8)
+
+
+def test_single_sweep_files_are_two_volumes(polar, tmp_path, client):
+    report = ingest([str(polar / "T_PAZ*")], tmp_path / "rain.zarr", client=client, size=64)
+    assert (report.written, report.failed) == (2, [])
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        assert [str(time)[11:16] for time in dataset["time"].values] == ["06:50", "06:55"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "count", "step", "shape", "strongest"),
+    [
+        ("knmi/2010/08/*201008260[0-1]*", 24, 5, (765, 700), 9.96),
+        ("bom/prcp-c10/66/2020/10/31/*_05*", 6, 10, (512, 512), 91.5),
+        ("fmi/20160928/*20160928174*", 2, 5, (1226, 760), 60.34),
+    ],
+)
+def test_composites_keep_their_grid(
+    radar_dir, tmp_path, client, folder, count, step, shape, strongest
+):
+    report = ingest([str(radar_dir / folder)], tmp_path / "rain.zarr", client=client)
+    assert (report.written, report.failed) == (count, [])
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        assert time_step(dataset) == np.timedelta64(step, "m")
+        assert dataset["rain_rate"].shape == (count, *shape)
+        assert float(dataset["rain_rate"].max()) == pytest.approx(strongest, rel=1e-3)
+        methods = dataset["rain_rate"].attrs["cell_methods"]
+        accumulated = f"time: mean (interval: {step} minutes)"
+        assert methods == ("time: point" if "fmi" in folder else accumulated)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "count", "step"), [("knmi", 92, 5), ("bom", 144, 10), ("fmi", 40, 5)]
+)
+def test_whole_archives(radar_dir, tmp_path, folder, count, step):
+    report = ingest([radar_dir / folder], tmp_path / "rain.zarr")
+    assert (report.written, report.failed) == (count, [])
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        assert set(np.diff(dataset["time"].values)) == {np.timedelta64(step, "m")}
+        assert float(dataset["rain_rate"].min()) == 0
+
+
+@pytest.mark.parametrize("bytes_for_processes", [0, 10**12], ids=["processes", "thread"])
+def test_a_cluster_of_its_own_does_as_well(tmp_path, monkeypatch, bytes_for_processes):
+    monkeypatch.setattr(tasks, "BYTES_FOR_PROCESSES", bytes_for_processes)
+    folder = write_series(tmp_path / "scans", 0, 5)
+    report = ingest([folder], tmp_path / "rain.zarr", **SMALL)
+    assert report.written == 2
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        assert float(dataset["rain_rate"].max()) == pytest.approx(2.73, abs=0.01)
+
+
+def test_repeating_reads_nothing_again(tmp_path, client):
+    folder = write_series(tmp_path / "scans", 0, 5)
+    store = tmp_path / "rain.zarr"
+    ingest([folder], store, client=client, **SMALL)
+    with open_rain(store) as dataset:
+        before = dataset["rain_rate"].values
+    # Were the scan read again, it would have other rain now.
+    write_sweep(folder / "05.h5", "130504", raw=np.full((72, 40), 140, np.uint8))
+    report = ingest([folder], store, client=client, **SMALL)
+    assert (report.written, report.existing) == (0, 2)
+    with open_rain(store) as dataset:
+        np.testing.assert_array_equal(dataset["rain_rate"].values, before)
+
+
+@pytest.mark.parametrize("late", [(0,), (10, 40), (0, 10, 20, 30, 40)])
+def test_late_scans_end_in_their_place(tmp_path, client, late):
+    store = tmp_path / "rain.zarr"
+    ingest([write_series(tmp_path / "first", 5, 15, 25)], store, client=client, **SMALL)
+    report = ingest([write_series(tmp_path / "late", *late)], store, client=client, **SMALL)
+    assert report.written == len(late)
+    assert minutes(store) == sorted({5, 15, 25, *late})
+
+
+def test_bad_files_are_named_counted_and_skipped(tmp_path, client, caplog):
+    folder = write_series(tmp_path / "scans", 0, 5, 10)
+    content = (folder / "05.h5").read_bytes()
+    (folder / "05.h5").write_bytes(content[: len(content) // 2])
+    (folder / "text.h5").write_text("not radar")
+    (folder / "README.md").write_text("about these scans")
+    write_sweep(folder / "15.h5", "131504", quantity="RHOHV")
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert report.written == 2
+    assert report.ignored == 1
+    assert minutes(tmp_path / "rain.zarr") == [0, 10]
+    reasons = {name.rsplit("/", 1)[1]: reason for name, reason in report.failed}
+    assert set(reasons) == {"05.h5", "15.h5", "text.h5"}
+    assert "truncated" in reasons["05.h5"]
+    assert reasons["text.h5"].startswith("expected a radar file")
+    assert "text.h5: skipped: expected a radar file" in caplog.text
+    # Nothing else is tried again, and a repaired file takes its place.
+    (folder / "05.h5").write_bytes(content)
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert (report.written, report.existing, len(report.failed)) == (1, 2, 2)
+    assert minutes(tmp_path / "rain.zarr") == [0, 5, 10]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "sentence"),
+    [
+        (lambda folder: (folder / "readme.txt").write_text("x"), "found none .1 other files"),
+        (lambda folder: (folder / "a.h5").write_text("x"), r"a\.h5: expected a radar file"),
+        (
+            lambda folder: [(folder / name).write_text("x") for name in ("a.h5", "b.nc")],
+            r"none of 2 files could be read; the first is .*a\.h5",
+        ),
+        (lambda folder: None, "expected radar scans, found none"),
+    ],
+    ids=["no radar", "text", "texts", "empty"],
+)
+def test_nothing_to_read_is_one_sentence_and_no_store(tmp_path, client, prepare, sentence):
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    prepare(folder)
+    with pytest.raises(DataError, match=sentence):
+        ingest([folder], tmp_path / "rain.zarr", client=client)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["scans"]
+
+
+def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
+    folder = write_series(tmp_path / "scans", 0)
+    write_sweep(folder / "00.h5", quantity="RHOHV")
+    with pytest.raises(DataError, match=r"00\.h5: expected a sweep with reflectivity"):
+        ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["scans"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"size": 50}, "the store has a grid of 40 x 40 cells.*these sources give 50 x 50"),
+        ({"spacing": 500.0}, "these sources give 40 x 40 cells of 500 x 500 m"),
+        ({"zr": "wsr88d"}, "made with zr_relation .*this run has 'Z = 300"),
+        ({"rhohv": None}, "made with correlation_test"),
+    ],
+)
+def test_a_store_of_another_kind_is_refused_and_untouched(tmp_path, client, settings, sentence):
+    folder = write_series(tmp_path / "scans", 0)
+    store = tmp_path / "rain.zarr"
+    ingest([folder], store, client=client, **SMALL)
+    write_series(folder, 5)
+    with pytest.raises(DataError, match=sentence):
+        ingest([folder], store, client=client, **(SMALL | settings))
+    assert minutes(store) == [0]
+
+
+def test_a_store_of_another_radar_is_refused(tmp_path, client):
+    store = tmp_path / "rain.zarr"
+    ingest([write_sweep(tmp_path / "a.h5")], store, client=client, **SMALL)
+    other = write_sweep(tmp_path / "b.h5", "130500", source="WMO:06477")
+    with pytest.raises(DataError, match="holds rain of '06475', these sources are of '06477'"):
+        ingest([other], store, client=client, **SMALL)
+
+
+def test_several_radars_are_refused_by_name(polar, tmp_path, client):
+    with pytest.raises(DataError, match=r"found 6: .*KLBB .NEXRAD Level II.*a store of its own"):
+        ingest([polar], tmp_path / "rain.zarr", client=client)
+    assert not (tmp_path / "rain.zarr").exists()
+
+
+def test_message_1_needs_a_site(polar, tmp_path, client):
+    source = [polar / "KLIX20050828_180149.gz"]
+    with pytest.raises(DataError, match="give it with --site"):
+        ingest(source, tmp_path / "rain.zarr", client=client)
+    ingest(source, tmp_path / "rain.zarr", client=client, site="30.3367,-89.8256,7", **SMALL)
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        expected = Grid.around(30.3367, -89.8256, size=(40, 40), spacing=1000.0)
+        assert Grid.from_dataset(dataset).matches(expected)
+
+
+def test_a_step_makes_times_regular(tmp_path, client):
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for name in ("130004", "130412", "131041", "131159"):
+        write_sweep(folder / f"{name}.h5", name)
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, step="5min", **SMALL)
+    assert (report.written, report.repeated) == (3, 1)
+    assert minutes(tmp_path / "rain.zarr") == [0, 5, 10]
+
+
+def test_a_wrong_setting_is_refused_before_anything(tmp_path):
+    with pytest.raises(SettingsError, match="ingest, spacing"):
+        ingest([tmp_path], tmp_path / "rain.zarr", spacing=-5)
+    with pytest.raises(SettingsError, match="a zarr store"):
+        ingest([tmp_path], tmp_path / "rain.nc")
+
+
+def test_the_files_may_lie_beside_the_store(tmp_path, client):
+    folder = write_series(tmp_path / "scans", 0)
+    shutil.copy(folder / "00.h5", folder / "copy.h5")
+    report = ingest([folder], folder / "rain.zarr", client=client, **SMALL)
+    assert report.written == 1
+    again = ingest([folder], folder / "rain.zarr", client=client, **SMALL)
+    assert (again.written, again.existing, again.failed) == (0, 1, [])

@@ -1,0 +1,179 @@
+"""One scan to one map: the strongest echo is at the place and of the value that xradar gives."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+
+import numpy as np
+import pyproj
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.ingest.rain_map import Failure, combine, map_scan, try_header, try_scan
+from nowcast.ingest.scan import group_scans
+from nowcast.ingest.settings import IngestSettings
+from nowcast.radar.reader import read_header
+from nowcast.radar.site import Site
+from nowcast.rain.grid import Grid
+from tests.nowcast.radar.odim_file import write_sweep
+
+FILES = {
+    "KLBB20160601_150025_V06": ("nexradlevel2", None),
+    "KLIX20050828_180149.gz": ("nexradlevel2", Site(30.3367, -89.8256, 7.0)),
+    "T_PAGZ35_C_ENMI_20170421090837.hdf": ("odim", None),
+    "T_PAZE63_C_LFPW_20230420065446.h5": ("odim", None),
+    "T_PAZE63_C_LFPW_20230420065946.h5": ("odim", None),
+    "SUR210819000227.RAWKPJV": ("iris", None),
+    "2013051000000600dBZ.vol": ("rainbow", None),
+}
+AS_MEASURED = IngestSettings.of(rhohv=None, hail_cap=None)
+
+
+def xradar_gates(path, engine: str, site: Site | None, tmp_path) -> tuple[np.ndarray, ...]:
+    """Return longitude, latitude and dBZ of the lowest sweep's gates by xradar alone."""
+    if path.suffix == ".gz":
+        plain = tmp_path / path.stem
+        plain.write_bytes(gzip.decompress(path.read_bytes()))
+        path = plain
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import xradar  # noqa: F401
+
+        with xr.open_dataset(str(path), engine=engine, group="sweep_0") as sweep:
+            sweep = sweep.load()
+        if site is not None:
+            sweep = sweep.assign_coords(
+                latitude=site.latitude, longitude=site.longitude, altitude=site.altitude
+            )
+        sweep = sweep.xradar.georeference()
+    crs = pyproj.CRS.from_cf(sweep["crs_wkt"].attrs)
+    to_geographic = pyproj.Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
+    placed = sweep.transpose("azimuth", "range", ...)
+    longitude, latitude = to_geographic.transform(placed["x"].values, placed["y"].values)
+    return longitude, latitude, placed["DBZH"].values
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
+    engine, site = FILES[name]
+    longitude, latitude, dbz = xradar_gates(polar / name, engine, site, tmp_path)
+    strongest = np.unravel_index(np.nanargmax(dbz), dbz.shape)
+    header = read_header(polar / name)
+    (scan,), _ = group_scans([header])
+    settings = AS_MEASURED.model_copy(update={"site": site})
+    place = site or header.site
+    relation = settings.relation
+
+    # One gate a cell: the very value of the gate, in the middle of a grid around it.
+    _, _, distance = pyproj.Geod(ellps="WGS84").inv(
+        place.longitude, place.latitude, longitude[strongest], latitude[strongest]
+    )
+    fine = Grid.around(
+        place.latitude,
+        place.longitude,
+        size=(21, 21),
+        spacing=min(40.0, distance * np.radians(360 / len(dbz)) / 4),
+        centre=(latitude[strongest], longitude[strongest]),
+    )
+    rain = map_scan(scan, fine, settings)
+    assert rain[10, 10] == np.nanmax(rain)
+    assert rain[10, 10] == pytest.approx(relation.rain_rate(dbz[strongest]), rel=1e-5)
+
+    # Many gates a cell: the mean of the rates of xradar's gates in it.
+    coarse = Grid.around(place.latitude, place.longitude, size=(240, 240), spacing=2000.0)
+    rain = map_scan(scan, coarse, settings)
+    project = pyproj.Transformer.from_crs("EPSG:4326", coarse.crs, always_xy=True)
+    x, y = project.transform(longitude, latitude)
+    column = np.floor((x - coarse.x0) / 2000 + 0.5).astype(int)
+    row = np.floor((y - coarse.y0) / 2000 + 0.5).astype(int)
+    seen = (row >= 0) & (row < 240) & (column >= 0) & (column < 240) & ~np.isnan(dbz)
+    cell = row[seen] * 240 + column[seen]
+    total = np.bincount(cell, relation.rain_rate(dbz[seen]), minlength=240 * 240)
+    count = np.bincount(cell, minlength=240 * 240)
+    with_gates = (count > 0) & ~np.isnan(rain.reshape(-1))
+    expected = total[with_gates] / count[with_gates]
+    mapped = rain.reshape(-1)[with_gates]
+    # A gate on the border of two cells may fall into the other one.
+    assert np.isclose(mapped, expected, rtol=0.05, atol=0.05).mean() > 0.99
+    assert expected[np.argmax(mapped)] > 0.9 * expected.max()
+
+
+def test_no_echo_is_zero_and_outside_is_missing(polar):
+    (scan,), _ = group_scans([read_header(polar / "2013051000000600dBZ.vol")])
+    site = scan.headers[0].site
+    grid = Grid.around(site.latitude, site.longitude, size=(220, 220), spacing=1000.0)
+    rain = map_scan(scan, grid, AS_MEASURED)
+    distance = np.hypot(*np.meshgrid(grid.x, grid.y))
+    assert np.isnan(rain[distance > 101_000]).all()
+    assert not np.isnan(rain[distance < 99_000]).any()
+    assert (rain == 0).mean() > 0.5
+
+
+def test_nodata_of_the_french_radar_stays_missing(polar):
+    (scan,), _ = group_scans([read_header(polar / "T_PAZE63_C_LFPW_20230420065446.h5")])
+    site = scan.headers[0].site
+    grid = Grid.around(site.latitude, site.longitude, size=(200, 200), spacing=1000.0)
+    rain = map_scan(scan, grid, AS_MEASURED)
+    assert 0.01 < np.isnan(rain).mean() < 0.2
+
+
+def test_low_correlation_is_no_rain_by_default(helchteren):
+    paths = [helchteren[0], helchteren[0].with_name(helchteren[0].name.replace("dbzh", "rhohv"))]
+    (scan,), _ = group_scans([read_header(path) for path in paths])
+    site = scan.headers[0].site
+    grid = Grid.around(site.latitude, site.longitude, size=(100, 100), spacing=2000.0)
+    kept = map_scan(scan, grid, IngestSettings())
+    everything = map_scan(scan, grid, IngestSettings.of(rhohv=None))
+    assert np.nansum(kept) < 0.9 * np.nansum(everything)
+    assert np.array_equal(np.isnan(kept), np.isnan(everything))
+    assert np.all(kept <= everything + 1e-5)
+
+
+def test_several_elevations_are_combined(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", elevations=(0.5, 1.5, 4.0))
+    (scan,), _ = group_scans([read_header(path)])
+    grid = Grid.around(51.0, 5.0, size=(40, 40), spacing=1000.0)
+
+    def rain(**settings):
+        return map_scan(scan, grid, AS_MEASURED.model_copy(update=settings))
+
+    relation = AS_MEASURED.relation
+    assert np.nanmax(rain()) == pytest.approx(relation.rain_rate(np.array(30.0)), rel=1e-5)
+    assert np.nanmax(rain(sweeps=3)) == np.nanmax(rain())
+    assert np.nanmax(rain(sweeps=3, combine="max")) == pytest.approx(
+        relation.rain_rate(np.array(32.0)), rel=1e-5
+    )
+
+
+def test_lowest_fills_what_the_lower_one_misses_and_max_takes_the_strongest():
+    low = np.array([np.nan, 1.0, 2.0, np.nan], np.float32)
+    high = np.array([5.0, 3.0, np.nan, np.nan], np.float32)
+    np.testing.assert_array_equal(combine([low, high], "lowest"), [5, 1, 2, np.nan])
+    np.testing.assert_array_equal(combine([low, high], "max"), [5, 3, 2, np.nan])
+
+
+def test_a_composite_on_another_grid_is_a_failure(radar_dir):
+    path = next((radar_dir / "knmi").rglob("*.h5"))
+    (scan,), _ = group_scans([read_header(path)])
+    grid = Grid.around(52.0, 5.0, size=(765, 700), spacing=1000.0)
+    result = try_scan(scan, grid, IngestSettings())
+    assert isinstance(result, Failure)
+    assert result.name == str(path)
+    assert result.reason.startswith("expected the grid of 765 x 700 cells")
+
+
+def test_without_a_site_the_option_is_named(polar):
+    (scan,), _ = group_scans([read_header(polar / "KLIX20050828_180149.gz")])
+    grid = Grid.around(30.0, -89.0, size=(4, 4), spacing=1000.0)
+    with pytest.raises(DataError, match=r"KLIX.*give it with --site LAT,LON\[,ALT\]"):
+        map_scan(scan, grid, IngestSettings())
+
+
+def test_a_bad_file_is_a_value(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_text("text")
+    failure = try_header(path)
+    assert isinstance(failure, Failure)
+    assert failure.reason.startswith("expected a radar file")

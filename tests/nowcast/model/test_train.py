@@ -1,0 +1,148 @@
+"""Training on a rain store: what is written, what it learns, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daskdl.cluster import connect
+from daskdl.errors import DataError, SettingsError
+from nowcast.model.model import NowcastModel
+from nowcast.model.settings import TrainSettings
+from nowcast.model.train import ToNetwork, frames_ahead, train
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import write_zarr
+from tests.nowcast.fields import translation
+
+TINY = TrainSettings(
+    n_in=2, lead_minutes=20, channels=(8,), tile=32, tile_stride=16, epochs=6, rate=1e-2,
+    fractions=(0.6, 0.2), wet_fraction=0,
+)  # fmt: skip
+
+
+def write_store(path: Path, frames: np.ndarray, gap_after: int | None = None) -> Path:
+    """Write frames every ten minutes, with one hour missing after a frame."""
+    minutes = 10 * np.arange(len(frames))
+    if gap_after is not None:
+        minutes[gap_after + 1 :] += 60
+    time = np.datetime64("2020-06-01T00:00") + minutes * np.timedelta64(1, "m")
+    grid = Grid.around(50.0, 5.0, size=frames.shape[1:], spacing=1000.0)
+    described = {"title": "moving patches", "source": "test"}
+    write_zarr(rain_dataset(grid, time, frames, attributes={}, global_attributes=described), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def moving() -> np.ndarray:
+    return translation(40, 0, 3, size=48)
+
+
+@pytest.fixture(scope="module")
+def trained(moving, tmp_path_factory) -> tuple[Path, NowcastModel]:
+    folder = tmp_path_factory.mktemp("trained")
+    store = write_store(folder / "rain.zarr", moving)
+    return folder, train(store, folder / "model", TINY, progress=False)
+
+
+def test_the_folder_holds_the_model_and_its_history(trained):
+    folder, model = trained
+    again = NowcastModel.load(folder / "model")
+    assert np.array_equal(again.network.flat, model.network.flat)
+    assert again.n_out == 2
+    history = json.loads((folder / "model" / "history.json").read_text())
+    assert history
+    assert again.about["settings"]["n_in"] == 2
+    assert str(again.split.train[1]) == "2020-06-01T03:50:00"
+
+
+def test_it_beats_persistence_on_what_it_has_not_seen(trained, moving):
+    _, model = trained
+    frames = moving[32:]
+    errors = {"model": 0.0, "persistence": 0.0}
+    for start in range(2, len(frames) - 1):
+        observed = frames[start : start + 2]
+        forecast = model(frames[start - 2 : start])
+        errors["model"] += float(np.abs(forecast - observed).mean())
+        errors["persistence"] += float(np.abs(frames[start - 1] - observed).mean())
+    assert errors["model"] < 0.9 * errors["persistence"]
+
+
+def test_the_same_call_gives_the_same_bits(trained, moving, tmp_path):
+    _, model = trained
+    again = train(write_store(tmp_path / "rain.zarr", moving), tmp_path / "m", TINY, progress=False)
+    assert np.array_equal(again.network.flat, model.network.flat)
+
+
+def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
+    said: list[str] = []
+    store = write_store(tmp_path / "rain.zarr", moving, gap_after=9)
+    settings = TINY.model_copy(update={"epochs": 0.2})
+    train(store, tmp_path / "m", settings, progress=False, say=said.append)
+    # 24 frames in two runs of 10 and 14: 7 + 11 windows of four frames, on four tiles.
+    assert said[0].startswith(f"{4 * (7 + 11)} training windows")
+
+
+def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
+    batch = {"x": np.array([np.nan, 0], "f4"), "y": np.array([np.nan, 50], "f4")}
+    from nowcast.model.rain_scale import RainScale
+
+    scaled = ToNetwork(RainScale())(batch, np.random.default_rng(0))
+    np.testing.assert_allclose(scaled["x"], [0, 0])
+    np.testing.assert_allclose(scaled["y"], [np.nan, 1], rtol=1e-6)
+
+
+def test_missing_pixels_do_not_spoil_training(moving, tmp_path):
+    """Nor when windows are run backwards, where they come from the output into the input."""
+    holes = moving.copy()
+    holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan
+    store = write_store(tmp_path / "rain.zarr", holes)
+    settings = TINY.model_copy(update={"epochs": 0.5})
+    model = train(store, tmp_path / "m", settings, progress=False)
+    assert np.isfinite(model.network.flat).all()
+
+
+def test_lead_times_are_whole_steps():
+    assert frames_ahead(60, np.timedelta64(300, "s")) == 12
+    with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):
+        frames_ahead(25, np.timedelta64(600, "s"))
+
+
+def test_too_few_frames_are_refused_and_nothing_is_written(moving, tmp_path):
+    store = write_store(tmp_path / "rain.zarr", moving[:12])
+    with pytest.raises(DataError, match="at least one window of 4 frames"):
+        train(store, tmp_path / "m", TINY, progress=False)
+    assert not (tmp_path / "m").exists()
+
+
+def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
+    frames = moving[:30]
+    minutes = np.cumsum(np.arange(30) % 3 + 4)
+    time = np.datetime64("2020-06-01T00:00") + minutes * np.timedelta64(1, "m")
+    grid = Grid.around(50.0, 5.0, size=(48, 48), spacing=1000.0)
+    described = {"title": "t", "source": "s"}
+    dataset = rain_dataset(grid, time, frames, attributes={}, global_attributes=described)
+    write_zarr(dataset, tmp_path / "rain.zarr")
+    with pytest.raises((DataError, SettingsError), match="min"):
+        train(tmp_path / "rain.zarr", tmp_path / "m", TINY, progress=False)
+
+
+def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
+    store, said = write_store(tmp_path / "rain.zarr", moving), []
+
+    def bits(name, shards, client=None):
+        settings = TINY.model_copy(update={"shards": shards, "epochs": 1})
+        model = train(store, tmp_path / name, settings, client, progress=False, say=said.append)
+        return model.network.flat.tobytes()
+
+    with connect("local", workers=2) as client:
+        assert bits("a", 8, client) == bits("b", 8)
+        assert not [line for line in said if "workers" in line]
+        assert bits("c", 1, client) == bits("d", 1)
+    assert [line for line in said if "workers" in line] == [
+        "2 workers, 1 of them with work, one a shard; "
+        "--set shards=2 uses all and gives another model"
+    ]

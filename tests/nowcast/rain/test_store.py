@@ -1,0 +1,109 @@
+"""Rain stores: opening with clear errors, the step of time, and writing at one stroke."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import open_rain, time_step, write_dataset, write_netcdf, write_zarr
+
+GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
+
+
+def dataset(minutes=(0, 5, 10)) -> xr.Dataset:
+    time = np.datetime64("2020-02-07T13:00", "ns") + np.array(minutes, "timedelta64[m]")
+    rain = np.arange(len(time) * 48, dtype=np.float32).reshape(-1, 6, 8)
+    rain[:, 0, 0] = np.nan
+    return rain_dataset(
+        GRID, time, rain, attributes={}, global_attributes={"title": "t", "source": "s"}
+    )
+
+
+@pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
+def test_what_is_written_is_read_back(tmp_path, name):
+    before = dataset()
+    write_dataset(before, tmp_path / name)
+    with open_rain(tmp_path / name) as after:
+        assert after["rain_rate"].dtype == np.float32
+        assert after["rain_rate"].chunks == ((1, 1, 1), (6,), (8,))
+        xr.testing.assert_equal(after.load(), before)
+        assert after["rain_rate"].attrs["units"] == "mm h-1"
+        assert after["crs"].attrs["grid_mapping_name"] == "azimuthal_equidistant"
+        assert after.attrs["Conventions"] == "CF-1.11"
+
+
+@pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
+def test_a_read_dataset_can_be_written_again(tmp_path, name):
+    write_dataset(dataset(), tmp_path / "first.zarr")
+    with open_rain(tmp_path / "first.zarr") as first:
+        write_dataset(first.isel(time=slice(1, None)), tmp_path / name)
+    with open_rain(tmp_path / name) as second:
+        assert second.sizes["time"] == 2
+
+
+@pytest.mark.parametrize("write", [write_zarr, write_netcdf])
+def test_a_failed_write_leaves_the_old_one_and_nothing_beside_it(tmp_path, write):
+    path = tmp_path / "rain"
+    write(dataset(), path)
+    broken = dataset().assign_attrs(bad=object())
+    with pytest.raises((TypeError, ValueError)):
+        write(broken, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rain"]
+    if write is write_zarr:
+        with open_rain(path) as after:
+            xr.testing.assert_equal(after.load(), dataset())
+
+
+def test_a_missing_store_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.zarr: expected a rain store, found nothing there"):
+        open_rain(tmp_path / "none.zarr")
+
+
+def test_a_folder_or_text_that_is_no_store_is_named(tmp_path):
+    (tmp_path / "rain.zarr").mkdir()
+    (tmp_path / "text.nc").write_text("rain")
+    for name in ("rain.zarr", "text.nc"):
+        with pytest.raises(DataError, match=f"{name}: expected a rain store"):
+            open_rain(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda ds: ds.rename(rain_rate="rain"), "expected rain_rate .time, y, x., found no such"),
+        (lambda ds: ds.isel(time=0), "found dimensions"),
+        (lambda ds: ds.drop_vars("crs"), "expected a variable 'crs'"),
+        (lambda ds: ds.isel(time=[1, 0]), "sorted and unique, found 2020-02-07T13:00:00 after"),
+        (lambda ds: ds.isel(time=[0, 0]), "sorted and unique"),
+        (lambda ds: ds.isel(time=slice(0, 0)), "at least one time"),
+    ],
+)
+def test_a_store_that_is_not_as_agreed_is_refused(tmp_path, change, sentence):
+    write_zarr(change(dataset()), tmp_path / "rain.zarr")
+    with pytest.raises(DataError, match=sentence):
+        open_rain(tmp_path / "rain.zarr")
+
+
+def test_other_units_are_refused(tmp_path):
+    wrong = dataset()
+    wrong["rain_rate"].attrs["units"] = "m s-1"
+    write_zarr(wrong, tmp_path / "rain.zarr")
+    with pytest.raises(DataError, match="found units 'm s-1'"):
+        open_rain(tmp_path / "rain.zarr")
+
+
+def test_the_step_is_the_most_frequent_one():
+    assert time_step(dataset((0, 5, 10, 30, 35))) == np.timedelta64(5, "m")
+    with pytest.raises(DataError, match="at least two times"):
+        time_step(dataset((0,)))
+
+
+def test_unequal_steps_are_refused_by_what_they_are(tmp_path):
+    write_zarr(dataset((0, 5, 11, 15, 21, 26)), tmp_path / "rain.zarr")
+    sentence = rf"{tmp_path / 'rain.zarr'}: expected frames in equal steps, found steps of 5, 6, 4 "
+    with open_rain(tmp_path / "rain.zarr") as rain, pytest.raises(DataError, match=sentence):
+        time_step(rain)

@@ -1,0 +1,181 @@
+"""The writer: every state on disk can be read, also after a kill, and times are in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.rain import writer
+from nowcast.rain.grid import Grid
+from nowcast.rain.replacing import previous
+from nowcast.rain.store import open_rain
+
+GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
+
+
+def frame(minute: int, value: float | None = None) -> writer.Frame:
+    rain = np.full((6, 8), minute if value is None else value, np.float32)
+    rain[0, 0] = np.nan
+    return np.datetime64("2020-02-07T13:00", "ns") + np.timedelta64(minute, "m"), rain
+
+
+def new_store(path, *minutes: int) -> None:
+    first, *others = [frame(minute) for minute in minutes]
+    writer.create(path, GRID, first, attributes={}, global_attributes={"title": "t", "source": "s"})
+    writer.append(path, others)
+
+
+def contents(path) -> dict[int, float]:
+    with open_rain(path) as dataset:
+        start = np.datetime64("2020-02-07T13:00", "ns")
+        minutes = ((dataset["time"].values - start) / np.timedelta64(1, "m")).astype(int)
+        rain = dataset["rain_rate"].values
+        assert np.isnan(rain[:, 0, 0]).all()
+        return dict(zip(minutes.tolist(), rain[:, 1, 1].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 33])
+def test_frames_are_appended_in_order(tmp_path, count):
+    path = tmp_path / "rain.zarr"
+    new_store(path, *range(0, 5 * count, 5))
+    assert contents(path) == {5 * i: 5.0 * i for i in range(count)}
+    writer.append(path, [frame(1000)])
+    assert len(contents(path)) == count + 1
+
+
+def test_times_fill_several_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "TIMES_A_CHUNK", 8)
+    path = tmp_path / "rain.zarr"
+    new_store(path, *range(1, 50))
+    writer.append(path, [frame(60), frame(61)])
+    assert list(contents(path)) == [*range(1, 50), 60, 61]
+    writer.insert(path, [frame(0), frame(55)], scheduled=2)
+    assert list(contents(path)) == [*range(50), 55, 60, 61]
+    assert len(list((path / "time" / "c").iterdir())) == 7
+
+
+def test_late_frames_go_where_they_belong(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 10, 20, 30)
+    assert writer.insert(path, iter([frame(5), frame(25)]), scheduled=3) == 2
+    assert contents(path) == {5: 5, 10: 10, 20: 20, 25: 25, 30: 30}
+    writer.append(path, [frame(40)])
+    assert list(contents(path)) == [5, 10, 20, 25, 30, 40]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rain.zarr"]
+
+
+def test_a_frame_that_is_all_missing_survives_an_insert(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 10)
+    writer.append(path, [frame(20, np.nan), frame(30)])
+    writer.insert(path, [frame(15)], scheduled=1)
+    after = contents(path)
+    assert np.isnan(after.pop(20))
+    assert after == {10: 10, 15: 15, 30: 30}
+
+
+def test_an_exception_keeps_what_came_before_it(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0)
+
+    def frames():
+        yield frame(5)
+        raise RuntimeError("the cluster is gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        writer.append(path, frames())
+    assert list(contents(path)) == [0, 5]
+
+
+def test_an_insert_that_fails_leaves_the_store_as_it_was(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0, 10)
+
+    def frames():
+        yield frame(5)
+        raise RuntimeError("the cluster is gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        writer.insert(path, frames(), scheduled=2)
+    assert list(contents(path)) == [0, 10]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rain.zarr"]
+
+
+def _append_and_die(path, after: int) -> None:
+    def frames():
+        for minute in range(5, 1000, 5):
+            if minute == 5 * after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield frame(minute)
+
+    writer.append(path, frames())
+
+
+@pytest.mark.parametrize("after", [2, 17, 20])
+def test_a_killed_writer_leaves_a_store_that_is_read_and_appended_to(tmp_path, after):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0)
+    process = multiprocessing.get_context("spawn").Process(
+        target=_append_and_die, args=(path, after)
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    minutes = list(contents(path))
+    assert len(minutes) == 1 + (after - 1) // writer.COMMIT_FRAMES * writer.COMMIT_FRAMES
+    writer.append(path, [frame(minutes[-1] + 5, 7.0), frame(minutes[-1] + 10, 8.0)])
+    after_it = contents(path)
+    assert list(after_it) == [*minutes, minutes[-1] + 5, minutes[-1] + 10]
+    assert after_it[minutes[-1] + 5] == 7.0
+
+
+def test_a_swap_that_was_killed_is_finished(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0)
+    path.rename(previous(path))
+    (tmp_path / ".rain.zarr.12345678.partial").mkdir()
+    with writer.locked(path):
+        assert list(contents(path)) == [0]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["rain.zarr"]
+
+
+def test_two_writers_at_once_are_refused(tmp_path):
+    path = tmp_path / "rain.zarr"
+    with (
+        writer.locked(path),
+        pytest.raises(DataError, match=r"rain\.zarr: another nowcast ingest is writing"),
+        writer.locked(path),
+    ):
+        pass
+
+
+def test_a_store_of_other_chunks_is_refused(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0, 5)
+    with open_rain(path) as dataset:
+        whole = dataset.load()
+    for variable in whole.variables.values():
+        variable.encoding.clear()
+    other = tmp_path / "other.zarr"
+    with pytest.warns(UserWarning, match="Consolidated"):
+        whole.chunk(time=2).to_zarr(other, zarr_format=3, consolidated=True)
+    with pytest.raises(DataError, match=r"other\.zarr: expected a store made by nowcast ingest"):
+        writer.append(other, [frame(10)])
+
+
+def test_history_grows_by_a_line_a_run(tmp_path):
+    path = tmp_path / "rain.zarr"
+    new_store(path, 0, 5)
+    writer.append(path, [frame(10)])
+    with open_rain(path) as dataset:
+        lines = dataset.attrs["history"].splitlines()
+    assert [line.split(": ")[1] for line in lines] == [
+        "appended 1 scans",
+        "appended 1 scans",
+        "created",
+    ]
