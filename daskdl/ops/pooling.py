@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.pooling.pooling import Windows
 from daskdl.kernels.pooling import pooling as kernel
+from daskdl.kernels.pooling.pooling import Windows
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 

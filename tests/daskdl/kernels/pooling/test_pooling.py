@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl.kernels.pooling.pooling import Windows
 from daskdl.kernels.pooling import pooling as kernel
+from daskdl.kernels.pooling.pooling import Windows
 from daskdl.kernels.runtime.threads import thread_budget
 
 
