@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.cluster.failures import at_worker
 from daskdl.data.functions import take
 from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.predict.predictor import Predictor
-from daskdl.train.step import at_worker
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.cluster.failures import naming
+from daskdl.data.on_workers.shards import load_shard
 from daskdl.data.partition import Partition
 from daskdl.data.samples import take
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import no_grad
-from daskdl.train import step
 from daskdl.train.job import Job, Measured
-from daskdl.train.step import Vector, naming
+from daskdl.train.step import Vector
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def loaded(
 ) -> Evaluation:
     """Load a recipe, or make a partition of the inputs, and evaluate it by a job and weights."""
     job, weights = given
-    return evaluate(job, weights, step.load(what, shard, *inputs), shard, batch_size)
+    return evaluate(job, weights, load_shard(what, shard, *inputs), shard, batch_size)
 
 
 def combined(job: Job, parts: Sequence[Evaluation]) -> list[float]:

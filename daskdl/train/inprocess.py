@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from daskdl.cluster.failures import for_caller
 from daskdl.collective.tree import fold
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
+from daskdl.data.on_workers.shards import load_shard
 from daskdl.data.on_workers.tasks import on_each, stand_alone
 from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.memory import empty
@@ -22,7 +23,7 @@ from daskdl.kernels.vectors.copies import copied, copy_to
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job
-from daskdl.train.step import State, TaskError, Vector
+from daskdl.train.step import State, Vector
 
 
 class InProcessEngine:
@@ -107,7 +108,7 @@ class InProcessEngine:
             samples = self._validation if validation else self._samples
             assert samples is not None
             if stand_alone(samples.recipes):
-                self._held[key] = step.load(samples.recipes[shard], shard)
+                self._held[key] = load_shard(samples.recipes[shard], shard)
             else:  # what they have in common is loaded once
                 held = on_each(samples.recipes, lambda partition, _: partition)
                 self._held |= {(validation, s): partition for s, partition in enumerate(held)}
@@ -117,13 +118,3 @@ class InProcessEngine:
         if self._threads == 1:
             return {s: function(s) for s in shards}
         return dict(zip(shards, self._pool.map(function, shards), strict=True))
-
-
-@contextmanager
-def for_caller() -> Iterator[None]:
-    """Raise what a task raised as its caller is to see it."""
-    try:
-        yield
-    except TaskError as error:
-        raised, cause = error.for_caller()
-        raise raised from cause

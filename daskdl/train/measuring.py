@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from daskdl.cluster.failures import for_caller
 from daskdl.data import SampleSet
 from daskdl.data.on_workers.tasks import each_here
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.train.evaluation import combined, loaded
-from daskdl.train.inprocess import for_caller
 from daskdl.train.job import Job
 from daskdl.train.step import State, Vector
 

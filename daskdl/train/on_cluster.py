@@ -10,6 +10,7 @@ from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.failures import TaskError
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
@@ -18,7 +19,7 @@ from daskdl.errors import ClusterError
 from daskdl.train import step
 from daskdl.train.evaluation import Evaluation, combined, evaluate
 from daskdl.train.job import Job
-from daskdl.train.step import State, TaskError
+from daskdl.train.step import State
 
 if TYPE_CHECKING:
     from distributed import Client, Future

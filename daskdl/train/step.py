@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.cluster.failures import naming
 from daskdl.collective.codec import add_rounded, round_in_place
 from daskdl.data.batches import drawn
 from daskdl.data.partition import Partition
@@ -35,42 +31,6 @@ from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
 
 Vector = NDArray[np.float32]
-
-
-class TaskError(Exception):
-    """An exception in a task, on its way to the driver with where it happened."""
-
-    def __init__(self, where: str, cause: BaseException) -> None:
-        try:
-            pickle.loads(cloudpickle.dumps(cause))
-        except Exception:  # whatever a user's exception does when it is pickled
-            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
-        super().__init__(where, cause)
-
-    def for_caller(self) -> tuple[TrainingError, BaseException]:
-        """Return what to raise, and from what."""
-        where, cause = self.args
-        kind = "" if isinstance(cause, TrainingError) else f"{type(cause).__name__}: "
-        return TrainingError(f"{where}: {kind}{cause}"), cause
-
-
-@contextmanager
-def naming(where: str, what: str = "") -> Iterator[None]:
-    """Say of an exception where it happened."""
-    try:
-        yield
-    except Exception as error:
-        raise TaskError(where + at_worker() + what, error) from error
-
-
-def at_worker() -> str:
-    """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
-    from distributed import get_worker
-
-    try:
-        return f" at worker {get_worker().address}"
-    except ValueError:  # there is none
-        return ""
 
 
 @dataclass(frozen=True)
@@ -137,13 +97,6 @@ class State:
 
     def __sizeof__(self) -> int:
         return self.nbytes
-
-
-def load(what: Any, shard: int, *inputs: Partition) -> Partition:
-    """Load a shard's recipe, or make the shard of what others have loaded."""
-    with naming(f"shard {shard}", ": its samples cannot be loaded"):
-        partition: Partition = what(*inputs) if inputs else what.load()
-        return partition
 
 
 def gradient(

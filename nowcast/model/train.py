@@ -68,27 +68,27 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
     return round(count)
 
 
-def windows(
+def training_windows(
     path: Path, rain: xr.Dataset, times: Any, n_out: int, settings: TrainSettings
 ) -> SampleSet:
     """Return the windows of frames of a stretch of time, in mm h-1."""
-    from daskdl.data import SampleSet
+    from nowcast.rain.windows import windows
 
     block = settings.block
-    tile = tuple(min(settings.tile, rain.sizes[axis]) // block * block for axis in ("y", "x"))
-    if min(tile) == 0:
+    high, wide = (min(settings.tile, rain.sizes[axis]) // block * block for axis in ("y", "x"))
+    if min(high, wide) == 0:
         raise DataError(
             f"{path}: expected at least {block} cells along y and x, found "
             f"{rain.sizes['y']} x {rain.sizes['x']}"
         )
-    return SampleSet.from_xarray(
+    return windows(
         path,
         variable="rain_rate",
         n_in=settings.n_in,
         n_out=n_out,
         step=time_step(rain),
         times=times,
-        tile=tile,
+        tile=(high, wide),
         tile_stride=settings.tile_stride,
         wet_threshold=settings.wet_threshold,
         wet_fraction=settings.wet_fraction,
@@ -145,8 +145,8 @@ def train(
     n_out = frames_ahead(settings.lead_minutes, step)
     split = split_by_time(rain["time"].values, settings.fractions, settings.n_in + n_out)
     scale = RainScale()
-    samples = windows(path, rain, split.train, n_out, settings)
-    validation = windows(path, rain, split.validation, n_out, settings)
+    samples = training_windows(path, rain, split.train, n_out, settings)
+    validation = training_windows(path, rain, split.validation, n_out, settings)
     if settings.augment:  # before a missing input is read as dry, since it changes x with y
         samples = samples.map(Symmetries())
     samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))

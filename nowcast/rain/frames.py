@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.current import current_client
 from daskdl.data.partition import Batch, Indices
+from daskdl.data.sources.labelled import open_zarr
 from daskdl.errors import ClusterError, DataError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FrameSource:
             data = data[variable]
         if not isinstance(data, xr.DataArray):
             raise DataError(
-                "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
+                "nowcast.rain.windows: expected a path, a Dataset or a DataArray, found "
                 f"{type(data).__name__}"
             )
         if data.ndim != 3 or data.dims[0] != "time" or "time" not in data.coords:
@@ -306,15 +306,3 @@ class Windows:
             ]
             x[n], y[n] = view[: self.n_in], view[self.n_in :]
         return {"x": x, "y": y}
-
-
-def open_zarr(path: str) -> xr.Dataset:
-    """Open a store as xarray does, without Dask."""
-    import xarray as xr
-
-    if "://" not in path and not Path(path).is_dir():
-        raise DataError(f"{path}: expected a zarr store, found no such folder")
-    try:
-        return xr.open_zarr(path, chunks=None, consolidated=False)
-    except Exception as error:
-        raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error

@@ -1,4 +1,4 @@
-"""Windows of consecutive frames as samples: which there are, which are kept, and their recipes."""
+"""Windows of consecutive frames as samples: which there are, and which of them are kept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.partition import even_bounds
 from daskdl.data.random import generator
+from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 from nowcast.rain.frames import FrameSource, WindowRecipe
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Times = tuple[Any, Any] | slice | None
 
 
-def window_recipes(
+def windows(
     data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
     variable: str = "rain_rate",
     *,
@@ -39,8 +40,8 @@ def window_recipes(
     max_missing: float = 0.5,
     partitions: int = 1,
     seed: int = 0,
-) -> list[WindowRecipe]:
-    """Return the recipes of all windows of ``n_in`` frames followed by ``n_out`` frames.
+) -> SampleSet:
+    """Return all windows of ``n_in`` frames followed by ``n_out`` frames as a SampleSet.
 
     A sample is ``x`` float32 (n_in, h, w, 1) and ``y`` float32 (n_out, h, w, 1), missing values
     NaN, as they are in the data.
@@ -74,7 +75,7 @@ def window_recipes(
     max_missing : float
         A window with a larger fraction of missing values is left out.
     partitions : int
-        Number of recipes, each a stretch of time with nearly equally many windows; no more than
+        Number of partitions, each a stretch of time with nearly equally many windows; no more than
         there are windows.
     seed : int
 
@@ -128,12 +129,10 @@ def window_recipes(
             f"found {keep.size}, of which {int((~enough).sum())} have more than {max_missing:.0%} "
             f"missing values and {int((enough & dry).sum())} are dry; raise max_missing or keep_dry"
         )
-    windows = np.column_stack([starts[kept[:, 0]], corners[kept[:, 1]]])
-    bounds = even_bounds(len(windows), min(partitions, len(windows)))
-    return [
-        WindowRecipe(source, windows[a:b], n_in, n_out, size).localised()
-        for a, b in pairwise(bounds)
-    ]
+    chosen = np.column_stack([starts[kept[:, 0]], corners[kept[:, 1]]])
+    bounds = even_bounds(len(chosen), min(partitions, len(chosen)))
+    recipes = (WindowRecipe(source, chosen[a:b], n_in, n_out, size) for a, b in pairwise(bounds))
+    return SampleSet([recipe.localised() for recipe in recipes])
 
 
 def gapless_runs(

@@ -9,15 +9,22 @@ from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.client import Cluster
-from daskdl.data import SampleSet
+from daskdl.cluster.failures import naming
 from daskdl.data.derived import packed
 from daskdl.data.on_workers.placement import Place, assign
-from daskdl.data.on_workers.tasks import futures_of, graph_of
-from daskdl.data.partition import Recipe
-from daskdl.train import step
+from daskdl.data.on_workers.tasks import futures_of, graph_of, load
+from daskdl.data.partition import Partition, Recipe
 
 if TYPE_CHECKING:
     from distributed import Future
+
+    from daskdl.data.samples import SampleSet
+
+
+def load_shard(what: Any, shard: int, *inputs: Partition) -> Partition:
+    """Load a shard's recipe, or make the shard of loaded inputs; errors name the shard."""
+    with naming(f"shard {shard}", ": its samples cannot be loaded"):
+        return load(what, shard, *inputs)
 
 
 class Shards:
@@ -78,10 +85,10 @@ class Shards:
                 name = f"samples-{self._name}-{self._version}-{s}"
                 self._recipes[s] = self._cluster.send(name, packed(recipe), place.addresses[s])
                 key = self._key(s)
-                graph[key] = Task(key, step.load, TaskRef(self._recipes[s].key), s)
+                graph[key] = Task(key, load_shard, TaskRef(self._recipes[s].key), s)
             else:
                 lazy[s] = recipe
-        loads, behind = graph_of(lazy, self._key, step.load)
+        loads, behind = graph_of(lazy, self._key, load_shard)
         graph |= loads
         keys = list(graph)
         futures = self._cluster.submit(graph, keys, place, behind)

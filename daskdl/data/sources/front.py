@@ -178,37 +178,28 @@ class Sources:
     def from_xarray(
         cls,
         data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
-        variable: str = "rain_rate",
         *,
-        dim: str | None = None,
+        dim: str,
         partitions: int | None = None,
-        **options: Any,
+        **fields: Field,
     ) -> Self:
-        """Make one of the samples along a dimension, or of windows of consecutive frames.
+        """Make one of the samples along a dimension of a Dataset, a DataArray or a zarr store.
 
         Parameters
         ----------
         data : path of a zarr store, Dataset or DataArray
-        variable : str
-            For windows, in a store or a Dataset.
-        dim : str, optional
-            Along which the samples lie. Without it samples are windows of frames (time, y, x): the
-            ``n_in`` frames of one are ``x`` and the ``n_out`` after them ``y``, and the options are
-            those of :func:`nowcast.rain.windows.window_recipes`.
+        dim : str
+            Along which the samples lie.
         partitions : int, optional
-            With ``dim``, by default one for each chunk.
-        **options :
-            With ``dim``, the variables by name: ``x="image", y="label"``. Several of one name, as
-            in ``x=["u10", "v10"]``, stand side by side on a last axis. Other dimensions follow in
-            the order that the data have them in. A DataArray is ``x`` by default.
+            By default one for each chunk.
+        **fields : str or list of str
+            The variables by name: ``x="image", y="label"``. Several of one name, as in
+            ``x=["u10", "v10"]``, stand side by side on a last axis. Other dimensions follow in the
+            order that the data have them in. A DataArray is ``x`` by default.
         """
-        if dim is None:
-            from nowcast.rain.windows import window_recipes
-
-            return cls(window_recipes(data, variable, partitions=partitions or 1, **options))
         from daskdl.data.sources.labelled import from_labelled
 
-        made = cls(from_labelled(data, dim, options, partitions))
+        made = cls(from_labelled(data, dim, fields, partitions))
         return made if partitions is None else _repartitioned(made, partitions)
 
     @classmethod

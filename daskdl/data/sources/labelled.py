@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from daskdl.data.sources import collections as collected
 from daskdl.data.sources.tables import Field
 from daskdl.data.sources.zarr import stretches
 from daskdl.errors import DataError
-from nowcast.rain.frames import open_zarr
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -152,3 +152,15 @@ class Sliced:
     @property
     def _first(self) -> str:
         return self.field if isinstance(self.field, str) else self.field[0]
+
+
+def open_zarr(path: str) -> xr.Dataset:
+    """Open a zarr store as an xarray Dataset that reads what is sliced, without Dask."""
+    import xarray as xr
+
+    if "://" not in path and not Path(path).is_dir():
+        raise DataError(f"{path}: expected a zarr store, found no such folder")
+    try:
+        return xr.open_zarr(path, chunks=None, consolidated=False)
+    except Exception as error:
+        raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error

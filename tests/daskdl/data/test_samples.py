@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import partial
 from itertools import chain
 
@@ -15,7 +14,6 @@ from daskdl.data import SampleSet
 from daskdl.data.partition import Arrays
 from daskdl.errors import DataError, SettingsError
 from tests.daskdl.data.epochs import epoch, everything
-from tests.daskdl.data.series import series
 
 
 def numbered(n=10, **options):
@@ -46,23 +44,6 @@ def test_partitions_without_samples_are_passed_over():
     assert samples.head(2)["x"].tolist() == [0, 1]
     assert sorted(np.concatenate([b["x"] for b in epoch(samples, 2)])) == list(range(5))
     assert samples.repartition(2).lengths == (2, 3)
-
-
-def test_windows_of_a_store_once_per_epoch(tmp_path):
-    data = series([*range(0, 60, 5), *range(90, 120, 5), 400], 4, 4)
-    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
-    samples = SampleSet.from_xarray(
-        tmp_path / "rain.zarr", n_in=3, n_out=2, tile=(2, 2), partitions=3
-    )
-    # 12 frames in a row give 8 windows, 6 give 2; each of 4 tiles.
-    assert len(samples) == 40
-    seen = []
-    for batch in epoch(samples, 7, seed=3):
-        assert batch["x"].shape[1:] == (3, 2, 2, 1)
-        np.testing.assert_array_equal(batch["y"][:, 0], batch["x"][:, 0] + 300)
-        seen.extend(batch["x"][:, 0, 0, 0, 0].astype(int).tolist())
-    starts = [*range(8), 12, 13]
-    assert sorted(seen) == sorted(100 * t + place for t in starts for place in (0, 2, 20, 22))
 
 
 # --- what it holds
@@ -102,17 +83,6 @@ def test_arrays_that_are_no_samples_are_refused(arrays, said):
 def test_partitions_below_one_are_refused():
     with pytest.raises(SettingsError, match="partitions: expected at least 1, found 0"):
         numbered(3, partitions=0)
-
-
-def test_a_set_of_a_store_pickles_small(tmp_path):
-    data = series(np.arange(1000), 30, 30)
-    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
-    samples = SampleSet.from_xarray(tmp_path / "rain.zarr", n_in=2, n_out=2, partitions=10)
-    pickled = pickle.dumps(samples)
-    assert len(pickled) < 40 * len(samples) < samples.nbytes / 50
-    np.testing.assert_array_equal(
-        everything(pickle.loads(pickled).repartition(3))["y"], everything(samples)["y"]
-    )
 
 
 # --- map
@@ -255,18 +225,6 @@ def test_a_shuffle_mixes_all_partitions():
         everything(mixed)["x"].tolist()
         != everything(numbered(60, partitions=3).shuffle(2))["x"].tolist()
     )
-
-
-def test_windows_are_filtered_split_and_shuffled_over_their_frames():
-    data = series(range(0, 150, 5), 4, 4)
-    samples = SampleSet.from_xarray(data, "rain_rate", n_in=2, n_out=1, partitions=3)
-    even = samples.filter(lambda batch: batch["x"][:, 0, 0, 0, 0] % 200 == 0)
-    held = everything(even.shuffle(1))
-    assert sorted(held["x"][:, 0, 0, 0, 0].astype(int).tolist()) == [*range(0, 2800, 200)]
-    np.testing.assert_array_equal(held["y"][:, 0], held["x"][:, 0] + 200)
-    # Windows that overlap still hold their frames once.
-    loaded = even.recipes[0].load()
-    assert loaded.nbytes == samples.recipes[0].load().nbytes
 
 
 def test_functions_of_partitions_are_called_once_in_stretches():

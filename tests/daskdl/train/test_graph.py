@@ -31,6 +31,9 @@ from tests.daskdl.train.runs import (
     problem,
 )
 
+#: Axes of the samples of a store: five inputs and two targets each.
+SIZES = {"x": 5, "y": 2}
+
 ClientOf = Callable[[int], Client]
 
 
@@ -106,14 +109,12 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None
 def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
     client: Client, tmp_path: Path
 ) -> None:
-    time = np.datetime64("2020-01-01T00:00", "ns") + 5 * np.arange(30) * np.timedelta64(1, "m")
-    rain = np.random.default_rng(0).gamma(0.3, 2, (30, 8, 8)).astype(np.float32)
-    frames = xr.DataArray(rain, dims=("time", "y", "x"), coords={"time": time}, name="rain_rate")
-    frames.to_dataset().chunk(time=1).to_zarr(tmp_path / "rain.zarr", consolidated=False)
-    windows = SampleSet.from_xarray(tmp_path / "rain.zarr", n_in=2, n_out=1, partitions=3)
-
-    def rows(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {"x": batch["x"][:, 0, :, :5, 0].mean(1), "y": batch["y"][:, 0, 0, :2, 0]}
+    rng = np.random.default_rng(0)
+    data = xr.Dataset(
+        {n: (("time", n), rng.gamma(0.3, 2, (30, k)).astype(np.float32)) for n, k in SIZES.items()}
+    )
+    data.chunk(time=1).to_zarr(tmp_path / "rain.zarr", consolidated=False)
+    frames = SampleSet.from_xarray(tmp_path / "rain.zarr", dim="time", x="x", y="y", partitions=3)
 
     def kill(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if os.getpid() != driver and not (tmp_path / "died").exists():
@@ -122,8 +123,8 @@ def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
         return batch
 
     driver = os.getpid()
-    alone = fit(windows.map(rows))
-    assert digest(fit(windows.map(rows).map(kill), client=client)) == digest(alone)
+    alone = fit(frames)
+    assert digest(fit(frames.map(kill), client=client)) == digest(alone)
     assert (tmp_path / "died").exists()
 
 
@@ -204,25 +205,19 @@ def test_a_loss_that_is_not_finite_names_the_iteration(client: Client) -> None:
 
 
 def test_samples_that_cannot_be_loaded_name_the_shard(client: Client, tmp_path: Path) -> None:
-    time = np.datetime64("2020-01-01T00:00", "ns") + 5 * np.arange(9) * np.timedelta64(1, "m")
-    frames = xr.DataArray(
-        np.ones((9, 4, 4), np.float32), dims=("time", "y", "x"), coords={"time": time}, name="r"
-    )
+    data = xr.Dataset({n: (("time", n), np.ones((9, k), np.float32)) for n, k in SIZES.items()})
     store = tmp_path / "rain.zarr"
-    frames.to_dataset().chunk(time=1).to_zarr(store, consolidated=False)
-    windows = SampleSet.from_xarray(store, "r", n_in=2, n_out=1, partitions=2)
+    data.chunk(time=1).to_zarr(store, consolidated=False)
+    frames = SampleSet.from_xarray(store, dim="time", x="x", y="y", partitions=2)
 
     class Spoil(Callback):
         def on_fit_begin(self, trainer: Trainer) -> None:
             store.rename(tmp_path / "moved")
 
-    def flat(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {"x": batch["x"].reshape(-1, 32)[:, :5], "y": batch["y"].reshape(-1, 16)[:, :2]}
-
     with pytest.raises(
         TrainingError, match=r"shard \d at worker tcp.*: its samples cannot be loaded: DataE"
     ):
-        fit(windows.map(flat), client=client, callbacks=[Spoil()])
+        fit(frames, client=client, callbacks=[Spoil()])
 
 
 def test_classes_that_workers_cannot_import_train(client: Client) -> None:

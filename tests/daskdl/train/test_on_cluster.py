@@ -6,12 +6,12 @@ import dask
 import pytest
 from distributed import Client
 
+from daskdl.cluster.failures import TaskError
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
 from daskdl.train.job import Tools, pack
 from daskdl.train.on_cluster import OnCluster
-from daskdl.train.step import TaskError
 from tests.daskdl.train.runs import problem
 
 

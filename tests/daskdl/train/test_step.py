@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import pickle
 import sys
-import threading
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from daskdl.cluster.failures import TaskError
 from daskdl.data.batches import positions
+from daskdl.data.on_workers.shards import load_shard
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.nn import Linear, MSELoss
@@ -18,7 +18,7 @@ from daskdl.tensor import recording
 from daskdl.train import step
 from daskdl.train.clocks import Clocks
 from daskdl.train.evaluation import evaluate
-from daskdl.train.step import Gradient, State, TaskError
+from daskdl.train.step import Gradient, State
 from daskdl.train.trial import check_sample
 from tests.daskdl.train.jobs import N, by_hand, new_job, raising, samples
 
@@ -157,36 +157,6 @@ def test_weights_and_state_of_a_worker_are_computed_once() -> None:
 # --- errors
 
 
-class Unpicklable(Exception):  # noqa: N818
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.lock = threading.Lock()
-
-
-class TwoArguments(Exception):  # noqa: N818
-    """Pickles, but does not come back."""
-
-    def __init__(self, one: str, two: str) -> None:
-        super().__init__(f"{one} and {two}")
-
-
-@pytest.mark.parametrize(
-    ("cause", "kind", "said"),
-    [
-        (KeyError("x"), KeyError, "shard 3: KeyError: 'x'"),
-        (Unpicklable("no"), RuntimeError, "shard 3: RuntimeError: Unpicklable: no"),
-        (TwoArguments("a", "b"), RuntimeError, "shard 3: RuntimeError: TwoArguments: a and b"),
-    ],
-)
-def test_an_error_pickles_whatever_its_cause(
-    cause: Exception, kind: type[Exception], said: str
-) -> None:
-    raised, came_from = pickle.loads(pickle.dumps(TaskError("shard 3", cause))).for_caller()
-    assert isinstance(raised, TrainingError)
-    assert str(raised) == said
-    assert type(came_from) is kind
-
-
 def test_an_error_says_where_it_happened() -> None:
     class Recipe:
         def load(self) -> None:
@@ -201,7 +171,7 @@ def test_an_error_says_where_it_happened() -> None:
             job, weights, partition, (9, 2, 1), 3, 0, 2
         ),
         "validation, shard 3": lambda: evaluate(job, weights, partition, 3, 4),
-        "shard 3: its samples cannot be loaded": lambda: step.load(Recipe(), 3),
+        "shard 3: its samples cannot be loaded": lambda: load_shard(Recipe(), 3),
         "iteration 4, update": lambda: step.update(wrong, state, of(1.0)),
     }.items():
         with pytest.raises(TaskError) as raised:

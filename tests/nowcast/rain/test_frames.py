@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 import nowcast.rain.frames as frames_module
 from daskdl.errors import ClusterError, DataError
 from nowcast.rain.frames import FrameSource, WindowRecipe
-from tests.daskdl.data.series import instants, series
+from tests.nowcast.rain.series import instants, series
 
 MINUTES = 5 * np.arange(40)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import timedelta
 
 import numpy as np
@@ -10,31 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.rain.windows import gapless_runs, tile_corners, window_recipes
-from tests.daskdl.data.series import instants, series
+from nowcast.rain.windows import gapless_runs, tile_corners, windows
+from tests.daskdl.data.epochs import epoch, everything
+from tests.nowcast.rain.series import instants, series
 
 FIVE = np.timedelta64(5, "m")
 
 
-def windows(data, n_in=2, n_out=1, **options):
+def pairs(data, n_in=2, n_out=1, **options):
     """Return (x, y) of every window of all recipes."""
     return [
         (partition.take(np.array([k]))["x"][0], partition.take(np.array([k]))["y"][0])
-        for partition in (r.load() for r in window_recipes(data, n_in=n_in, n_out=n_out, **options))
+        for partition in (
+            r.load() for r in windows(data, n_in=n_in, n_out=n_out, **options).recipes
+        )
         for k in range(len(partition))
     ]
 
 
 def first_frames(data, **options):
     """Return the numbers of the windows' first frames, which ``series`` writes into the cells."""
-    return [int(x[0, 0, 0, 0]) // 100 for x, _ in windows(data, **options)]
+    return [int(x[0, 0, 0, 0]) // 100 for x, _ in pairs(data, **options)]
 
 
 # --- which frames
 
 
 def test_a_window_is_its_frames_and_those_after_them():
-    found = windows(series([0, 5, 10, 15, 20], 2, 3), n_in=2, n_out=2)
+    found = pairs(series([0, 5, 10, 15, 20], 2, 3), n_in=2, n_out=2)
     assert len(found) == 2
     (x, y) = found[1]
     assert x.dtype == y.dtype == np.float32
@@ -60,7 +64,7 @@ def test_gaps_are_never_bridged(steps, n_in, n_out, partitions):
         assert first_frames(series(minutes, 1, 1), **options) == expected
     else:
         with pytest.raises(DataError, match=f"at least {length} consecutive frames 5 min apart"):
-            window_recipes(series(minutes, 1, 1), **options)
+            windows(series(minutes, 1, 1), **options)
 
 
 def test_the_step_is_the_most_frequent_or_the_one_given():
@@ -98,7 +102,7 @@ def test_a_range_without_frames_is_refused():
         "frames of which there are none; give another step or time range"
     )
     with pytest.raises(DataError, match=said):
-        window_recipes(series([0, 5, 10]), n_in=2, n_out=1, times=("2010-08-27", "2010-08-26"))
+        windows(series([0, 5, 10]), n_in=2, n_out=1, times=("2010-08-27", "2010-08-26"))
 
 
 def test_too_few_frames_are_refused():
@@ -118,7 +122,7 @@ def test_tiles_that_reach_over_the_edge_are_left_out():
 
 
 def test_a_tile_is_cut_where_it_lies():
-    found = windows(series([0, 5, 10], 4, 5), tile=(2, 3), tile_stride=(2, 1))
+    found = pairs(series([0, 5, 10], 4, 5), tile=(2, 3), tile_stride=(2, 1))
     assert [x[0, 0, 0, 0] for x, _ in found] == [0, 1, 2, 20, 21, 22]
     x, y = found[4]
     assert (x.shape, y.shape) == ((2, 2, 3, 1), (1, 2, 3, 1))
@@ -127,7 +131,7 @@ def test_a_tile_is_cut_where_it_lies():
 
 def test_a_grid_smaller_than_the_tile_is_refused():
     with pytest.raises(DataError, match="at least one tile of 5 x 2 cells, found 4 x 5"):
-        window_recipes(series([0, 5, 10], 4, 5), n_in=2, n_out=1, tile=(5, 2))
+        windows(series([0, 5, 10], 4, 5), n_in=2, n_out=1, tile=(5, 2))
 
 
 # --- which are kept
@@ -143,7 +147,7 @@ def rainy(minutes, wet, ny=10, nx=10, rate=1.0):
 
 def kept(data, **options):
     """Return how many windows are kept."""
-    return sum(map(len, window_recipes(data, n_in=1, n_out=1, **options)))
+    return len(windows(data, n_in=1, n_out=1, **options))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_wet_and_missing_cells_of_every_window_are_counted():
                 known = cells[:2][np.isfinite(cells[:2])]  # of the input
                 if np.isnan(cells).mean() <= 0.25 and (known >= 0.1).mean() >= 0.35:
                     expected.append([t, i, j])
-    recipes = window_recipes(data, n_in=2, n_out=1, keep_dry=0.0, **options)
+    recipes = windows(data, n_in=2, n_out=1, keep_dry=0.0, **options).recipes
     assert 20 < len(expected) < 250
     np.testing.assert_array_equal(np.concatenate([r.windows for r in recipes]), expected)
 
@@ -209,7 +213,7 @@ class TestThinning:
         """Return the numbers of the first frames of the windows, among all frames."""
         data = rainy(self.minutes, self.wet).isel(time=slice(first, None))
         options = {"keep_dry": 0.25, "wet_fraction": 0.2, "n_in": 1, "n_out": 1} | options
-        recipes = window_recipes(data, **options)
+        recipes = windows(data, **options).recipes
         times = np.concatenate([r.source.time[r.windows[:, 0]] for r in recipes])
         return (times - instants([0])) // FIVE
 
@@ -245,7 +249,7 @@ class TestThinning:
 @pytest.mark.parametrize(("partitions", "lengths"), [(1, [7]), (3, [2, 2, 3]), (99, [1] * 7)])
 def test_partitions_are_stretches_of_time_of_equal_length(partitions, lengths):
     data = series(5 * np.arange(9))
-    recipes = window_recipes(data, n_in=2, n_out=1, partitions=partitions)
+    recipes = windows(data, n_in=2, n_out=1, partitions=partitions).recipes
     assert list(map(len, recipes)) == lengths
     assert first_frames(data, partitions=partitions) == list(range(7))
 
@@ -274,4 +278,45 @@ def test_partitions_are_stretches_of_time_of_equal_length(partitions, lengths):
 )
 def test_options_that_cannot_be_are_refused(options, said):
     with pytest.raises(SettingsError, match=said):
-        window_recipes(rainy([0, 5, 10], [0, 0, 0]), **{"n_in": 1, "n_out": 1} | options)
+        windows(rainy([0, 5, 10], [0, 0, 0]), **{"n_in": 1, "n_out": 1} | options)
+
+
+# --- as samples
+
+
+def test_windows_of_a_store_once_per_epoch(tmp_path):
+    data = series([*range(0, 60, 5), *range(90, 120, 5), 400], 4, 4)
+    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
+    samples = windows(tmp_path / "rain.zarr", n_in=3, n_out=2, tile=(2, 2), partitions=3)
+    # 12 frames in a row give 8 windows, 6 give 2; each of 4 tiles.
+    assert len(samples) == 40
+    seen = []
+    for batch in epoch(samples, 7, seed=3):
+        assert batch["x"].shape[1:] == (3, 2, 2, 1)
+        np.testing.assert_array_equal(batch["y"][:, 0], batch["x"][:, 0] + 300)
+        seen.extend(batch["x"][:, 0, 0, 0, 0].astype(int).tolist())
+    starts = [*range(8), 12, 13]
+    assert sorted(seen) == sorted(100 * t + place for t in starts for place in (0, 2, 20, 22))
+
+
+def test_a_set_of_a_store_pickles_small(tmp_path):
+    data = series(np.arange(1000), 30, 30)
+    data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)
+    samples = windows(tmp_path / "rain.zarr", n_in=2, n_out=2, partitions=10)
+    pickled = pickle.dumps(samples)
+    assert len(pickled) < 40 * len(samples) < samples.nbytes / 50
+    np.testing.assert_array_equal(
+        everything(pickle.loads(pickled).repartition(3))["y"], everything(samples)["y"]
+    )
+
+
+def test_windows_are_filtered_split_and_shuffled_over_their_frames():
+    data = series(range(0, 150, 5), 4, 4)
+    samples = windows(data, n_in=2, n_out=1, partitions=3)
+    even = samples.filter(lambda batch: batch["x"][:, 0, 0, 0, 0] % 200 == 0)
+    held = everything(even.shuffle(1))
+    assert sorted(held["x"][:, 0, 0, 0, 0].astype(int).tolist()) == [*range(0, 2800, 200)]
+    np.testing.assert_array_equal(held["y"][:, 0], held["x"][:, 0] + 200)
+    # Windows that overlap still hold their frames once.
+    loaded = even.recipes[0].load()
+    assert loaded.nbytes == samples.recipes[0].load().nbytes

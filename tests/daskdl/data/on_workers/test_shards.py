@@ -6,8 +6,8 @@ import pytest
 from distributed import Client
 
 from daskdl.cluster.client import Cluster
+from daskdl.cluster.failures import TaskError
 from daskdl.data.on_workers.shards import Shards
-from daskdl.train.step import TaskError
 from tests.daskdl.train.runs import problem
 
 
@@ -53,16 +53,11 @@ def test_waiting_raises_what_went_wrong(client_of: Callable[..., Client], tmp_pa
     from daskdl.data import SampleSet
 
     cluster = Cluster(client_of(2))
-    frames = xr.DataArray(
-        np.ones((9, 4, 4), np.float32),
-        dims=("time", "y", "x"),
-        coords={"time": np.arange(9).astype("datetime64[h]").astype("datetime64[ns]")},
-        name="r",
-    )
-    frames.to_dataset().to_zarr(tmp_path / "r.zarr", consolidated=False)
-    windows = SampleSet.from_xarray(tmp_path / "r.zarr", "r", n_in=2, n_out=1, partitions=2)
+    data = xr.Dataset({"r": (("time", "y"), np.ones((9, 4), np.float32))})
+    data.to_zarr(tmp_path / "r.zarr", consolidated=False)
+    stored = SampleSet.from_xarray(tmp_path / "r.zarr", dim="time", x="r", partitions=2)
     (tmp_path / "r.zarr").rename(tmp_path / "moved")
-    shards = Shards(cluster, "test-wrong", windows)
+    shards = Shards(cluster, "test-wrong", stored)
     shards.placed(cluster.workers("a test"))
     with pytest.raises(TaskError, match=r"shard \d at worker \S+: its samples cannot be loaded"):
         shards.wait("a test")

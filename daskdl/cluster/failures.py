@@ -1,0 +1,57 @@
+"""Failures: exceptions in tasks, on their way to the caller with where they happened."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import cloudpickle
+
+from daskdl.errors import TrainingError
+
+
+class TaskError(Exception):
+    """An exception in a task, on its way to the driver with where it happened."""
+
+    def __init__(self, where: str, cause: BaseException) -> None:
+        try:
+            pickle.loads(cloudpickle.dumps(cause))
+        except Exception:  # whatever a user's exception does when it is pickled
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+        super().__init__(where, cause)
+
+    def for_caller(self) -> tuple[TrainingError, BaseException]:
+        """Return what to raise, and from what."""
+        where, cause = self.args
+        kind = "" if isinstance(cause, TrainingError) else f"{type(cause).__name__}: "
+        return TrainingError(f"{where}: {kind}{cause}"), cause
+
+
+@contextmanager
+def naming(where: str, what: str = "") -> Iterator[None]:
+    """Say of an exception where it happened."""
+    try:
+        yield
+    except Exception as error:
+        raise TaskError(where + at_worker() + what, error) from error
+
+
+@contextmanager
+def for_caller() -> Iterator[None]:
+    """Raise a task's exception as its caller is to see it."""
+    try:
+        yield
+    except TaskError as error:
+        raised, cause = error.for_caller()
+        raise raised from cause
+
+
+def at_worker() -> str:
+    """Return " at worker <address>" in a task of a cluster, nothing elsewhere."""
+    from distributed import get_worker
+
+    try:
+        return f" at worker {get_worker().address}"
+    except ValueError:  # there is none
+        return ""
