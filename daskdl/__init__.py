@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from daskdl.version import __version__
+
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
-    from daskdl.cluster import connect
+    from daskdl.cluster.connect import connect
     from daskdl.data import SampleSet
     from daskdl.models import load
     from daskdl.nn import save
     from daskdl.tensor import Tensor, no_grad
     from daskdl.train import Trainer
-
-__version__ = "0.1.0"
 
 # What a user reaches for first, loaded when it is used: `import daskdl` stays quick.
 _HOMES = {

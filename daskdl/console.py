@@ -13,14 +13,13 @@ from typing import Annotated
 import typer
 
 from daskdl.errors import DaskdlError, MissingExtraError
+from daskdl.version import __version__
 
 INTERNAL, UNREADABLE, INTERRUPTED = 1, 3, 130
 
 
 def _tell_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        from daskdl import __version__
-
         typer.echo(f"{context.info_name} {__version__}")
         raise typer.Exit
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from daskdl.errors import ShapeError
-
-if TYPE_CHECKING:
-    from daskdl.nn.module import Module
 
 #: One number for all axes, or one for each.
 Sizes = int | Sequence[int]
@@ -47,7 +44,7 @@ def sides(name: str, value: Any, count: int) -> tuple[int, ...]:
     return tuple(n for n in sizes(name, value, count, least=0) for _ in range(2))
 
 
-def check_last_axis(layer: Module, x: Any, ndim: int | None, features: int) -> None:
+def check_last_axis(layer: object, x: Any, ndim: int | None, features: int) -> None:
     """Raise a ShapeError unless ``x`` has ``ndim`` axes (None: any) and ``features`` channels."""
     shape = x.shape
     if (ndim is None or len(shape) == ndim) and shape and shape[-1] == features:
@@ -59,7 +56,7 @@ def check_last_axis(layer: Module, x: Any, ndim: int | None, features: int) -> N
     )
 
 
-def check_axes(layer: Module, x: Any, axes: str) -> None:
+def check_axes(layer: object, x: Any, axes: str) -> None:
     """Raise a ShapeError unless ``x`` has one axis for each name of ``axes``, as in "N H W C"."""
     if len(x.shape) != len(axes.split()):
         raise ShapeError(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from typing import TYPE_CHECKING
 
 from daskdl.errors import SettingsError
 from daskdl.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    from daskdl.nn.module import Module
+from daskdl.nn.structure import Structure
 
 
-def set_requires_grad(model: Module, names: tuple[str, ...], wanted: bool) -> None:
+def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) -> None:
     """Freeze or unfreeze parameters; the gradients of frozen ones are zero.
 
     Parameters
@@ -49,7 +46,7 @@ def set_requires_grad(model: Module, names: tuple[str, ...], wanted: bool) -> No
             parameter.grad[...] = 0
 
 
-def _owned(model: Module) -> dict[str, list[Parameter]]:
+def _owned(model: Structure) -> dict[str, list[Parameter]]:
     """Return the parameters that each name stands for."""
     owned = {prefix: list(module.parameters()) for prefix, module in model.modules()}
     return {**owned, **{name: [parameter] for name, parameter in model.named_parameters()}}

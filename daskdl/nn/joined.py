@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.zeros import clear
 from daskdl.nn.parameter import Buffer, Parameter
-
-if TYPE_CHECKING:
-    from daskdl.nn.module import Module
+from daskdl.nn.structure import Structure
 
 Vector = NDArray[np.float32]
 _data = attrgetter("data")
@@ -45,7 +43,7 @@ class Joined:
         self._tensors: list[Parameter | Buffer] = []
         self._views: list[NDArray[Any]] = []
 
-    def update(self, module: Module) -> Joined:
+    def update(self, module: Structure) -> Joined:
         """Join the tensors of a module, if they are not or no longer; return this."""
         seen, stale = self._seen, False
         if not (seen and all(_same(now, then) for now, then in seen)):
@@ -80,7 +78,7 @@ class Joined:
         self._views = list(map(_data, tensors))
 
 
-def _looked_at(module: Module) -> list[tuple[Collection[Any], list[Any]]]:
+def _looked_at(module: Structure) -> list[tuple[Collection[Any], list[Any]]]:
     """Return all that says which tensors a module has, and what is in it now."""
     attributes = [inner.__dict__.values() for _, inner in module.modules()]
     lists = [value for values in attributes for value in values if isinstance(value, list)]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from daskdl import __version__
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.nn.module import Module
 from daskdl.nn.remote import fetched, is_url, sent
+from daskdl.version import __version__
 
 FORMAT = "daskdl-1"
 #: The one entry of the file's metadata: safetensors writes several in a random order, and the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,11 @@ from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
 from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.predicting import Predicting
-
-if TYPE_CHECKING:
-    from daskdl.nn.summary import Summary
-
-Held = TypeVar("Held", "Parameter", "Buffer")
+from daskdl.nn.structure import Structure
+from daskdl.nn.summary import Summary, summarise
 
 
-class Module(Predicting):
+class Module(Structure, Predicting):
     """Base of layers, containers and models.
 
     Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The
@@ -37,7 +34,6 @@ class Module(Predicting):
 
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
-    training: bool = True
     #: Of an object; not among its attributes, which it refers to.
     __slots__ = ("_joined",)
     _joined: Joined
@@ -72,75 +68,15 @@ class Module(Predicting):
         # __new__ and __init__.
         pass
 
-    def forward(self, *inputs: Any, **settings: Any) -> Any:
-        """Compute the module's result; subclasses say what of."""
-        raise NotImplementedError(f"{type(self).__name__} has to define forward()")
+    if TYPE_CHECKING:  # the structure of a module is of modules
 
-    def __call__(self, *inputs: Any, **settings: Any) -> Any:
-        """Compute the module's result: :meth:`forward`."""
-        return self.forward(*inputs, **settings)
-
-    # --- what it holds
-
-    def modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yield (dotted name, module) of this module and all inside it, outermost first."""
-        yield prefix, self
-        for name, value in self._children():
-            yield from value.modules(f"{prefix}.{name}" if prefix else name)
-
-    def _children(self) -> Iterator[tuple[str, Module]]:
-        for name, value in self.__dict__.items():
-            if name.startswith("_"):
-                continue
-            if isinstance(value, Module):
-                yield name, value
-            elif isinstance(value, (list, tuple)):
-                for i, item in enumerate(value):
-                    if isinstance(item, Module):
-                        yield f"{name}.{i}", item
-
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`.
-
-        A parameter that several modules share has the first of its names. Those of :attr:`tables`
-        are among them.
-        """
-        return self._named(Parameter)
+        def modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+            """Yield (dotted name, module) of this module and all inside it, outermost first."""
 
     @property
     def tables(self) -> dict[str, Parameter]:
         """The tables that are trained by rows, by their dotted names."""
         return self._joined.update(self).tables
-
-    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
-        return self._named(Buffer)
-
-    def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
-        return ((name, value) for name, value in self.held() if isinstance(value, kind))
-
-    def held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
-        """Yield (dotted name, tensor), parameters and buffers as they come; each tensor once."""
-        seen = set()
-        for prefix, module in self.modules():
-            for name, value in module.__dict__.items():
-                if isinstance(value, (Parameter, Buffer)) and id(value) not in seen:
-                    seen.add(id(value))
-                    yield f"{prefix}.{name}" if prefix else name, value
-
-    def parameters(self) -> Iterator[Parameter]:
-        """Yield the parameters, in the order of :attr:`flat`."""
-        return (parameter for _, parameter in self.named_parameters())
-
-    def train(self, mode: bool = True) -> Self:
-        """Set every module's ``training``."""
-        for _, module in self.modules():
-            module.training = mode
-        return self
-
-    def eval(self) -> Self:
-        """Set every module to inference."""
-        return self.train(False)
 
     def freeze(self, *names: str) -> Self:
         """Let training leave parameters as they are, whatever a method's decay or momentum.
@@ -176,8 +112,6 @@ class Module(Predicting):
         dtype : str
             Of the inputs; ``"int64"`` where they are ids.
         """
-        from daskdl.nn.summary import summarise
-
         return summarise(self, input_shape, dtype)
 
     # --- one vector

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
+from daskdl.nn.structure import Structure
 from daskdl.nn.watching import arrays, watched
 from daskdl.tensor import no_grad
 
@@ -80,7 +80,7 @@ class Summary:
 
 
 def summarise(
-    model: Module, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
+    model: Structure, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
 ) -> Summary:
     """Run one sample of zeros through a model, in inference, and return what comes out of each.
 
@@ -126,7 +126,7 @@ def summarise(
 
 
 @contextmanager
-def _inference(model: Module) -> Iterator[None]:
+def _inference(model: Structure) -> Iterator[None]:
     """Set all modules to inference for a while."""
     modes = [(module, module.__dict__.get("training")) for _, module in model.modules()]
     model.eval()

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from daskdl.nn.module import Module
+from daskdl.nn.structure import Structure
 from daskdl.tensor import Tensor
 
 #: Is called with a module's dotted name, the module, its inputs and its result.
-Watcher = Callable[[str, Module, tuple[Any, ...], Any], None]
+Watcher = Callable[[str, Any, tuple[Any, ...], Any], None]
 
 
 @contextmanager
-def watched(model: Module, watcher: Watcher) -> Iterator[None]:
+def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
     """Call ``watcher`` whenever a module of ``model`` has computed its result, innermost first.
 
     A module that has several names goes by the last of them.
     """
 
-    def watch(name: str, module: Module) -> None:
+    def watch(name: str, module: Structure) -> None:
         forward = module.forward
 
         def watching(*inputs: Any, **settings: Any) -> Any:

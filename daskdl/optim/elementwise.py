@@ -11,33 +11,19 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.optim.rows import step_rows
 from daskdl.kernels.optim.steps import step
-from daskdl.optim.grouping import ALONE, Grouping
-from daskdl.optim.layout import Layout
-from daskdl.optim.method import Method, State, Vector
-from daskdl.optim.scheduled import Scheduled
+from daskdl.optim.grouping import Grouping
+from daskdl.optim.groups import Grouped
+from daskdl.optim.method import State, Vector
 from daskdl.rows import Rows
 
 
-class Elementwise(Scheduled):
-    """Base of these methods: a subclass says its kernel, its state and its factors.
-
-    Its field ``weight_decay`` is what groups of parameters may have their own of.
-    """
-
-    weight_decay: float
+class Elementwise(Grouped):
+    """Base of these methods: a subclass says its kernel, its state and its factors."""
 
     @property
     def by_element(self) -> bool:
         """Any slice of the vector may be stepped by itself."""
         return True
-
-    def on(self, layout: Layout) -> Method:
-        """Return the same; with groups if some of the model's parameters are frozen."""
-        if not layout.frozen:
-            return self
-        from daskdl.optim.groups import Groups  # which is made of methods like this
-
-        return Groups(self, ()).on(layout)
 
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
         """Return the same: it does for any slices."""
@@ -49,7 +35,7 @@ class Elementwise(Scheduled):
 
     @abstractmethod
     def starts(self) -> dict[str, float | None]:
-        """Return what each vector of the state begins with, in the kernel's order.
+        """Return the first value of each vector of the state, in the kernel's order.
 
         None stands for a vector that these settings do without.
         """
@@ -73,18 +59,6 @@ class Elementwise(Scheduled):
             for name, start in self.starts().items()
             if start is not None
         }
-
-    def update(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
-        """Return new weights and state."""
-        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
 
     def update_groups(
         self,
@@ -155,7 +129,3 @@ class Elementwise(Scheduled):
         factors = np.array([scale, *self.factors(iteration, rate, self.decay_of(decay))])
         held = [None if s is None else state[name] for name, s in self.starts().items()]
         step_rows(self.kernel(), table, gradient.ids, gradient.values, held, factors)
-
-    def decay_of(self, own: float | None) -> float:
-        """Return a group's weight decay: its own, or the method's."""
-        return self.weight_decay if own is None else own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -11,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.optim.elementwise import Elementwise
-from daskdl.optim.grouping import Grouping
-from daskdl.optim.layerwise import Layerwise
+from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
 from daskdl.optim.method import Method, State, Vector, in_range
 from daskdl.optim.ranges import Ranges
+from daskdl.optim.scheduled import Scheduled
 from daskdl.rows import Rows
 
 
 @dataclass(frozen=True)
 class Group:
-    """Which parameters, and what they have of their own.
+    """Parameters that share a learning rate or a weight decay of their own.
 
     Parameters
     ----------
@@ -65,6 +65,82 @@ class Group:
 NO_DECAY_OF_VECTORS = Group(most_axes=1, weight_decay=0.0)
 
 
+class Grouped(Scheduled):
+    """Base of the methods whose learning rate and weight decay may differ by group of parameters.
+
+    Their field ``weight_decay`` is what groups may have their own of.
+    """
+
+    weight_decay: float
+
+    def on(self, layout: Layout) -> Method:
+        """Return the method for a model's parameters; with groups if some of them are frozen."""
+        return Groups(self, ()).on(layout) if layout.frozen else self.bound(layout)
+
+    def bound(self, layout: Layout) -> Self:
+        """Return the method for a model's parameters, all of which are trained."""
+        return self
+
+    @abstractmethod
+    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+        """Return the method for slices side by side, None if there is none."""
+
+    def update(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float = 1.0,
+        overwrite: bool = False,
+    ) -> tuple[Vector, State]:
+        """Return new weights and state."""
+        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
+
+    @abstractmethod
+    def update_groups(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        groups: Grouping,
+        overwrite: bool = False,
+    ) -> tuple[Vector, State]:
+        """Return new weights and state, where ranges differ in learning rate and decay."""
+
+    def sums_of_groups(
+        self,
+        weights: Vector,
+        gradient: Vector,
+        state: State,
+        iteration: int,
+        scale: float,
+        groups: Grouping,
+    ) -> NDArray[np.float64] | None:
+        """Return :meth:`sums`, where ranges differ in weight decay; None if there are none."""
+        return None
+
+    def update_rows_of_group(
+        self,
+        table: NDArray[np.float32],
+        gradient: Rows,
+        state: State,
+        iteration: int,
+        scale: float,
+        part: float = 1.0,
+        decay: float | None = None,
+    ) -> None:
+        """Step the rows of a table at this part of the rate and with this weight decay."""
+        self.init_rows(0)  # which raises
+        raise NotImplementedError(f"{type(self).__name__} has to define update_rows_of_group()")
+
+    def decay_of(self, own: float | None) -> float:
+        """Return a group's weight decay: its own, or the method's."""
+        return self.weight_decay if own is None else own
+
+
 @dataclass(frozen=True)
 class Groups(Method):
     """A method with groups of parameters; one that is in several has what the first of them says.
@@ -85,13 +161,13 @@ class Groups(Method):
     Ranges(stops=(6, 8), kinds=(0, 1))
     """
 
-    method: Elementwise | Layerwise
+    method: Grouped
     groups: tuple[Group, ...] = (NO_DECAY_OF_VECTORS,)
     ranges: Ranges | None = field(default=None, repr=False)
     tables: tuple[tuple[str, int], ...] = field(default=(), repr=False)  # name, number of its group
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, (Elementwise, Layerwise)):
+        if not isinstance(self.method, Grouped):
             raise SettingsError(
                 f"Groups: expected a method whose rate and decay may differ by parameter, found "
                 f"{self.method!r}; what wraps a method goes around Groups"
@@ -114,7 +190,7 @@ class Groups(Method):
         ranges = Ranges(stops, tuple(kinds[: len(stops)])).joined()
         tables = tuple(zip(layout.names, kinds, strict=True))[len(stops) :]
         method = self.method.on(replace(layout, frozen=()))
-        assert isinstance(method, (Elementwise, Layerwise))
+        assert isinstance(method, Grouped)
         return replace(self, method=method, ranges=ranges, tables=tables)
 
     def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
@@ -132,9 +208,7 @@ class Groups(Method):
         iteration: int,
         scale: float = 1.0,
     ) -> NDArray[np.float64] | None:
-        """Return what the method needs of the whole vector."""
-        if not isinstance(self.method, Layerwise):
-            return None
+        """Return the sums of the method inside, see :meth:`Method.sums`."""
         put = (weights, gradient, state, iteration, scale)
         return self.method.sums_of_groups(*put, self._grouping())
 
@@ -178,7 +252,6 @@ class Groups(Method):
         scale: float = 1.0,
     ) -> None:
         """Step the rows of a table, in place."""
-        assert isinstance(self.method, Elementwise)
         kind, groups = dict(self.tables)[name], self._grouping()
         put = (table, gradient, state, iteration, scale)
         self.method.update_rows_of_group(*put, groups.rates[kind], groups.decays[kind])

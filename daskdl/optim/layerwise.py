@@ -14,16 +14,16 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.optim.steps import step
 from daskdl.kernels.vectors.reduce import sum_of_squares
 from daskdl.optim.grouping import ALONE, Grouping
+from daskdl.optim.groups import Grouped
 from daskdl.optim.layout import Layout
-from daskdl.optim.method import Method, State, Vector
+from daskdl.optim.method import State, Vector
 from daskdl.optim.ranges import Ranges
-from daskdl.optim.scheduled import Scheduled
 
 Norms = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layerwise(Scheduled):
+class Layerwise(Grouped):
     """Base of these methods.
 
     Who owns slices of the vector can make its part of a step after one small sum over all owners,
@@ -46,12 +46,8 @@ class Layerwise(Scheduled):
     weight_decay = 0.0  # subclasses have a field of that name
     joint = True
 
-    def on(self, layout: Layout) -> Method:
-        """Return the same for a model's parameters; with groups if some of them are frozen."""
-        if layout.frozen:
-            from daskdl.optim.groups import Groups  # which is made of methods like this
-
-            return Groups(self, ()).on(layout)
+    def bound(self, layout: Layout) -> Self:
+        """Return the method for a model's parameters, all of which are trained."""
         return replace(self, layout=layout, ranges=layout.ranges)
 
     def init(self, size: int) -> State:
@@ -95,18 +91,6 @@ class Layerwise(Scheduled):
         """Return the same with the sums over all slices."""
         return replace(self, known=tuple(map(float, sums)))
 
-    def update(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
-        """Return new weights and state."""
-        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
-
     @abstractmethod
     def squares(
         self,
@@ -118,19 +102,6 @@ class Layerwise(Scheduled):
         settings: tuple[Norms, Norms],
     ) -> Norms:
         """Return the sums with these shares of the rate and weight decays of the parameters."""
-
-    @abstractmethod
-    def update_groups(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        groups: Grouping,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
-        """Return new weights and state, where ranges differ in learning rate and decay."""
 
     def squares_of(self, vector: Vector) -> Norms:
         """Return the sum of squares of each parameter (P,)."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import daskdl
 from daskdl.errors import CheckpointError
+from daskdl.version import __version__
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class CheckpointFolder:
             state = save({key: np.asarray(a, order="C") for key, a in saved.arrays.items()})
             manifest = {
                 "format": FORMAT,
-                "daskdl": daskdl.__version__,
+                "daskdl": __version__,
                 "iteration": saved.iteration,
                 "identity": dict(saved.identity),
                 "more": dict(saved.more),

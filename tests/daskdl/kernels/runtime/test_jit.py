@@ -15,7 +15,7 @@ import pytest
 from daskdl.kernels.runtime import jit as module
 from daskdl.kernels.runtime.jit import fastjit, jit, turn
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.parametrize("compiled", [jit, fastjit])

@@ -25,7 +25,7 @@ from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.ops.linear import linear
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 needs_mkl = pytest.mark.skipif(mkl.library() is None, reason="the extra mkl is not installed")
 sizes = st.integers(0, 7)
 _max_threads = types.ExternalFunction("daskdl_test_max_threads", types.int32())

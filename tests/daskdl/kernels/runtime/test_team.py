@@ -144,7 +144,7 @@ def test_a_team_ends_with_the_thread_that_made_it():
 
 FORKS = """
 import os, numpy as np
-from tests.daskdl.kernels.test_team import _mark
+from tests.daskdl.kernels.runtime.test_team import _mark
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import thread_budget
 def use():

@@ -145,7 +145,7 @@ def test_numexpr_follows_the_budget():
 
 def test_budget_overrides_what_a_nanny_exports():
     code = """
-from tests.daskdl.kernels.test_threads import blas_threads
+from tests.daskdl.kernels.runtime.test_threads import blas_threads
 from daskdl.kernels.runtime.threads import thread_budget
 before = blas_threads()[False]
 with thread_budget(2):
@@ -156,7 +156,7 @@ print(before, inside, blas_threads()[False])
     run = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **dict.fromkeys(names, "1")},
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,64 @@
+"""No two modules import each other, at any distance, wherever in a file the import stands."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+#: What `daskdl` hands on is imported for type checkers there, and by name when it is used.
+DOOR = "daskdl"
+#: Rooms that are still being cleared.
+OPEN = ("daskdl.data.", "daskdl.train.")
+
+
+def modules_of(package: Path) -> dict[str, ast.Module]:
+    """Return the parsed files of a package by their dotted names."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imports_of(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return the modules that each one imports by name, of those given."""
+    found: dict[str, set[str]] = {name: set() for name in modules}
+    for name, tree in modules.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                whole = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
+                found[name] |= whole or {node.module} & modules.keys()
+            elif isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names} & modules.keys()
+        found[name].discard(name)
+    return found
+
+
+def first_cycle(imports: dict[str, set[str]]) -> list[str] | None:
+    """Return the names of a cycle, each imported by the one after it, or None."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+@pytest.mark.parametrize("package", ["daskdl", "nowcast"])
+def test_no_modules_import_each_other(package):
+    imports = imports_of(modules_of(ROOT / package))
+    for name in [n for n in imports if n == DOOR or n.startswith(OPEN)]:
+        del imports[name]
+    cycle = first_cycle(imports)
+    assert cycle is None, " <- ".join(cycle or [])
+
+
+def test_a_cycle_is_found_wherever_the_import_stands():
+    lazy = ast.parse("def f():\n    from p.a import g\n")
+    modules = {"p.a": ast.parse("import p.b"), "p.b": ast.parse("from p import c"), "p.c": lazy}
+    assert first_cycle(imports_of(modules)) is not None
+    assert first_cycle(imports_of({**modules, "p.c": ast.parse("import numpy")})) is None
