@@ -1,0 +1,1 @@
+"""Skill of forecasters on real events, each judged by what never saw its radar."""

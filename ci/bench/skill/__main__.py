@@ -1,0 +1,58 @@
+"""Compare forecasters with pysteps' on real events: ``python -m ci.bench.skill``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from ci.bench.skill import events, goals, methods, results, table
+from daskdl.errors import DataError
+
+
+def main() -> None:
+    """Print a table each event, one of all, and the goals met and missed."""
+    parser = argparse.ArgumentParser(prog="python -m ci.bench.skill", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/radar"), help="radar files")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "nowcast-skill",
+        help="folder for the rain stores and for pysteps' forecasts",
+    )
+    parser.add_argument("--methods", help="names with commas between; by default all")
+    parser.add_argument("--events", help="beginnings of names with commas between; by default all")
+    parser.add_argument("--starts", type=int, help="starts of an event at most; by default all")
+    parser.add_argument("--every", type=int, default=30, help="minutes between starts")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    options = parser.parse_args()
+
+    def say(sentence: str) -> None:
+        print(sentence, file=sys.stderr, flush=True)
+
+    chosen = options.methods.split(",") if options.methods else methods.names()
+    wanted = tuple(options.events.split(",")) if options.events else ("",)
+    options.cache.mkdir(parents=True, exist_ok=True)
+    sources = [
+        s for s in events.available(options.data, options.cache) if s.name.startswith(wanted)
+    ]
+    loaded = []
+    for source in sources:
+        try:
+            loaded.append(events.load(source, options.data, options.cache))
+        except DataError as error:
+            say(f"{source.name}: left out: {error}")
+    found = results.compare(
+        loaded, chosen, every=options.every, most=options.starts, cache=options.cache, say=say
+    )
+    if not found.radars:
+        parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
+    print("\n".join([*table.lines(found), "", *goals.verdicts(found)]))
+    if options.json:
+        options.json.write_text(json.dumps(results.to_json(found), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The real events: where their files are, taken into rain stores, and the frames of a start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+
+#: Side of the crops in pixels; a smaller grid is taken whole.
+CROP = 512
+#: Rain rate of a wet pixel in mm h-1, and the part of the crop that is wet at a start with rain.
+WET, LEAST_WET = 0.1, 0.02
+
+
+@dataclass(frozen=True)
+class Source:
+    """An event as files of one radar or composite.
+
+    Parameters
+    ----------
+    name : str
+        As printed, such as "knmi-20100826".
+    radar : str
+        What must not be seen by anything fitted that is judged on this event.
+    folder : str
+        Below the folder of radar data.
+    """
+
+    name: str
+    radar: str
+    folder: str
+
+
+SOURCES = (
+    Source("knmi-20100826", "knmi", "knmi/2010"),
+    Source("bom66-20201031", "bom66", "bom/prcp-c10"),
+    Source("fmi-20160928", "fmi", "fmi/20160928"),
+    Source("mch-20150515", "mch", "mch/20150515"),
+    Source("mch-20160711", "mch", "mch/20160711"),
+    Source("opera-20180824", "opera", "opera/20180824"),
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Frames of an event on its crop.
+
+    Parameters
+    ----------
+    name, radar : str
+    time : ndarray, (frame,) datetime64[ns]
+    rain : ndarray, (frame, y, x) float32
+        Rain rate in mm h-1, NaN where missing.
+    step : int
+        Minutes between frames.
+    spacing : float
+        Of the pixels, in km.
+    """
+
+    name: str
+    radar: str
+    time: NDArray[np.datetime64]
+    rain: NDArray[np.float32]
+    step: int
+    spacing: float
+
+    def starts(self, n_in: int, leads: Sequence[int], every: int) -> list[int]:
+        """Index of the last frame read, every so many minutes, at starts that have rain.
+
+        Parameters
+        ----------
+        n_in : int
+            Frames that go in.
+        leads : sequence of int
+            Lead times in minutes; the last one has to lie within the event.
+        every : int
+            Minutes between two starts.
+        """
+        return [
+            index
+            for index in range(n_in - 1, len(self.time) - max(leads) // self.step)
+            if self._minutes(index) % every == 0
+            and np.mean(self.rain[index] >= WET) >= LEAST_WET
+            and self._gapless(index - n_in + 1, index + max(leads) // self.step)
+        ]
+
+    def common_valid_times(self, starts: Sequence[int], leads: Sequence[int]) -> set[int]:
+        """Frames that are forecast from some start at every lead: the same times for all leads."""
+        valid = [{start + lead // self.step for start in starts} for lead in leads]
+        return set.intersection(*valid)
+
+    def _minutes(self, index: int) -> int:
+        return int(self.time[index].astype("datetime64[m]").astype(np.int64))
+
+    def _gapless(self, first: int, last: int) -> bool:
+        return self._minutes(last) - self._minutes(first) == self.step * (last - first)
+
+
+def load(source: Source, data: Path, cache: Path) -> Event:
+    """Read an event from its rain store in the cache, which is made when it is not there."""
+    from nowcast.ingest.ingest import ingest
+    from nowcast.rain.store import open_rain, time_step
+
+    store = cache / f"{source.name}.zarr"
+    folder = data / source.folder
+    if not store.exists():
+        if not folder.is_dir():
+            raise DataError(f"{folder}: expected the files of {source.name}, found no such folder")
+        ingest([folder], store)
+    with open_rain(store) as dataset:
+        rows, columns = _rainiest(dataset["rain_rate"][:: max(1, len(dataset["time"]) // 12)])
+        rain = dataset["rain_rate"].isel(y=rows, x=columns).values.astype(np.float32, copy=False)
+        step = int(time_step(dataset) / np.timedelta64(60, "s"))
+        spacing = float(np.abs(np.diff(dataset["x"].values)).mean()) / 1000
+        return Event(source.name, source.radar, dataset["time"].values, rain, step, spacing)
+
+
+def available(data: Path, cache: Path) -> list[Source]:
+    """Return the events whose files or stores are there."""
+    return [
+        source
+        for source in SOURCES
+        if (data / source.folder).is_dir() or (cache / f"{source.name}.zarr").exists()
+    ]
+
+
+def _rainiest(rain: object) -> tuple[slice, slice]:
+    """Place of the crop with the most wet pixels in a sample of the frames, in steps of 32."""
+    frames = np.asarray(rain)
+    wet = (frames >= WET).sum(0).astype(np.int64)
+    ny, nx = wet.shape
+    table = np.zeros((ny + 1, nx + 1), np.int64)
+    table[1:, 1:] = wet.cumsum(0).cumsum(1)
+    height, width = min(CROP, ny), min(CROP, nx)
+    corners = [
+        (
+            table[y + height, x + width] - table[y, x + width] - table[y + height, x] + table[y, x],
+            y,
+            x,
+        )
+        for y in range(0, ny - height + 1, 32)
+        for x in range(0, nx - width + 1, 32)
+    ]
+    _, y, x = max(corners)
+    return slice(y, y + height), slice(x, x + width)

@@ -1,0 +1,168 @@
+"""The goals that forecasts have to meet, and whether they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ci.bench.skill.results import LEADS, POOL, Results, summary
+from nowcast.verification.ensemble import crps
+from nowcast.verification.probability import brier_parts
+
+#: The peer's methods.
+SPROG, KANADE, STEPS = "pysteps:sprog", "pysteps:extrapolation", "pysteps:steps"
+
+
+def verdicts(results: Results) -> list[str]:
+    """Return one line a goal: "met" or "missed", with the figures; or why it was not judged."""
+    made = []
+    for goal, needs, check in GOALS:
+        missing = [name for name in needs if name not in results.methods]
+        if missing:
+            made.append(f"  -     {goal}: not judged without {', '.join(missing)}")
+            continue
+        failures, figures = check(results)
+        word = "missed" if failures else "met   "
+        made.append(f"{word}  {goal}: {'; '.join(failures) or figures}")
+    return made
+
+
+def _places(results: Results) -> Iterator[tuple[str, int]]:
+    for event in results.events():
+        for lead in LEADS:
+            yield event, lead
+
+
+def _csi_by_event(ours: str, peer: str, slack: float, calibrated: bool) -> Check:
+    """CSI at 1 mm/h not below the peer's on any event."""
+
+    def check(results: Results) -> tuple[list[str], str]:
+        gains = {
+            (event, lead): _csi(results, event, ours, lead, 1.0, calibrated)
+            - _csi(results, event, peer, lead, 1.0, calibrated)
+            for event, lead in _places(results)
+        }
+        worst = min(gains, key=lambda place: gains[place])
+        failures = [
+            f"{e} +{lead} {g:+.3f}" for (e, lead), g in gains.items() if round(g, 3) < -slack
+        ]
+        return failures, f"least {gains[worst]:+.3f} ({worst[0]} +{worst[1]})"
+
+    return check
+
+
+def _csi_pooled(ours: str, peer: str, calibrated: bool) -> Check:
+    """CSI at 1 mm/h above the peer's over all events."""
+
+    def check(results: Results) -> tuple[list[str], str]:
+        gains = {
+            lead: _csi(results, POOL, ours, lead, 1.0, calibrated)
+            - _csi(results, POOL, peer, lead, 1.0, calibrated)
+            for lead in LEADS
+        }
+        failures = [f"+{lead} {gain:+.3f}" for lead, gain in gains.items() if gain <= 0]
+        return failures, ", ".join(f"+{lead} {gain:+.3f}" for lead, gain in gains.items())
+
+    return check
+
+
+def _brier(ours: str, peer: str) -> Check:
+    def check(results: Results) -> tuple[list[str], str]:
+        failures, figures = [], []
+        for lead in LEADS:
+            mine = brier_parts(results.brier(POOL, ours, lead)[0]).score
+            theirs = brier_parts(
+                sum(results.logistic_brier(event, peer, lead) for event in results.events())
+            ).score
+            text = f"+{lead} {mine:.4f} against {theirs:.4f} ({mine / theirs - 1:+.0%})"
+            figures.append(text)
+            if mine > 0.9 * theirs:
+                failures.append(text)
+        return failures, ", ".join(figures)
+
+    return check
+
+
+def _reliability(ours: str) -> Check:
+    def check(results: Results) -> tuple[list[str], str]:
+        errors = {
+            lead: float(summary(results, POOL, ours, lead)["reliability_error_1"]) for lead in LEADS
+        }
+        failures = [f"+{lead} {error:.3f}" for lead, error in errors.items() if error > 0.05]
+        return failures, ", ".join(f"+{lead} {error:.3f}" for lead, error in errors.items())
+
+    return check
+
+
+def _crps(ours: str, peer: str) -> Check:
+    def check(results: Results) -> tuple[list[str], str]:
+        failures, figures = [], []
+        for lead in LEADS:
+            mine, theirs = (crps(results.sums(POOL, name, lead).crps) for name in (ours, peer))
+            text = f"+{lead} {mine:.3f} against {theirs:.3f} ({mine / theirs - 1:+.0%})"
+            figures.append(text)
+            if mine > 0.95 * theirs:
+                failures.append(text)
+        return failures, ", ".join(figures)
+
+    return check
+
+
+def _fss(ours: str, peer: str) -> Check:
+    def check(results: Results) -> tuple[list[str], str]:
+        gains = {
+            (event, lead): results.sums(event, ours, lead).fss(1.0)
+            - results.sums(event, peer, lead).fss(1.0)
+            for event, lead in [*_places(results), *((POOL, lead) for lead in LEADS)]
+        }
+        worst = min(gains, key=lambda place: gains[place])
+        failures = [f"{e} +{lead} {g:+.3f}" for (e, lead), g in gains.items() if round(g, 3) < 0]
+        return failures, f"least {gains[worst]:+.3f} ({worst[0]} +{worst[1]})"
+
+    return check
+
+
+def _csi(
+    results: Results, event: str, method: str, lead: int, threshold: float, calibrated: bool
+) -> float:
+    if calibrated:
+        return results.calibrated_csi(event, method, lead, threshold)
+    return results.sums(event, method, lead).csi(threshold)
+
+
+#: Failures in words, and the figures of a goal that is met.
+Check = Callable[[Results], tuple[list[str], str]]
+
+GOALS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
+    (
+        "extrapolation above persistence on every event (else its motion is at fault)",
+        ("extrapolation", "persistence"),
+        _csi_by_event("extrapolation", "persistence", 0.0, False),
+    ),
+    (
+        "extrapolation not below pysteps' Lucas-Kanade, CSI 1 mm/h, every event",
+        ("extrapolation", KANADE),
+        _csi_by_event("extrapolation", KANADE, 0.0, False),
+    ),
+    (
+        "auto at most .01 below pysteps' S-PROG, calibrated CSI 1 mm/h, every event",
+        ("auto", SPROG),
+        _csi_by_event("auto", SPROG, 0.01, True),
+    ),
+    (
+        "auto above pysteps' S-PROG, calibrated CSI 1 mm/h, all events",
+        ("auto", SPROG),
+        _csi_pooled("auto", SPROG, True),
+    ),
+    (
+        "Brier score of auto 10 % below the logistic of pysteps' S-PROG, all events",
+        ("auto", SPROG),
+        _brier("auto", SPROG),
+    ),
+    ("reliability of auto within .05, all events", ("auto",), _reliability("auto")),
+    (
+        "CRPS of 20 members of steps 5 % below that of pysteps' STEPS, all events",
+        ("steps", STEPS),
+        _crps("steps", STEPS),
+    ),
+    ("FSS of auto not below pysteps' S-PROG", ("auto", SPROG), _fss("auto", SPROG)),
+)

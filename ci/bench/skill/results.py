@@ -1,0 +1,197 @@
+"""All methods over all events: scores by event, method and lead, and their pools."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from pathlib import Path
+
+import numpy as np
+
+from ci.bench.skill import methods
+from ci.bench.skill.events import Event
+from ci.bench.skill.fitted import Logistic, calibrated_threshold
+from ci.bench.skill.forecast import Forecast
+from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Scores, score
+
+LEADS = (30, 60)
+POOL = "all events"
+
+
+@dataclass(frozen=True)
+class Results:
+    """Scores of every case.
+
+    Parameters
+    ----------
+    cases : dict of (event, method, lead) to list of Scores
+        One a valid time; the lists of all methods of an event and lead are in the same order.
+    radars : dict of event to radar
+    methods : sequence of str
+    """
+
+    cases: dict[tuple[str, str, int], list[Scores]]
+    radars: dict[str, str]
+    methods: Sequence[str]
+
+    def events(self) -> list[str]:
+        """Names of the events."""
+        return list(self.radars)
+
+    @cached_property
+    def _sums(self) -> dict[tuple[str, str, int], Scores]:
+        return {key: reduce(add, cases, Scores()) for key, cases in self.cases.items()}
+
+    def sums(self, event: str, method: str, lead: int) -> Scores:
+        """Scores of an event's cases added up, or of those of all events."""
+        if event != POOL:
+            return self._sums[event, method, lead]
+        return reduce(add, (self._sums[e, method, lead] for e in self.radars), Scores())
+
+    def others(self, event: str, method: str, lead: int) -> list[Scores]:
+        """Scores by radar of all events of other radars."""
+        by_radar: dict[str, Scores] = {}
+        for other, radar in self.radars.items():
+            if radar != self.radars[event]:
+                sums = self._sums[other, method, lead]
+                by_radar[radar] = by_radar.get(radar, Scores()) + sums
+        return list(by_radar.values())
+
+    def threshold(self, event: str, method: str, lead: int, threshold: float) -> float:
+        """Where to cut a method's field on an event, as other radars say."""
+        return calibrated_threshold(self.others(event, method, lead), threshold)
+
+    def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
+        """CSI of fields cut at thresholds that are calibrated on other radars."""
+        chosen = self.events() if event == POOL else [event]
+        hits, false_alarms, misses = np.sum(
+            [
+                self._sums[e, method, lead].counts(
+                    threshold, self.threshold(e, method, lead, threshold)
+                )
+                for e in chosen
+            ],
+            axis=0,
+        )
+        union = hits + false_alarms + misses
+        return float(hits / union) if union else float("nan")
+
+    def brier(self, event: str, method: str, lead: int) -> tuple[np.ndarray, bool]:
+        """Return the sums of the Brier score, and whether the probability is the method's own.
+
+        A method without probabilities gets those of a logistic of its field that was fitted on
+        other radars.
+        """
+        chosen = self.events() if event == POOL else [event]
+        own = [self._sums[e, method, lead].brier for e in chosen]
+        if all(sums.any() for sums in own):
+            return np.sum(own, axis=0), True
+        return np.sum([self.logistic_brier(e, method, lead) for e in chosen], axis=0), False
+
+    def logistic_brier(self, event: str, method: str, lead: int) -> np.ndarray:
+        """Return those of a logistic of the field that was fitted on other radars."""
+        others = self.others(event, method, lead)
+        sums = self._sums[event, method, lead]
+        # A single radar judges itself: better said so in the table than no figure.
+        return Logistic.fit(others or [sums], PROBABLE).brier_sums(sums, PROBABLE)
+
+
+def compare(
+    events: Sequence[Event],
+    chosen: Sequence[str],
+    *,
+    every: int,
+    most: int | None,
+    cache: Path,
+    say: Callable[[str], None],
+) -> Results:
+    """Run the chosen methods on all starts of all events.
+
+    Parameters
+    ----------
+    every : int
+        Minutes between two starts.
+    most : int, optional
+        Starts of an event at most, the first ones.
+    cache : path
+        Where the peer's forecasts are kept.
+    say : callable
+        Told how far it is.
+    """
+    cases: dict[tuple[str, str, int], list[Scores]] = {}
+    radars = {}
+    for event in events:
+        leads = [lead for lead in LEADS if lead % event.step == 0]
+        starts = event.starts(methods.N_IN, leads, every)[:most]
+        common = event.common_valid_times(starts, leads)
+        if not common:
+            say(f"{event.name}: no valid time that all leads reach from {len(starts)} starts")
+            continue
+        radars[event.name] = event.radar
+        began = time.perf_counter()
+        for start in starts:
+            made = {name: methods.run(name, event, start, leads, cache) for name in chosen}
+            for position, lead in enumerate(leads):
+                valid = start + lead // event.step
+                if valid not in common:
+                    continue
+                observed = event.rain[valid]
+                scored = _scored(observed, made, position)
+                for name, forecast in made.items():
+                    cases.setdefault((event.name, name, lead), []).append(
+                        score(forecast, position, observed, scored, event.spacing)
+                    )
+        say(
+            f"{event.name}: {len(common)} valid times, {len(starts)} starts, "
+            f"{event.spacing:g} km, {event.rain.shape[1]} x {event.rain.shape[2]}, "
+            f"{time.perf_counter() - began:.0f} s"
+        )
+    return Results(cases, radars, list(chosen))
+
+
+def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> np.ndarray:
+    """Pixels that the observation and every forecast know."""
+    scored = np.isfinite(observed)
+    for forecast in made.values():
+        scored &= np.isfinite(forecast.rain[position])
+    return scored
+
+
+def to_json(results: Results) -> list[dict[str, object]]:
+    """Return one object an event, method and lead."""
+    rows: list[dict[str, object]] = []
+    for event in [*results.events(), POOL]:
+        for method in results.methods:
+            for lead in LEADS:
+                scores = results.sums(event, method, lead)
+                row: dict[str, object] = {"event": event, "method": method, "lead_minutes": lead}
+                for t in THRESHOLDS:
+                    row[f"csi_{t:g}"] = scores.csi(t)
+                    row[f"csi_calibrated_{t:g}"] = results.calibrated_csi(event, method, lead, t)
+                    row[f"bias_{t:g}"] = scores.bias(t)
+                    row[f"fss_{t:g}"] = scores.fss(t)
+                row["cases"] = int(scores.starts)
+                row["seconds"] = scores.seconds / scores.starts
+                rows.append(row | summary(results, event, method, lead))
+    return rows
+
+
+def summary(results: Results, event: str, method: str, lead: int) -> dict[str, float | bool]:
+    """Brier score, reliability, CRPS and spectral ratio."""
+    from nowcast.verification.ensemble import crps
+    from nowcast.verification.probability import brier_parts, reliability_curve
+
+    sums, own = results.brier(event, method, lead)
+    mean, frequency, count = reliability_curve(sums)
+    sure = count >= 1000
+    scores = results.sums(event, method, lead)
+    return {
+        "brier_1": brier_parts(sums).score,
+        "reliability_error_1": float(np.abs(mean - frequency)[sure].max()) if sure.any() else 0.0,
+        "own_probability": own,
+        "crps": crps(scores.crps),
+        "spectral_ratio": float(scores.detail[0] / scores.detail[1]),
+    }

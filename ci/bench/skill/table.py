@@ -1,0 +1,47 @@
+"""The tables of the comparison for a terminal."""
+
+from __future__ import annotations
+
+from ci.bench.skill.results import LEADS, POOL, Results, summary
+from ci.bench.skill.scores import DETAIL_KM, FSS_KM, PROBABLE, THRESHOLDS
+
+NOTE = f"""\
+CSI of a rain rate at or above {", ".join(f"{t:g}" for t in THRESHOLDS)} mm/h; cal: at 1 mm/h, the \
+forecast cut where other radars say;
+FSS and bias at 1 mm/h, FSS in windows of {FSS_KM:g} km; Brier score of {PROBABLE:g} mm/h (~: a \
+logistic of the field, fitted on other radars);
+rel: largest difference of probability and frequency in bins of 1,000 pixels; CRPS in mm/h (of one \
+field: its absolute error);
+detail: power of the forecast over that observed at {DETAIL_KM[0]:g} to {DETAIL_KM[1]:g} km; \
+s: CPU seconds a start, all leads. All methods on the same pixels and valid times."""
+
+HEAD = (
+    f"{'':<24}{'CSI .1':>7}{'1':>6}{'5':>6}{'cal':>6}{'FSS':>6}{'bias':>6}{'Brier':>8}{'rel':>6}"
+    f"{'CRPS':>7}{'detail':>7}{'s':>6}"
+)
+
+
+def lines(results: Results) -> list[str]:
+    """Return the tables: a block each event and lead, one line a method."""
+    made = []
+    for event in [*results.events(), POOL]:
+        for lead in LEADS:
+            cases = int(results.sums(event, results.methods[0], lead).starts)
+            made.append("")
+            made.append(f"{event}, +{lead} min, {cases} valid times")
+            made.append(HEAD)
+            made.extend(_line(results, event, method, lead) for method in results.methods)
+    return [*made, "", *NOTE.split("\n")]
+
+
+def _line(results: Results, event: str, method: str, lead: int) -> str:
+    scores = results.sums(event, method, lead)
+    rest = summary(results, event, method, lead)
+    csi = "".join(f"{scores.csi(t):{7 if t == THRESHOLDS[0] else 6}.3f}" for t in THRESHOLDS)
+    mark = " " if rest["own_probability"] else "~"
+    return (
+        f"{method:<24}{csi}{results.calibrated_csi(event, method, lead, 1.0):6.3f}"
+        f"{scores.fss(1.0):6.3f}{scores.bias(1.0):6.2f}{mark}{rest['brier_1']:7.4f}"
+        f"{rest['reliability_error_1']:6.2f}{rest['crps']:7.3f}{rest['spectral_ratio']:7.2f}"
+        f"{scores.seconds / scores.starts:6.2f}"
+    )

@@ -1,0 +1,183 @@
+"""Brier score, its parts, reliability and ROC from sums over bins of forecast probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.runtime.jit import jit
+
+#: Bins of forecast probability, each 0.01 wide; the last one holds 1 too.
+BINS = 100
+
+Sums = NDArray[np.float64]
+
+
+def probability_sums(
+    probability: NDArray[np.float32], observed: NDArray[np.bool_], scored: NDArray[np.bool_]
+) -> Sums:
+    """Sum what all scores of a probability forecast need; sums of several cases may be added.
+
+    Parameters
+    ----------
+    probability : ndarray, (y, x) float32
+        Forecast probability of the event, 0 to 1; anything where it is not scored.
+    observed : ndarray, (y, x) bool
+        Whether there was an event.
+    scored : ndarray, (y, x) bool
+        Which pixels count.
+
+    Returns
+    -------
+    ndarray, (BINS, 5) float64
+        In each bin of probability p, with o = 1 for an event and 0 for none: the number of pixels,
+        and the sums of p, p squared, o, and p times o.
+
+    Raises
+    ------
+    ShapeError
+        If the three do not have one shape.
+    """
+    if not probability.shape == observed.shape == scored.shape:
+        raise ShapeError(
+            "probability_sums: expected probability, observed and scored of one shape, found "
+            f"{probability.shape}, {observed.shape} and {scored.shape}."
+        )
+    sums = np.zeros((BINS, 5))
+    _add_bins(
+        np.ascontiguousarray(probability, np.float32).ravel(),
+        np.ascontiguousarray(observed).ravel(),
+        np.ascontiguousarray(scored).ravel(),
+        sums,
+    )
+    return sums
+
+
+@jit
+def _add_bins(probability: Any, observed: Any, scored: Any, sums: Any) -> None:
+    """Add every scored pixel to the sums of its bin."""
+    bins = len(sums)
+    for i in range(len(probability)):
+        if not scored[i]:
+            continue
+        p = min(max(np.float64(probability[i]), 0.0), 1.0)
+        # float32 0.07 times 100 is 6.9999998: a probability on an edge belongs to the bin above.
+        row = sums[min(bins - 1, int(p * bins + 1e-5))]
+        row[0] += 1
+        row[1] += p
+        row[2] += p * p
+        if observed[i]:
+            row[3] += 1
+            row[4] += p
+
+
+@dataclass(frozen=True)
+class BrierParts:
+    """The Brier score and what it is made of: reliability - resolution + uncertainty + within.
+
+    Attributes
+    ----------
+    score : float
+        Mean squared difference of probability and event (1 or 0); 0 is perfect.
+    reliability : float
+        Mean squared difference of a bin's mean probability and its frequency of events.
+    resolution : float
+        Mean squared difference of a bin's frequency of events and that of all.
+    uncertainty : float
+        c (1 - c) with the frequency c of all events: the score of forecasting c everywhere.
+    within : float
+        What is left, since probabilities differ within a bin.
+    """
+
+    score: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+    @property
+    def skill(self) -> float:
+        """Brier skill score against the frequency of all events; NaN without both kinds."""
+        return 1 - self.score / self.uncertainty if self.uncertainty > 0 else float("nan")
+
+
+def brier_parts(sums: Sums, bins: int = 10) -> BrierParts:
+    """Brier score and its parts; all NaN without a scored pixel.
+
+    Parameters
+    ----------
+    sums : ndarray, (BINS, 5) float64
+        From `probability_sums`, of any number of cases.
+    bins : int
+        Bins of the decomposition, a divisor of `BINS`.
+
+    References
+    ----------
+    Murphy, "A new vector partition of the probability score", J. Appl. Meteor. 12 (1973), 595-600.
+    Stephenson, Coelho and Jolliffe, "Two extra components in the Brier score decomposition", Wea.
+    Forecasting 23 (2008), 752-757.
+    """
+    n, _, pp, o, po = sums.sum(0)
+    if n == 0:
+        return BrierParts(*(5 * [float("nan")]))
+    score = (pp - 2 * po + o) / n
+    mean_p, frequency, count = reliability_curve(sums, bins)
+    there = count > 0
+    weight, climate = count[there] / n, o / n
+    reliability = float((weight * (mean_p[there] - frequency[there]) ** 2).sum())
+    resolution = float((weight * (frequency[there] - climate) ** 2).sum())
+    uncertainty = float(climate * (1 - climate))
+    within = float(score - reliability + resolution - uncertainty)
+    return BrierParts(float(score), reliability, resolution, uncertainty, within)
+
+
+def reliability_curve(sums: Sums, bins: int = 10) -> tuple[Sums, Sums, Sums]:
+    """Mean probability, observed frequency and number of pixels of each bin of probability.
+
+    Parameters
+    ----------
+    sums : ndarray, (BINS, 5) float64
+        From `probability_sums`.
+    bins : int
+        A divisor of `BINS`.
+
+    Returns
+    -------
+    mean probability, observed frequency, count : ndarray, (bins,) float64
+        NaN in bins without a pixel.
+    """
+    coarse = sums.reshape(bins, -1, 5).sum(1)
+    count = coarse[:, 0]
+    undefined = np.full(bins, np.nan)
+    mean_p, frequency = (
+        np.divide(coarse[:, k], count, out=undefined.copy(), where=count > 0) for k in (1, 3)
+    )
+    return mean_p, frequency, count
+
+
+def roc_curve(sums: Sums) -> tuple[Sums, Sums, float]:
+    """Probability of false detection and of detection by threshold of probability, and the area.
+
+    Parameters
+    ----------
+    sums : ndarray, (BINS, 5) float64
+        From `probability_sums`.
+
+    Returns
+    -------
+    pofd, pod : ndarray, (BINS + 1,) float64
+        From "never warn" (0, 0) to "always warn" (1, 1).
+    area : float
+        Under the curve, by trapezes; NaN unless there were both events and non-events.
+    """
+    events = np.concatenate([[0.0], np.cumsum(sums[::-1, 3])])
+    others = np.concatenate([[0.0], np.cumsum(sums[::-1, 0] - sums[::-1, 3])])
+    if events[-1] == 0 or others[-1] == 0:
+        undefined = np.full(len(events), np.nan)
+        return undefined, undefined, float("nan")
+    pod, pofd = events / events[-1], others / others[-1]
+    return pofd, pod, float(np.trapezoid(pod, pofd))

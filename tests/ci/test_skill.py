@@ -1,0 +1,166 @@
+"""The skill benchmark: what is fitted never saw the radar it is judged on, and scores are right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from ci.bench.skill import __main__ as program
+from ci.bench.skill import methods
+from ci.bench.skill.events import Event
+from ci.bench.skill.fitted import Logistic, calibrated_threshold
+from ci.bench.skill.forecast import Forecast
+from ci.bench.skill.goals import verdicts
+from ci.bench.skill.results import POOL, Results, compare
+from ci.bench.skill.scores import THRESHOLDS, Scores, score
+from nowcast.verification.probability import brier_parts
+from tests.nowcast.fields import storms, translation
+
+
+def field(seed: int) -> np.ndarray:
+    return storms((96, 96), seed)
+
+
+def scored(forecast: np.ndarray, observed: np.ndarray, **more) -> Scores:
+    made = Forecast(forecast[np.newaxis], **more)
+    return score(made, 0, observed, np.isfinite(observed), spacing=1.0)
+
+
+def test_counts_are_those_of_the_definition() -> None:
+    forecast, observed = field(1), field(2)
+    scores = scored(forecast, observed)
+    for threshold in THRESHOLDS:
+        f, o = forecast >= np.float32(threshold), observed >= np.float32(threshold)
+        assert scores.csi(threshold) == pytest.approx((f & o).sum() / (f | o).sum())
+        assert scores.bias(threshold) == pytest.approx(f.sum() / o.sum())
+    assert scores.crps[1] == pytest.approx(np.abs(forecast - observed).sum(), rel=1e-5)
+
+
+def test_a_perfect_forecast_is_perfect() -> None:
+    observed = field(3)
+    scores = scored(observed, observed)
+    assert scores.csi(1.0) == scores.bias(1.0) == scores.fss(1.0) == 1
+    assert scores.detail[0] == scores.detail[1] > 0
+
+
+def test_threshold_is_found_where_the_field_is_half_as_strong() -> None:
+    observed = field(4)
+    scores = scored(observed / 2, observed)
+    assert calibrated_threshold([scores], 1.0) == pytest.approx(0.5, rel=0.03)
+    assert scores.csi(1.0, 0.5) > 0.98 > scores.csi(1.0)
+    assert calibrated_threshold([], 1.0) == 1
+
+
+def test_logistic_is_calibrated_on_what_it_was_fitted_to() -> None:
+    observed = field(5)
+    noisy = observed * np.exp(np.random.default_rng(0).normal(size=observed.shape)).astype("f4")
+    scores = scored(noisy, observed)
+    sums = Logistic.fit([scores], 1.0).brier_sums(scores, 1.0)
+    assert sums[:, 1].sum() == pytest.approx(sums[:, 3].sum(), rel=1e-2)
+    _, false_alarms, misses = scores.counts(1.0)
+    assert brier_parts(sums).score < 0.9 * (false_alarms + misses) / sums[:, 0].sum()
+
+
+def test_members_give_a_probability() -> None:
+    observed = field(6)
+    members = np.stack([observed, np.zeros_like(observed)])[:, np.newaxis]
+    scores = scored(members.mean(0)[0], observed, members=members)
+    event = (observed >= 1).mean()
+    assert brier_parts(scores.brier).score == pytest.approx(event * 0.25, rel=1e-6)
+
+
+def test_what_is_fitted_never_saw_the_radar_it_is_judged_on() -> None:
+    half, whole = scored(field(7) / 2, field(7)), scored(field(8), field(8))
+    cases = {
+        (event, "m", lead): [scores]
+        for event, scores in {"a1": half, "a2": half, "b": whole}.items()
+        for lead in (30, 60)
+    }
+    results = Results(cases, {"a1": "a", "a2": "a", "b": "b"}, ["m"])
+    # Event a1 would be cut at 0.5 if a2, the same radar's, had a say.
+    assert results.threshold("a1", "m", 30, 1.0) == pytest.approx(1, rel=0.03)
+    assert results.threshold("b", "m", 30, 1.0) == pytest.approx(0.5, rel=0.03)
+    assert len(results.others("b", "m", 30)) == 1
+
+
+def event(name: str, radar: str, seed: int, frames: int = 30) -> Event:
+    time = np.datetime64("2020-01-01T00:00", "ns") + np.arange(frames) * np.timedelta64(5, "m")
+    return Event(name, radar, time, translation(frames, 0, 1, 96, 40, seed), 5, 1.0)
+
+
+def test_starts_are_regular_rainy_and_valid_times_common() -> None:
+    made = event("a", "a", 0)
+    made.rain[6:13] = 0
+    starts = made.starts(4, [30, 60], 15)
+    assert starts == [3, 15]
+    assert event("a", "a", 0).starts(4, [30, 60], 15) == [3, 6, 9, 12, 15]
+    assert event("a", "a", 0).common_valid_times([3, 6, 9, 12, 15], [30, 60]) == {15, 18, 21}
+
+
+def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
+    events = [event("a", "a", 0), event("b", "b", 1)]
+    results = compare(
+        events,
+        ["persistence", "extrapolation"],
+        every=15,
+        most=None,
+        cache=tmp_path,
+        say=lambda _: None,
+    )
+    for lead in (30, 60):
+        assert len(results.cases["a", "extrapolation", lead]) == 3
+        still, moved = (results.sums(POOL, m, lead).csi(1.0) for m in results.methods)
+        assert moved > still + 0.3
+    lines = verdicts(results)
+    assert lines[0].startswith("met     extrapolation above persistence on every event")
+    assert "not judged without pysteps:extrapolation" in lines[1]
+    backwards = Results(
+        {
+            (e, {"persistence": "extrapolation", "extrapolation": "persistence"}[m], lead): cases
+            for (e, m, lead), cases in results.cases.items()
+        },
+        results.radars,
+        results.methods,
+    )
+    assert verdicts(backwards)[0].startswith("missed  extrapolation above persistence")
+
+
+def test_peers_are_kept_as_they_were_made(tmp_path: Path) -> None:
+    pytest.importorskip("pysteps")
+    pytest.importorskip("cv2")
+    made = event("a", "a", 0)
+    first = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
+    (kept,) = tmp_path.rglob("*.npz")
+    stamp = kept.stat().st_mtime_ns
+    second = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
+    assert kept.stat().st_mtime_ns == stamp
+    np.testing.assert_array_equal(first.rain, second.rain)
+    assert first.seconds == second.seconds > 0
+
+
+@pytest.mark.slow
+def test_program_on_a_real_event(radar_dir: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    arguments = {
+        "--data": radar_dir, "--cache": tmp_path / "cache", "--events": "knmi", "--starts": 3,
+        "--methods": "persistence,extrapolation", "--json": tmp_path / "skill.json",
+    }  # fmt: skip
+    words = [str(word) for pair in arguments.items() for word in pair]
+    monkeypatch.setattr("sys.argv", ["skill", *words])
+    program.main()
+    rows = json.loads((tmp_path / "skill.json").read_text())
+    by_method = {(r["method"], r["lead_minutes"]): r for r in rows if r["event"] == POOL}
+    for lead in (30, 60):
+        still, moved = (by_method[m, lead] for m in ("persistence", "extrapolation"))
+        assert moved["csi_1"] > still["csi_1"]
+        assert moved["brier_1"] < still["brier_1"]
+    assert "knmi-20100826, +60 min, 2 valid times" in capsys.readouterr().out
+
+
+def test_blur_is_seen_in_the_detail() -> None:
+    observed = field(9)
+    scores = scored(ndimage.gaussian_filter(observed, 3), observed)
+    assert scores.detail[0] < 0.5 * scores.detail[1]

@@ -1,0 +1,124 @@
+"""Brier score, its parts, reliability and ROC: against scores, pysteps and their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import ShapeError
+from nowcast.verification.probability import (
+    BINS,
+    brier_parts,
+    probability_sums,
+    reliability_curve,
+    roc_curve,
+)
+
+
+def made(seed: int, shape: tuple[int, int] = (30, 40), levels: int | None = None):
+    """Probabilities, events that follow them, and most pixels scored."""
+    rng = np.random.default_rng(seed)
+    p = rng.random(shape) ** 2
+    if levels is not None:
+        p = np.round(p * levels) / levels
+    return p.astype(np.float32), rng.random(shape) < p, rng.random(shape) < 0.9
+
+
+@given(st.integers(0, 999))
+def test_brier_score_is_that_of_scores(seed: int) -> None:
+    xr = pytest.importorskip("xarray")
+    from scores.probability import brier_score
+
+    p, event, scored = made(seed)
+    sums = probability_sums(p, event, scored)
+    expected = brier_score(
+        xr.DataArray(p[scored].astype(float), dims="n"),
+        xr.DataArray(event[scored].astype(float), dims="n"),
+    )
+    assert brier_parts(sums).score == pytest.approx(float(expected), rel=1e-9)
+
+
+@given(st.integers(0, 999), st.sampled_from([5, 10, 20]))
+def test_parts_add_up_and_nothing_is_within_bins_of_few_levels(seed: int, bins: int) -> None:
+    p, event, scored = made(seed)
+    parts = brier_parts(probability_sums(p, event, scored), bins)
+    total = parts.reliability - parts.resolution + parts.uncertainty + parts.within
+    assert parts.score == pytest.approx(total)
+    # With one level of probability in each bin Murphy's three parts are all there is.
+    p, event, scored = made(seed, levels=4)
+    assert brier_parts(probability_sums(p, event, scored), bins).within == pytest.approx(0)
+
+
+def test_sums_of_two_cases_are_those_of_both_together() -> None:
+    a, b = made(1), made(2)
+    both = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
+    np.testing.assert_allclose(
+        probability_sums(*a) + probability_sums(*b), probability_sums(*both), rtol=1e-12
+    )
+
+
+def test_reliability_is_that_of_pysteps() -> None:
+    verification = pytest.importorskip("pysteps.verification.probscores")
+    p, event, scored = made(3)
+    diagram = verification.reldiag_init(0.5, n_bins=10)
+    verification.reldiag_accum(diagram, p[scored].astype(float), event[scored].astype(float))
+    expected = verification.reldiag_compute(diagram)
+    mean, frequency, count = reliability_curve(probability_sums(p, event, scored))
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(frequency, expected[1], rtol=1e-12)
+    assert count.sum() == scored.sum()
+
+
+def test_area_under_roc_is_that_of_scores() -> None:
+    xr = pytest.importorskip("xarray")
+    from scores.probability import roc_curve_data
+
+    p, event, scored = made(4, levels=BINS)
+    expected = roc_curve_data(
+        xr.DataArray(p[scored].astype(float), dims="n"),
+        xr.DataArray(event[scored].astype(float), dims="n"),
+        # Between the levels, where rounding has no say.
+        thresholds=[0.0, *((np.arange(BINS) + 0.5) / BINS).tolist(), 1.0],
+    )
+    pofd, pod, area = roc_curve(probability_sums(p, event, scored))
+    # Probabilities of 0.99 and of 1 share the last bin.
+    assert area == pytest.approx(float(expected["AUC"]), abs=1e-4)
+    assert pofd[0] == pod[0] == 0
+    assert pofd[-1] == pod[-1] == 1
+
+
+def test_perfect_and_constant_forecasts() -> None:
+    event = np.zeros((10, 10), bool)
+    event[:3] = True
+    scored = np.ones_like(event)
+    perfect = probability_sums(event.astype(np.float32), event, scored)
+    assert brier_parts(perfect).score == 0
+    assert brier_parts(perfect).skill == 1
+    assert roc_curve(perfect)[2] == 1
+    climate = probability_sums(np.full(event.shape, 0.3, np.float32), event, scored)
+    parts = brier_parts(climate)
+    assert parts.score == pytest.approx(0.21)
+    assert (parts.resolution, parts.skill) == (pytest.approx(0), pytest.approx(0, abs=1e-6))
+
+
+def test_nothing_scored_gives_no_score() -> None:
+    p, event, scored = made(5)
+    sums = probability_sums(np.full_like(p, np.nan), event, np.zeros_like(scored))
+    assert not sums.any()
+    assert np.isnan(brier_parts(sums).score)
+    assert np.isnan(roc_curve(sums)[2])
+    assert np.isnan(reliability_curve(sums)[0]).all()
+
+
+def test_edges_belong_to_the_bin_above() -> None:
+    p = (np.arange(BINS + 1) / BINS).astype(np.float32)[np.newaxis]
+    sums = probability_sums(p, p > 2, np.ones(p.shape, bool))
+    np.testing.assert_array_equal(sums[:, 0], [*(BINS - 1) * [1], 2])
+
+
+def test_shapes_must_agree() -> None:
+    p, event, scored = made(6)
+    with pytest.raises(ShapeError, match=r"one shape, found \(30, 40\), \(29, 40\)"):
+        probability_sums(p, event[1:], scored)

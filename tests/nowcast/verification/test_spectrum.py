@@ -1,0 +1,48 @@
+"""Power spectra of rain: against pysteps, and what blurring takes away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from nowcast.verification.spectrum import DRY, DRY_DECIBEL, band_power, radial_power
+from tests.nowcast.fields import storms
+
+
+@pytest.mark.parametrize("size", [64, 65])
+def test_equal_to_pysteps(size: int) -> None:
+    spectral = pytest.importorskip("pysteps.utils.spectral")
+    rain = storms((size, size), seed=1)
+    decibel = np.where(rain >= DRY, 10 * np.log10(np.maximum(rain, DRY)), DRY_DECIBEL)
+    expected = spectral.rapsd(decibel - decibel.mean(), fft_method=np.fft) / size**2
+    wavelength, power = radial_power(rain, spacing=2.0)
+    np.testing.assert_allclose(power, expected[1 : 1 + len(power)], rtol=1e-6)
+    np.testing.assert_allclose(wavelength, 2.0 * size / np.arange(1, len(power) + 1))
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (48, 96)])
+def test_a_wave_has_its_power_at_its_wavelength(shape: tuple[int, int]) -> None:
+    x = np.arange(shape[1])
+    decibel = 5 * np.sin(2 * np.pi * x / 8) * np.ones(shape)
+    wavelength, power = radial_power((10 ** (decibel / 10)).astype(np.float32), spacing=1.0)
+    assert wavelength[np.argmax(power)] == pytest.approx(8)
+
+
+def test_blur_takes_away_detail_and_leaves_the_large() -> None:
+    rain = storms((128, 128), seed=2, cover=1.0)
+    blurred = ndimage.gaussian_filter(rain, 2, mode="wrap")
+    wavelength, sharp = radial_power(rain, 1.0)
+    _, soft = radial_power(blurred, 1.0)
+    assert band_power(wavelength, soft, 4, 8) < 0.3 * band_power(wavelength, sharp, 4, 8)
+    assert band_power(wavelength, soft, 64, 128) > 0.7 * band_power(wavelength, sharp, 64, 128)
+
+
+def test_missing_is_dry_and_an_empty_band_has_no_power() -> None:
+    rain = storms((32, 32), seed=3)
+    holes = rain.copy()
+    holes[:5] = np.nan
+    rain[:5] = 0
+    wavelength, power = radial_power(rain, 1.0)
+    np.testing.assert_array_equal(power, radial_power(holes, 1.0)[1])
+    assert np.isnan(band_power(wavelength, power, 0.1, 0.2))
