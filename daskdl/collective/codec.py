@@ -74,7 +74,7 @@ def add_rounded(a: Vector, b: Vector, rounded: int) -> Vector:
 
 
 @jit
-def _nearest(u):  # type: ignore[no-untyped-def]
+def _nearest(u):
     """Return the float32 bits of the nearest bfloat16."""
     even = (u + np.uint32(0x7FFF) + ((u >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
     quiet = (u | np.uint32(0x400000)) & np.uint32(0xFFFF0000)
@@ -82,25 +82,25 @@ def _nearest(u):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _round_to(bits, words):  # type: ignore[no-untyped-def]
+def _round_to(bits, words):
     for k in range(bits.size):
         words[k] = np.uint16(_nearest(bits[k]) >> np.uint32(16))
 
 
 @jit
-def _round(bits):  # type: ignore[no-untyped-def]
+def _round(bits):
     for k in range(bits.size):
         bits[k] = _nearest(bits[k])
 
 
 @jit
-def _widen(words, bits):  # type: ignore[no-untyped-def]
+def _widen(words, bits):
     for k in range(words.size):
         bits[k] = np.uint32(words[k]) << np.uint32(16)
 
 
 @jit
-def _add(a, b):  # type: ignore[no-untyped-def]
+def _add(a, b):
     # In place, and so by one name: a compiler that cannot tell two arrays apart uses no vectors.
     for k in range(a.size):
         one = np.uint32(_nearest(a[k])).view(np.float32)

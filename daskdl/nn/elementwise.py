@@ -138,5 +138,5 @@ class GradientReversal(Module):
 
 
 @op
-def _reversed(x: Any, *, scale: float):  # type: ignore[no-untyped-def]
+def _reversed(x: Any, *, scale: float) -> Any:
     return x, lambda dy: (dy * x.dtype.type(-scale),)

@@ -57,16 +57,16 @@ class NegativeEntropyPenalty(Module):
 
 
 @op
-def _activity(x: Array, *, l1: float, l2: float):  # type: ignore[no-untyped-def]
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+def _activity(x: Array, *, l1: float, l2: float) -> Any:
+    def backward(dy: Array) -> Any:
         return (dy + (l1 * np.sign(x) + 2 * l2 * x) / len(x),)
 
     return x, backward
 
 
 @op
-def _negative_entropy(p: Array, *, beta: float):  # type: ignore[no-untyped-def]
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+def _negative_entropy(p: Array, *, beta: float) -> Any:
+    def backward(dy: Array) -> Any:
         return (dy + beta * (np.log(p) + 1) / len(p),)
 
     return p, backward

@@ -23,7 +23,7 @@ def check_float(name: str, x: Array) -> None:
         raise ShapeError(f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}")
 
 
-def _activation(name: str, x: Any, *settings: float, keep: str = "x"):  # type: ignore[no-untyped-def]
+def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
     """Return the result of the kernel of a name, and its backward from ``x`` or from ``y``."""
     x = np.asarray(x)
     check_float(name, x)
@@ -35,25 +35,25 @@ def _activation(name: str, x: Any, *settings: float, keep: str = "x"):  # type: 
 
 
 @op
-def relu(x: Array):  # type: ignore[no-untyped-def]
+def relu(x: Array):
     """max(x, 0); the gradient at 0 is 0."""
     return _activation("relu", x, keep="y")
 
 
 @op
-def relu6(x: Array):  # type: ignore[no-untyped-def]
+def relu6(x: Array):
     """min(max(x, 0), 6)."""
     return _activation("clip", x, 0, 6, keep="y")
 
 
 @op
-def leaky_relu(x: Array, *, slope: float = 0.2):  # type: ignore[no-untyped-def]
+def leaky_relu(x: Array, *, slope: float = 0.2):
     """X where positive, ``slope * x`` elsewhere (A. Maas et al., 2013)."""
     return _activation("leaky_relu", x, slope)
 
 
 @op
-def prelu(x: Array, slope: Array):  # type: ignore[no-untyped-def]
+def prelu(x: Array, slope: Array):
     """X where positive, ``slope * x`` elsewhere.  x (..., C), slope (C,) or (1,), learned.
 
     K. He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
@@ -69,13 +69,13 @@ def prelu(x: Array, slope: Array):  # type: ignore[no-untyped-def]
 
 
 @op
-def elu(x: Array, *, alpha: float = 1.0):  # type: ignore[no-untyped-def]
+def elu(x: Array, *, alpha: float = 1.0):
     """X where positive, ``alpha * (exp(x) - 1)`` elsewhere (D.-A. Clevert et al., 1511.07289)."""
     return _activation("elu", x, alpha)
 
 
 @op
-def gelu(x: Array, *, approximate: str = "none"):  # type: ignore[no-untyped-def]
+def gelu(x: Array, *, approximate: str = "none"):
     """X times the normal distribution function (D. Hendrycks and K. Gimpel, 1606.08415).
 
     ``approximate="tanh"`` stands for the paper's formula with a hyperbolic tangent.
@@ -86,42 +86,42 @@ def gelu(x: Array, *, approximate: str = "none"):  # type: ignore[no-untyped-def
 
 
 @op
-def silu(x: Array):  # type: ignore[no-untyped-def]
+def silu(x: Array):
     """X / (1 + exp(-x)), also called swish."""
     return _activation("silu", x)
 
 
 @op
-def sigmoid(x: Array):  # type: ignore[no-untyped-def]
+def sigmoid(x: Array):
     """1 / (1 + exp(-x)), without overflow."""
     return _activation("sigmoid", x, keep="y")
 
 
 @op
-def tanh(x: Array):  # type: ignore[no-untyped-def]
+def tanh(x: Array):
     """Hyperbolic tangent."""
     return _activation("tanh", x, keep="y")
 
 
 @op
-def softplus(x: Array):  # type: ignore[no-untyped-def]
+def softplus(x: Array):
     """log(1 + exp(x)), without overflow."""
     return _activation("softplus", x)
 
 
 @op
-def hard_sigmoid(x: Array):  # type: ignore[no-untyped-def]
+def hard_sigmoid(x: Array):
     """X / 6 + 1 / 2, from 0 to 1."""
     return _activation("hard_sigmoid", x)
 
 
 @op
-def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):  # type: ignore[no-untyped-def]
+def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):
     """X from ``low`` to ``high``."""
     return _activation("clip", x, low, high, keep="y")
 
 
 @op
-def hard_swish(x: Array):  # type: ignore[no-untyped-def]
+def hard_swish(x: Array):
     """X hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
     return _activation("hard_swish", x)

@@ -31,7 +31,7 @@ def arrays_of(a: Any, b: Any) -> tuple[Array, Array]:
 
 
 @op
-def add(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def add(a: Array, b: Array):
     """Add two arrays, a + b."""
     a, b = arrays_of(a, b)
     y = added(a, b)
@@ -39,44 +39,44 @@ def add(a: Array, b: Array):  # type: ignore[no-untyped-def]
 
 
 @op
-def subtract(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def subtract(a: Array, b: Array):
     """Subtract two arrays, a - b."""
     a, b = arrays_of(a, b)
     return a - b, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(-dy, b.shape))
 
 
 @op
-def multiply(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def multiply(a: Array, b: Array):
     """Multiply two arrays, a * b."""
     a, b = arrays_of(a, b)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return lambda: unbroadcast(dy * b, a.shape), lambda: unbroadcast(dy * a, b.shape)
 
     return a * b, backward
 
 
 @op
-def divide(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def divide(a: Array, b: Array):
     """Divide two arrays, a / b."""
     a, b = arrays_of(a, b)
     y = a / b
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return lambda: unbroadcast(dy / b, a.shape), lambda: unbroadcast(-dy * y / b, b.shape)
 
     return y, backward
 
 
 @op
-def matmul(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def matmul(a: Array, b: Array):
     """Matrix product of a (..., M, K) and b (..., K, N)."""
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"matmul: expected shapes (..., M, K) and (..., K, N), found {a.shape} and {b.shape}"
         )
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (
             lambda: unbroadcast(products.matmul(dy, b.swapaxes(-1, -2)), a.shape),
             lambda: unbroadcast(products.matmul(a.swapaxes(-1, -2), dy), b.shape),

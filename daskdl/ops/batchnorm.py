@@ -86,7 +86,7 @@ def batch_norm(
 
 
 @op
-def _batch_norm(  # type: ignore[no-untyped-def]
+def _batch_norm(
     x: Array,
     weight: Array | None,
     bias: Array | None,
@@ -105,7 +105,7 @@ def _batch_norm(  # type: ignore[no-untyped-def]
     y = _normalised(x, residual, mean, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None
 
-    def backward(dy: Array, more: Array | None = None):  # type: ignore[no-untyped-def]
+    def backward(dy: Array, more: Array | None = None):
         if relu_after:
             dy, sums = gradient_plus(dy, more, y, x, mean)
         else:
@@ -153,7 +153,7 @@ def batch_norm_inference(
 
 
 @op
-def _inference(  # type: ignore[no-untyped-def]
+def _inference(
     x: Array,
     mean: Array,
     variance: Array,
@@ -172,7 +172,7 @@ def _inference(  # type: ignore[no-untyped-def]
     y = _normalised(x, residual, centre, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         if relu_after:
             (dy,) = one_pass(relu_back, y, dy)
         none = np.zeros_like(centre)

@@ -11,7 +11,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def conv1d(  # type: ignore[no-untyped-def]
+def conv1d(
     x: Array,
     weight: Array,
     bias: Array | None,
@@ -60,7 +60,7 @@ def conv1d(  # type: ignore[no-untyped-def]
     if bias is not None:
         add_bias(y, bias)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         rows = dy[:, None]
         return (
             lambda: kernel.input_gradient(rows, filters, geometry, 1, x.shape[1])[:, 0],

@@ -16,7 +16,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def conv2d(  # type: ignore[no-untyped-def]
+def conv2d(
     x: Array,
     weight: Array,
     bias: Array | None,
@@ -73,7 +73,7 @@ def conv2d(  # type: ignore[no-untyped-def]
         whole[:, :: stride[0], :: stride[1]] = dx
         return whole
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (
             lambda: to_input(dy),
             lambda: kernel.weight_gradient(x, dy, geometry),

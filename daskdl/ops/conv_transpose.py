@@ -11,7 +11,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def conv_transpose2d(  # type: ignore[no-untyped-def]
+def conv_transpose2d(
     x: Array,
     weight: Array,
     bias: Array | None,
@@ -86,7 +86,7 @@ def conv_transpose2d(  # type: ignore[no-untyped-def]
     if bias is not None:
         add_bias(y, bias)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (
             lambda: kernel.forward(dy, weight, geometry),
             lambda: kernel.weight_gradient(dy, x, geometry),

@@ -30,7 +30,7 @@ def same(operation: str, name: str, weight: Array) -> Geometry:
 
 
 @op
-def convlstm(  # type: ignore[no-untyped-def]
+def convlstm(
     x: Array | None,
     h: Array,
     c: Array,
@@ -105,7 +105,7 @@ def convlstm(  # type: ignore[no-untyped-def]
             outputs[t + 1].reshape(-1, channels),
         )
 
-    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
+    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):
         dh = np.zeros_like(h) if dh is None else dh
         dc = start_of(dc, c.shape, c.dtype)
         back = kernel.prepared_adjoint(weight_state, around)

@@ -9,7 +9,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):  # type: ignore[no-untyped-def]
+def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):
     """Set about ``rate`` of ``x`` to zero and divide the others by ``1 - rate``.
 
     N. Srivastava et al., JMLR 15 (2014). Which ones is a function of ``seed``, ``counter`` and the

@@ -12,14 +12,14 @@ from daskdl.tensor import Array, op
 
 
 @op
-def exp(x: Array):  # type: ignore[no-untyped-def]
+def exp(x: Array):
     """E to the power of x."""
     y = np.exp(x)
     return y, lambda dy: (dy * y,)
 
 
 @op
-def log(x: Array):  # type: ignore[no-untyped-def]
+def log(x: Array):
     """Natural logarithm; -inf at 0 and NaN below, without a warning."""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = np.log(x)
@@ -27,7 +27,7 @@ def log(x: Array):  # type: ignore[no-untyped-def]
 
 
 @op
-def sqrt(x: Array):  # type: ignore[no-untyped-def]
+def sqrt(x: Array):
     """Square root; NaN below 0, and an infinite slope at 0."""
     with np.errstate(invalid="ignore"):
         y = np.sqrt(x)
@@ -35,24 +35,24 @@ def sqrt(x: Array):  # type: ignore[no-untyped-def]
 
 
 @op
-def square(x: Array):  # type: ignore[no-untyped-def]
+def square(x: Array):
     """X times x."""
     return x * x, lambda dy: (2 * dy * x,)
 
 
 @op
-def abs(x: Array):  # type: ignore[no-untyped-def]
+def abs(x: Array):
     """Magnitude; the gradient at 0 is 0."""
     return np.abs(x), lambda dy: (dy * np.sign(x),)
 
 
 @op
-def power(x: Array, *, exponent: float):  # type: ignore[no-untyped-def]
+def power(x: Array, *, exponent: float):
     """X to the power of a number; NaN where that is no real number."""
     with np.errstate(invalid="ignore", divide="ignore"):
         y = np.power(x, _setting(x, exponent))
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         if exponent == 0:
             return (np.zeros_like(x),)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -63,7 +63,7 @@ def power(x: Array, *, exponent: float):  # type: ignore[no-untyped-def]
 
 
 @op
-def clip(x: Array, *, low: float | None = None, high: float | None = None):  # type: ignore[no-untyped-def]
+def clip(x: Array, *, low: float | None = None, high: float | None = None):
     """X from ``low`` to ``high``; the gradient passes where x is in between, borders included."""
     if low is not None and high is not None and low > high:
         raise SettingsError(f"clip: expected low <= high, found {low} and {high}")
@@ -80,24 +80,24 @@ def _setting(x: Array, value: float) -> Any:
 
 
 @op
-def maximum(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def maximum(a: Array, b: Array):
     """Return the larger of two, broadcast; of equals each takes half of the gradient."""
     return _extreme(a, b, np.maximum, np.greater)
 
 
 @op
-def minimum(a: Array, b: Array):  # type: ignore[no-untyped-def]
+def minimum(a: Array, b: Array):
     """Return the smaller of two, broadcast; of equals each takes half of the gradient."""
     return _extreme(a, b, np.minimum, np.less)
 
 
 @op
-def where(condition: Array, a: Array, b: Array):  # type: ignore[no-untyped-def]
+def where(condition: Array, a: Array, b: Array):
     """Take a where ``condition`` (bool) holds and b elsewhere, all three broadcast."""
     condition = np.asarray(condition, bool)
     a, b = arrays_of(a, b)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (
             None,
             lambda: unbroadcast(np.where(condition, dy, 0).astype(dy.dtype, copy=False), a.shape),
@@ -107,11 +107,11 @@ def where(condition: Array, a: Array, b: Array):  # type: ignore[no-untyped-def]
     return np.where(condition, a, b), backward
 
 
-def _extreme(a: Any, b: Any, choose: Any, beyond: Any):  # type: ignore[no-untyped-def]
+def _extreme(a: Any, b: Any, choose: Any, beyond: Any):
     a, b = arrays_of(a, b)
     y = choose(a, b)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         share = np.where(a == b, dy.dtype.type(0.5), beyond(a, b).astype(dy.dtype))
         return (
             lambda: unbroadcast(dy * share, a.shape),

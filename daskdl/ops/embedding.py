@@ -11,7 +11,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def embedding(table: Array, ids: Array, *, padding: int | None = None):  # type: ignore[no-untyped-def]
+def embedding(table: Array, ids: Array, *, padding: int | None = None):
     """Take rows of a table.  table (rows, C), ids (...) of any integer dtype -> (..., C).
 
     For the id ``padding`` zeros come out, and no gradient goes to its row.

@@ -11,18 +11,18 @@ from daskdl.tensor import Array, op
 
 
 @op
-def amax(x: Array, *, axis: int = -1, keepdims: bool = False):  # type: ignore[no-untyped-def]
+def amax(x: Array, *, axis: int = -1, keepdims: bool = False):
     """Take the largest element along ``axis``; the gradient goes to the first of equals."""
     return _along("amax", np.argmax, x, axis, keepdims)
 
 
 @op
-def amin(x: Array, *, axis: int = -1, keepdims: bool = False):  # type: ignore[no-untyped-def]
+def amin(x: Array, *, axis: int = -1, keepdims: bool = False):
     """Take the smallest element along ``axis``; the gradient goes to the first of equals."""
     return _along("amin", np.argmin, x, axis, keepdims)
 
 
-def _along(name: str, find: Any, x: Array, axis: int, keepdims: bool):  # type: ignore[no-untyped-def]
+def _along(name: str, find: Any, x: Array, axis: int, keepdims: bool):
     if not -x.ndim <= axis < x.ndim or not x.shape[axis]:
         raise ShapeError(
             f"{name}: expected an axis of x with elements, found axis {axis} of shape {x.shape}"
@@ -30,7 +30,7 @@ def _along(name: str, find: Any, x: Array, axis: int, keepdims: bool):  # type: 
     places = np.expand_dims(find(x, axis=axis), axis)
     y = np.take_along_axis(x, places, axis)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx = np.zeros(x.shape, dy.dtype)
         np.put_along_axis(dx, places, dy.reshape(places.shape), axis)
         return (dx,)

@@ -13,7 +13,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def group_norm(  # type: ignore[no-untyped-def]
+def group_norm(
     x: Array,
     weight: Array | None,
     bias: Array | None,
@@ -54,7 +54,7 @@ def group_norm(  # type: ignore[no-untyped-def]
     shift = np.zeros(channels, x.dtype) if bias is None else bias
     y, statistics = kernels.forward(images, gain, shift, groups, eps)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx, sums = kernels.backward(dy.reshape(images.shape), images, gain, statistics)
         return dx.reshape(x.shape), sums[0].astype(x.dtype), sums[1].astype(x.dtype)
 

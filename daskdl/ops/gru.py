@@ -12,7 +12,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def gru(  # type: ignore[no-untyped-def]
+def gru(
     x: Array,
     h: Array | None,
     weight_input: Array,
@@ -85,7 +85,7 @@ def gru(  # type: ignore[no-untyped-def]
     states = time.around(h, (n, channels), x.dtype)
     kernel.forward(gates, weight_state.T, bias, states, time.lengths, time.reverse)
 
-    def backward(d_outputs: Array | None, dh: Array | None):  # type: ignore[no-untyped-def]
+    def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
             gates, weight_state, states, time.gradient(d_outputs, dh), time.lengths,

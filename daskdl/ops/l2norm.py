@@ -8,7 +8,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def normalize(x: Array, *, eps: float = 1e-12):  # type: ignore[no-untyped-def]
+def normalize(x: Array, *, eps: float = 1e-12):
     """Divide each vector along the last axis by its Euclidean length, as PyTorch's ``normalize``.
 
     Parameters
@@ -30,7 +30,7 @@ def normalize(x: Array, *, eps: float = 1e-12):  # type: ignore[no-untyped-def]
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, x.shape[-1])
     y, lengths = kernel.forward(rows, eps)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (kernel.backward(dy.reshape(y.shape), y, lengths, eps).reshape(x.shape),)
 
     return y.reshape(x.shape), backward

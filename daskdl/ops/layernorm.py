@@ -11,7 +11,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def layer_norm(  # type: ignore[no-untyped-def]
+def layer_norm(
     x: Array,
     weight: Array | None,
     bias: Array | None,
@@ -57,7 +57,7 @@ def layer_norm(  # type: ignore[no-untyped-def]
     shift = np.zeros(size, x.dtype) if bias is None else bias.reshape(size)
     y, scales = kernel.forward(rows, scale, shift, eps)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx, totals = kernel.backward(dy.reshape(rows.shape), rows, scale, scales)
         d_weight, d_bias = totals.astype(x.dtype).reshape(2, *shape)
         return dx.reshape(x.shape), d_weight, d_bias

@@ -14,7 +14,7 @@ def rows(x: Array) -> Array:
 
 
 @op
-def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "float32"):  # type: ignore[no-untyped-def]
+def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "float32"):
     """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
 
     Numbers of ``x`` are taken in the weight's dtype, such as float64 of a table or levels of
@@ -41,7 +41,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
     if x.ndim != 2:
         y = y.reshape(*x.shape[:-1], len(weight))
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (
             lambda: matmul(rows(dy), weight, precision=precision).reshape(x.shape),
             lambda: matmul(rows(dy).T, rows(x), precision=precision),

@@ -9,7 +9,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def local_response_norm(  # type: ignore[no-untyped-def]
+def local_response_norm(
     x: Array, *, size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ):
     """Divide each number by a power of the squares of its neighbours in channels.
@@ -50,7 +50,7 @@ def local_response_norm(  # type: ignore[no-untyped-def]
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, x.shape[-1])
     y = kernel.forward(rows, response)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (kernel.backward(dy.reshape(rows.shape), rows, response).reshape(x.shape),)
 
     return y.reshape(x.shape), backward

@@ -12,7 +12,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def lstm(  # type: ignore[no-untyped-def]
+def lstm(
     x: Array,
     h: Array | None,
     c: Array | None,
@@ -84,7 +84,7 @@ def lstm(  # type: ignore[no-untyped-def]
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
     kernel.forward(gates, weight_state.T, shift, peeps, states, outputs, time.lengths, time.reverse)
 
-    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):  # type: ignore[no-untyped-def]
+    def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):
         dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
         d_bias = kernel.backward(
             gates, weight_state, peeps, states, time.gradient(d_outputs, dh), time.lengths,

@@ -15,7 +15,7 @@ from daskdl.tensor import Array, Tensor, op
 
 
 @op
-def negative(x: Array):  # type: ignore[no-untyped-def]
+def negative(x: Array):
     """Turn the sign, -x."""
     return np.negative(x), lambda dy: (np.negative(dy),)
 

@@ -12,7 +12,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def max_pool2d(  # type: ignore[no-untyped-def]
+def max_pool2d(
     x: Array,
     *,
     kernel_size: tuple[int, int],
@@ -52,7 +52,7 @@ def max_pool2d(  # type: ignore[no-untyped-def]
 
 
 @op
-def avg_pool2d(  # type: ignore[no-untyped-def]
+def avg_pool2d(
     x: Array,
     *,
     kernel_size: tuple[int, int],
@@ -87,24 +87,24 @@ def avg_pool2d(  # type: ignore[no-untyped-def]
 
 
 @op
-def global_max_pool2d(x: Array):  # type: ignore[no-untyped-def]
+def global_max_pool2d(x: Array):
     """Take the largest number of each image and channel: (N, H, W, C) -> (N, C)."""
     n, height, width, channels = _image("global_max_pool2d", x)
     windows = Windows((height, width), (1, 1))
     y, places = kernel.maxima(x, windows)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (kernel.maxima_gradient(dy.reshape(y.shape), places, windows, height, width),)
 
     return y.reshape(n, channels), backward
 
 
 @op
-def global_avg_pool2d(x: Array):  # type: ignore[no-untyped-def]
+def global_avg_pool2d(x: Array):
     """Take the mean of each image and channel: (N, H, W, C) -> (N, C)."""
     _, height, width, _ = _image("global_avg_pool2d", x)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx = np.empty(x.shape, x.dtype)
         dx[:] = (dy / x.dtype.type(height * width))[:, None, None]
         return (dx,)

@@ -16,7 +16,7 @@ Axes = int | tuple[int, ...] | None
 
 
 @op
-def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):  # type: ignore[no-untyped-def]
+def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):
     """Sum over the axes ``axis``, by default all."""
     x = np.asarray(x)
     axes = _axes("sum", x, axis)
@@ -24,7 +24,7 @@ def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):  # type: ignore
 
 
 @op
-def mean(x: Array, *, axis: Axes = None, keepdims: bool = False):  # type: ignore[no-untyped-def]
+def mean(x: Array, *, axis: Axes = None, keepdims: bool = False):
     """Mean over the axes ``axis``, by default all; NaN over none."""
     x = np.asarray(x)
     axes = _axes("mean", x, axis)
@@ -44,11 +44,11 @@ def _axes(name: str, x: Array, axis: Axes) -> tuple[int, ...]:
         ) from None
 
 
-def _result(x: Array, sums: Array, axes: tuple[int, ...], keepdims: bool, scale: float):  # type: ignore[no-untyped-def]
+def _result(x: Array, sums: Array, axes: tuple[int, ...], keepdims: bool, scale: float):
     ones = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
     y = np.asarray(sums * scale, x.dtype)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx = np.empty_like(x, order="C")
         dx[...] = dy.reshape(ones) * x.dtype.type(scale)
         return (dx,)

@@ -19,7 +19,7 @@ _FAR = 1 << 40
 
 
 @op
-def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):  # type: ignore[no-untyped-def]
+def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):
     """Take maxima over ``size`` windows that share an image out: (N, H, W, C) -> (N, *size, C)."""
     check_floats("adaptive_max_pool2d", x, axes=4)
     check_windows("adaptive_max_pool2d", x, size)
@@ -33,9 +33,7 @@ def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):  # type: ignore[no-
 
 
 @op
-def roi_pool(  # type: ignore[no-untyped-def]
-    x: Array, regions: Array, *, size: tuple[int, int], scale: float = 1.0
-):
+def roi_pool(x: Array, regions: Array, *, size: tuple[int, int], scale: float = 1.0):
     """Take the maxima of the boxes into which regions are cut, rounded to whole pixels.
 
     Parameters
@@ -73,7 +71,7 @@ def roi_pool(  # type: ignore[no-untyped-def]
 
 
 @op
-def roi_align(  # type: ignore[no-untyped-def]
+def roi_align(
     x: Array,
     regions: Array,
     *,

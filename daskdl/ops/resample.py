@@ -16,7 +16,7 @@ from daskdl.tensor import Array, Tensor, op
 
 
 @op
-def along(x: Array, *, matrix: Array, axis: int):  # type: ignore[no-untyped-def]
+def along(x: Array, *, matrix: Array, axis: int):
     """Multiply an axis of ``x``, counted from the first, by a matrix (new length, old length).
 
     What is not finite, such as NaN for a missing pixel, makes NaN of results in which it has a

@@ -13,7 +13,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def rnn(  # type: ignore[no-untyped-def]
+def rnn(
     x: Array,
     h: Array | None,
     weight_input: Array,
@@ -80,7 +80,7 @@ def rnn(  # type: ignore[no-untyped-def]
     shift = np.zeros(channels, x.dtype) if bias is None else plain(bias)
     kernel.forward(sums, weight_state.T, shift, states, time.lengths, time.reverse, relu)
 
-    def backward(d_outputs: Array | None, dh: Array | None):  # type: ignore[no-untyped-def]
+    def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
             sums, weight_state, states, time.gradient(d_outputs, dh), time.lengths,

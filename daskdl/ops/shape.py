@@ -12,17 +12,17 @@ from daskdl.tensor import Array, op
 
 
 @op
-def reshape(x: Array, *, shape: tuple[int, ...]):  # type: ignore[no-untyped-def]
+def reshape(x: Array, *, shape: tuple[int, ...]):
     """Give ``x`` another shape with the same number of elements."""
     return x.reshape(shape), lambda dy: (dy.reshape(x.shape),)
 
 
 @op
-def take(x: Array, *, index: tuple[Any, ...]):  # type: ignore[no-untyped-def]
+def take(x: Array, *, index: tuple[Any, ...]):
     """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients."""
     again = any(isinstance(part, (list, tuple, np.ndarray)) for part in index)
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx = np.zeros_like(x)
         if again:
             np.add.at(dx, index, dy)
@@ -34,28 +34,28 @@ def take(x: Array, *, index: tuple[Any, ...]):  # type: ignore[no-untyped-def]
 
 
 @op
-def concatenate(*arrays: Array, axis: int = -1):  # type: ignore[no-untyped-def]
+def concatenate(*arrays: Array, axis: int = -1):
     """Join arrays along an existing axis."""
     bounds = np.cumsum([a.shape[axis] for a in arrays])[:-1]
     return np.concatenate(arrays, axis), lambda dy: tuple(np.split(dy, bounds, axis))
 
 
 @op
-def transpose(x: Array, *, axes: tuple[int, ...]):  # type: ignore[no-untyped-def]
+def transpose(x: Array, *, axes: tuple[int, ...]):
     """Put the axes of ``x`` into another order, as numpy's ``transpose``."""
     back = tuple(int(i) for i in np.argsort([a % x.ndim for a in axes]))
     return x.transpose(axes), lambda dy: (dy.transpose(back),)
 
 
 @op
-def stack(*arrays: Array, axis: int = 0):  # type: ignore[no-untyped-def]
+def stack(*arrays: Array, axis: int = 0):
     """Join arrays of one shape along a new axis."""
     y = np.stack(arrays, axis)
     return y, lambda dy: tuple(np.moveaxis(dy, axis, 0))
 
 
 @op
-def split(x: Array, *, sizes: Sequence[int], axis: int = -1):  # type: ignore[no-untyped-def]
+def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
     """Cut ``x`` into pieces of these sizes along an axis; a tuple of arrays."""
     if sum(sizes) != x.shape[axis]:
         raise ShapeError(
@@ -64,7 +64,7 @@ def split(x: Array, *, sizes: Sequence[int], axis: int = -1):  # type: ignore[no
         )
     pieces = tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
-    def backward(*gradients: Array | None):  # type: ignore[no-untyped-def]
+    def backward(*gradients: Array | None):
         parts = [
             np.zeros_like(piece) if dy is None else dy
             for piece, dy in zip(pieces, gradients, strict=True)
@@ -75,13 +75,13 @@ def split(x: Array, *, sizes: Sequence[int], axis: int = -1):  # type: ignore[no
 
 
 @op
-def flip(x: Array, *, axis: int | tuple[int, ...]):  # type: ignore[no-untyped-def]
+def flip(x: Array, *, axis: int | tuple[int, ...]):
     """Turn ``x`` round along axes."""
     return np.flip(x, axis), lambda dy: (np.flip(dy, axis),)
 
 
 @op
-def repeat(x: Array, *, times: int, axis: int):  # type: ignore[no-untyped-def]
+def repeat(x: Array, *, times: int, axis: int):
     """Write each element along an axis ``times`` times, one beside the other."""
     axis %= x.ndim
     cells = (*x.shape[: axis + 1], times, *x.shape[axis + 1 :])
@@ -89,9 +89,7 @@ def repeat(x: Array, *, times: int, axis: int):  # type: ignore[no-untyped-def]
 
 
 @op
-def pad(  # type: ignore[no-untyped-def]
-    x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode: str = "constant"
-):
+def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode: str = "constant"):
     """Put elements around ``x``.
 
     Parameters
@@ -117,7 +115,7 @@ def pad(  # type: ignore[no-untyped-def]
     if mode == "constant":
         y = np.pad(cut, around, constant_values=value)
 
-        def backward(dy: Array):  # type: ignore[no-untyped-def]
+        def backward(dy: Array):
             dx = np.zeros_like(x)
             dx[inner] = dy[place]
             return (dx,)
@@ -139,7 +137,7 @@ def pad(  # type: ignore[no-untyped-def]
             source, to = borders[-1]
             y[to] = y[source]
 
-    def add_back(dy: Array):  # type: ignore[no-untyped-def]
+    def add_back(dy: Array):
         dy = dy.copy()
         for source, to in reversed(borders):
             dy[source] += dy[to]
@@ -164,12 +162,12 @@ def _unfold(x: Array, block: int) -> Array:
 
 
 @op
-def space_to_depth(x: Array, *, block: int):  # type: ignore[no-untyped-def]
+def space_to_depth(x: Array, *, block: int):
     """Fold ``block`` x ``block`` pixels into channels: (..., H, W, C) -> (..., H/b, W/b, b*b*C)."""
     return _fold(x, block), lambda dy: (_unfold(dy, block),)
 
 
 @op
-def depth_to_space(x: Array, *, block: int):  # type: ignore[no-untyped-def]
+def depth_to_space(x: Array, *, block: int):
     """Undo :func:`space_to_depth`: (..., H, W, b*b*C) -> (..., H*b, W*b, C)."""
     return _unfold(x, block), lambda dy: (_fold(dy, block),)

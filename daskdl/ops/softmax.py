@@ -13,18 +13,18 @@ from daskdl.tensor import Array, op
 
 
 @op
-def softmax(x: Array, *, axis: int = -1):  # type: ignore[no-untyped-def]
+def softmax(x: Array, *, axis: int = -1):
     """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
     return _along("softmax", axis, kernels.softmax, kernels.softmax_gradient, x)
 
 
 @op
-def log_softmax(x: Array, *, axis: int = -1):  # type: ignore[no-untyped-def]
+def log_softmax(x: Array, *, axis: int = -1):
     """X - log(sum(exp(x))) along ``axis``, without overflow."""
     return _along("log_softmax", axis, kernels.log_softmax, kernels.log_softmax_gradient, x)
 
 
-def _along(  # type: ignore[no-untyped-def]
+def _along(
     name: str,
     axis: int,
     forward: Callable[[Array], Array],
@@ -36,7 +36,7 @@ def _along(  # type: ignore[no-untyped-def]
         raise ShapeError(f"{name}: expected an axis of x, whose shape is {x.shape}, found {axis}")
     y = forward(np.moveaxis(x, axis, -1))
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         return (np.moveaxis(gradient(y, np.moveaxis(dy, axis, -1)), -1, axis),)
 
     return np.moveaxis(y, -1, axis), backward

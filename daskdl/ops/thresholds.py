@@ -9,7 +9,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):  # type: ignore[no-untyped-def]
+def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):
     """X where above ``threshold``, ``value`` elsewhere."""
     check_float("threshold", x)
     above = ~(x <= threshold)  # NaN is kept
@@ -17,7 +17,7 @@ def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):  # type:
 
 
 @op
-def hard_shrink(x: Array, *, edge: float = 0.5):  # type: ignore[no-untyped-def]
+def hard_shrink(x: Array, *, edge: float = 0.5):
     """X where further than ``edge`` from 0, 0 elsewhere."""
     check_float("hard_shrink", x)
     kept = ~(np.abs(x) <= edge)  # NaN is kept
@@ -25,7 +25,7 @@ def hard_shrink(x: Array, *, edge: float = 0.5):  # type: ignore[no-untyped-def]
 
 
 @op
-def soft_shrink(x: Array, *, edge: float = 0.5):  # type: ignore[no-untyped-def]
+def soft_shrink(x: Array, *, edge: float = 0.5):
     """X moved by ``edge`` towards 0, and 0 where it would pass it."""
     check_float("soft_shrink", x)
     kept = ~(np.abs(x) <= edge)
@@ -33,7 +33,7 @@ def soft_shrink(x: Array, *, edge: float = 0.5):  # type: ignore[no-untyped-def]
 
 
 @op
-def softsign(x: Array):  # type: ignore[no-untyped-def]
+def softsign(x: Array):
     """X / (1 + abs(x))."""
     check_float("softsign", x)
     scale = 1 + np.abs(x)

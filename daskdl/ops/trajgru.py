@@ -21,7 +21,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def trajgru(  # type: ignore[no-untyped-def]
+def trajgru(
     x: Array | None,
     h: Array,
     weight_input: Array | None,
@@ -139,7 +139,7 @@ def trajgru(  # type: ignore[no-untyped-def]
             sums, bias, slope, states[t].reshape(-1, channels), states[t + 1].reshape(-1, channels)
         )
 
-    def backward(d_outputs: Array | None, dh: Array | None):  # type: ignore[no-untyped-def]
+    def backward(d_outputs: Array | None, dh: Array | None):
         dh = np.zeros(h.shape, dtype) if dh is None else np.array(dh, order="C")
         d_flows, d_hidden = np.empty_like(flows), np.empty_like(hidden)
         d_weight_state = np.zeros_like(weight_state)

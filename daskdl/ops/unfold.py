@@ -11,7 +11,7 @@ from daskdl.tensor import Array, op
 
 
 @op
-def unfold(  # type: ignore[no-untyped-def]
+def unfold(
     x: Array,
     *,
     axis: int,
@@ -43,7 +43,7 @@ def unfold(  # type: ignore[no-untyped-def]
     for i, (inside, at) in enumerate(taps):
         y[(*lead, inside, i)] = x[(*lead, at)]
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         dx = np.zeros(x.shape, dy.dtype)
         for i, (inside, at) in enumerate(taps):
             dx[(*lead, at)] += dy[(*lead, inside, i)]
@@ -53,7 +53,7 @@ def unfold(  # type: ignore[no-untyped-def]
 
 
 @op
-def fold(  # type: ignore[no-untyped-def]
+def fold(
     windows: Array,
     *,
     axis: int,
@@ -76,7 +76,7 @@ def fold(  # type: ignore[no-untyped-def]
     for i, (inside, at) in enumerate(taps):
         y[(*lead, at)] += windows[(*lead, inside, i)]
 
-    def backward(dy: Array):  # type: ignore[no-untyped-def]
+    def backward(dy: Array):
         d = np.zeros(windows.shape, dy.dtype)
         for i, (inside, at) in enumerate(taps):
             d[(*lead, inside, i)] = dy[(*lead, at)]

@@ -58,9 +58,7 @@ def _by_tap(weight: Array) -> Array:
     return np.ascontiguousarray(weight.reshape(len(weight), -1).T)
 
 
-def _run(  # type: ignore[no-untyped-def]
-    x, offsets, steps, weight, y, grid, add
-):
+def _run(x, offsets, steps, weight, y, grid, add):
     plan = np.array([*steps, *grid])
     zeros = np.zeros(x.shape[3], x.dtype)
     if y.size:
@@ -78,12 +76,10 @@ def _sum_of_products(wide: int) -> Any:
     """
 
     @intrinsic
-    def products(  # type: ignore[no-untyped-def]
-        context, like, table, count, channels, target, add, step, target_step
-    ):
+    def products(context, like, table, count, channels, target, add, step, target_step):
         signature = types.void(like, *[types.intp] * 4, types.boolean, *[types.intp] * 2)
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             _, table, count, channels, target, add, step, target_step = args
@@ -110,7 +106,7 @@ def _sum_of_products(wide: int) -> Any:
 _products, _wide_products = _sum_of_products(1), _sum_of_products(WIDE)
 
 
-def _channels(  # type: ignore[no-untyped-def]
+def _channels(
     builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add
 ):
     """Generate the loop over blocks of ``lanes * vectors`` channels while there are so many."""
@@ -169,7 +165,7 @@ def _channels(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):  # type: ignore[no-untyped-def]
+def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):
     """Compute the rows ``start`` to ``stop`` of the grid on all images."""
     step_down, step_across, first_row, first_column, down, across, grid_rows, grid_columns = plan
     height, width, channels = x.shape[1:]
@@ -209,14 +205,14 @@ def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):  # type:
 
 
 @jit
-def _inside(low, high, step, width, columns):  # type: ignore[no-untyped-def]
+def _inside(low, high, step, width, columns):
     """Return the first window, and the one behind the last, whose columns low to high exist."""
     first = min(columns, max(0, -(low // step)))
     return first, min(columns, max(first, (width - 1 - high) // step + 1))
 
 
 @jit
-def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries, count):  # type: ignore[no-untyped-def]
+def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries, count):
     """List, behind ``count`` pairs, a tap's pixels and the gradients of the windows that it is of.
 
     Of the columns ``begin`` to ``end`` of the rows ``first`` to ``last`` of dy.
@@ -239,14 +235,14 @@ def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries,
 
 
 @jit
-def _gradients(x, offsets, plan, dy, dw, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradients(x, offsets, plan, dy, dw, which, start, stop):
     """Compute ``dw`` of the channels of the units ``start`` to ``stop``."""
     first = start * UNIT
     _gradient(x, offsets, plan, dy, dw, first, min(stop * UNIT, x.shape[3]) - first)
 
 
 @jit
-def _gradient(x, offsets, plan, dy, dw, channel, channels):  # type: ignore[no-untyped-def]
+def _gradient(x, offsets, plan, dy, dw, channel, channels):
     """Compute ``dw`` (taps, C) from a channel on, some rows of images at a time.
 
     Taps side by side share what they read of dy, where all of them see the image.

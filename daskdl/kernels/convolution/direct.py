@@ -114,7 +114,7 @@ def _flat(weight: Array) -> Array:
     return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
 
 
-def _correlate(  # type: ignore[no-untyped-def]
+def _correlate(
     x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add
 ):
     """Sum, at each place of a grid on ``y``, the taps' pixels times their weights."""
@@ -134,7 +134,7 @@ def _correlate(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):  # type: ignore[no-untyped-def]
+def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):
     """Compute the places ``start`` to ``stop`` of the grid."""
     table, targets, spare, zeros = rooms[0][which], rooms[1][which], rooms[2][which], rooms[3]
     first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
@@ -221,7 +221,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop): 
 
 
 @jit
-def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-untyped-def]
+def _move(spare, count, width, y, behind, targets, add):
     """Take the last, narrow panel's results, which a whole product could not write, to ``y``."""
     flat = y.reshape(-1)
     for r in range(count):
@@ -234,7 +234,7 @@ def _move(spare, count, width, y, behind, targets, add):  # type: ignore[no-unty
 
 
 @jit
-def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):
     groups, depth, down, across, filters = sizes
     for group in range(groups):
         plan = group * depth, depth, down, across, group * filters
@@ -243,7 +243,7 @@ def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):  #
 
 
 @jit
-def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):  # type: ignore[no-untyped-def]
+def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):
     """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
     first_channel, depth, step_down, step_across, first_filter = plan
     block, row_bytes = rows.shape[0], rows.shape[1] * x.itemsize
@@ -295,7 +295,7 @@ def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):  # type: ig
 
 
 @jit
-def _columns(x, first_channel, depth, offsets, places, count, begin, end, columns):  # type: ignore[no-untyped-def]
+def _columns(x, first_channel, depth, offsets, places, count, begin, end, columns):
     """Gather what the columns ``begin`` to ``end`` of (taps * depth) see at some places.
 
     ``places`` (3, PIXELS) are bytes from the first pixel of ``x``, rows and columns. All is copied

@@ -116,7 +116,7 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
 
 
 @jit
-def _gather(image, plan, first, count, windows):  # type: ignore[no-untyped-def]
+def _gather(image, plan, first, count, windows):
     """Copy the windows from ``first`` on, by ``COLUMNS`` numbers: the rest is overwritten next."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size = image.itemsize
@@ -137,7 +137,7 @@ def _gather(image, plan, first, count, windows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forward(image, plan, panels, y, add, which, start, stop):  # type: ignore[no-untyped-def]
+def _forward(image, plan, panels, y, add, which, start, stop):
     """Write, or add, the products of windows ``start`` to ``stop``, each row of them a segment."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size, width = image.itemsize, y.shape[1]
@@ -197,13 +197,13 @@ def _forward(image, plan, panels, y, add, which, start, stop):  # type: ignore[n
 
 
 @jit
-def _gradients(image, plan, dy, sums, rooms, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradients(image, plan, dy, sums, rooms, bounds, which, start, stop):
     for i in range(start, stop):
         _gradient(image, plan, dy, sums[i], rooms[which], bounds[i], bounds[i + 1])
 
 
 @jit
-def _gradient(image, plan, dy, dw, windows, start, stop):  # type: ignore[no-untyped-def]
+def _gradient(image, plan, dy, dw, windows, start, stop):
     """Add to dw (filters, width) the gradients of the windows ``start`` to ``stop``."""
     filters, size = dy.shape[1], dy.itemsize
     line = windows.shape[1] * size
@@ -236,13 +236,13 @@ def _gradient(image, plan, dy, dw, windows, start, stop):  # type: ignore[no-unt
 
 
 @jit
-def _gradients_by_filters(image, plan, dy, sums, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradients_by_filters(image, plan, dy, sums, bounds, which, start, stop):
     for i in range(start, stop):
         _gradient_by_filters(image, plan, dy, sums[i], bounds[i], bounds[i + 1])
 
 
 @jit
-def _gradient_by_filters(image, plan, dy, dw, start, stop):  # type: ignore[no-untyped-def]
+def _gradient_by_filters(image, plan, dy, dw, start, stop):
     """Add to dw (numbers of a window, filters) the gradients of the windows ``start`` to ``stop``.
 
     Windows of one row of an image are one segment: from each to the next it is as far.

@@ -84,7 +84,7 @@ def transform(weights: Weights, name: str = "") -> Transformed:
 
 
 @jit
-def _transform(flat, taps, adjoint, packed, kernel, channels, panels, which, start, stop):  # type: ignore[no-untyped-def]
+def _transform(flat, taps, adjoint, packed, kernel, channels, panels, which, start, stop):
     mine = packed[which]
     for first in range(start, stop, TOGETHER):
         n = min(TOGETHER, stop - first)
@@ -163,7 +163,7 @@ def convolve(
 
 
 @jit
-def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):
     width, sums, kernel, top, left, block = sizes
     v, products, table, spare = (
         rooms[0][which], rooms[1][which], rooms[2][which], rooms[3][which],
@@ -228,7 +228,7 @@ def _by_filters(
 
 
 @jit
-def _inputs(x, v, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+def _inputs(x, v, spare, sizes, which, start, stop):
     width, kernel, top, left, rows, columns, origin = sizes
     tiles.inputs(
         x, v, width, 0, kernel, top, left, rows, columns, origin + start, origin + stop, origin,
@@ -237,7 +237,7 @@ def _inputs(x, v, spare, sizes, which, start, stop):  # type: ignore[no-untyped-
 
 
 @jit
-def _use(panels, y, add, rooms, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+def _use(panels, y, add, rooms, sizes, which, start, stop):
     """Multiply all tiles by the panels ``start`` to ``stop``."""
     v, (width, kernel, number) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
@@ -250,9 +250,7 @@ def _use(panels, y, add, rooms, sizes, which, start, stop):  # type: ignore[no-u
 
 
 @jit
-def _transform_and_use(  # type: ignore[no-untyped-def]
-    flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop
-):
+def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop):
     """Do what :func:`_use` does with weights that are transformed on the way."""
     v, (width, kernel, number, channels, deep) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
@@ -318,7 +316,7 @@ def _strips(channels: int, narrow: int, block: int) -> tuple[int, int, int]:
 
 
 @jit
-def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):
     v_strip, v_step, z_strip, z_step, kernel, top, left, origin = sizes
     rows, columns, first, last = dy.shape[1], dy.shape[2], origin + start, origin + stop
     room = spare[which]
@@ -329,7 +327,7 @@ def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):  # type: ign
 
 
 @jit
-def _gradient_sums(v, z, kept, dw, table, spare, sizes, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradient_sums(v, z, kept, dw, table, spare, sizes, which, start, stop):
     strips, count, add, last = sizes
     du = kept[min(which, len(kept) - 1)]
     tiles.sums(v, z, strips, count, du, dw, add, last, start, stop, table[which], spare[which])

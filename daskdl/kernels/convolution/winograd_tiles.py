@@ -35,7 +35,7 @@ _M = 4
 
 
 @jit
-def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-untyped-def]
+def _set_aside(image, n, i, j, side, first, many, spare):
     """Copy many channels of a tile at row i and column j, with zeros outside of the image."""
     height, width, channels = image.shape[1:]
     flat, size = image.reshape(-1), image.itemsize
@@ -57,7 +57,7 @@ def _set_aside(image, n, i, j, side, first, many, spare):  # type: ignore[no-unt
 
 
 @jit
-def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, origin, spare):
     """Transform the tiles ``start`` to ``stop`` into v (points, strips * step + rest).
 
     A strip holds all tiles' numbers of so many channels, of all or a divisor of ``CHUNK``; it
@@ -69,14 +69,14 @@ def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, ori
 
 
 @jit
-def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+def gradients(dy, z, strip, step, kernel, start, stop, origin, spare):
     """Transform the tiles ``start`` to ``stop`` of results' gradients into z, as :func:`inputs`."""
     corner = 0, 0, -(-dy.shape[1] // _M), -(-dy.shape[2] // _M)
     _transform(dy, z, strip, step, kernel, True, corner, start, stop, origin, spare)
 
 
 @jit
-def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origin, spare):  # type: ignore[no-untyped-def]
+def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origin, spare):
     """Transform tiles of inputs or, with ``spread``, of results' gradients.
 
     ``corner`` is (top, left), and how many tiles an image has down and across.
@@ -117,7 +117,7 @@ def _transform(image, v, strip, step, kernel, spread, corner, start, stop, origi
 
 
 @jit
-def filters(packed, kernel, channels, panels):  # type: ignore[no-untyped-def]
+def filters(packed, kernel, channels, panels):
     """Transform packed weights (n, taps, in + 1, COLUMNS) to panels (n, points, in + 1, COLUMNS).
 
     The row more than there are channels keeps points apart: at steps of whole 4 kB, which many
@@ -135,7 +135,7 @@ def filters(packed, kernel, channels, panels):  # type: ignore[no-untyped-def]
 
 
 @jit
-def products(v, width, panels, results, sums, count, first, channels, table):  # type: ignore[no-untyped-def]
+def products(v, width, panels, results, sums, count, first, channels, table):
     """Multiply ``count`` tiles of v with panels (panels, points, at least channels, COLUMNS).
 
     The panels are those of so many channels from ``first`` on; unless these are the first ones, the
@@ -170,7 +170,7 @@ def products(v, width, panels, results, sums, count, first, channels, table):  #
 
 
 @jit
-def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare):  # type: ignore[no-untyped-def]
+def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare):
     """Transform products back to the filters' results on the tiles ``start`` to ``stop`` of y.
 
     The products are of these tiles and filters only: (points, tiles * sums + rest).
@@ -207,7 +207,7 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
 
 
 @jit
-def _back(like, source, plane, kernel, target, line, pixel, n, add):  # type: ignore[no-untyped-def]
+def _back(like, source, plane, kernel, target, line, pixel, n, add):
     """Transform a tile of products back to n filters' results, written or added to ``target``.
 
     ``plane``, ``line`` and ``pixel``: bytes from point to point, to the next row and pixel.
@@ -224,7 +224,7 @@ def _back(like, source, plane, kernel, target, line, pixel, n, add):  # type: ig
 
 
 @jit
-def sums(v, z, strips, count, du, dw, add, last, start, stop, table, spare):  # type: ignore[no-untyped-def]
+def sums(v, z, strips, count, du, dw, add, last, start, stop, table, spare):
     """Sum over ``count`` tiles the gradients to the weights of some groups of ``ROWS`` filters.
 
     ``strips`` are the strip and step of v, of whole panels of ``COLUMNS``, and those of z, see

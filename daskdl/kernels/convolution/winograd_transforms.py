@@ -132,12 +132,12 @@ def tile_transform(matrix: Matrix, add: bool = False) -> Any:
     out_side, in_side = matrix.shape
 
     @intrinsic
-    def transform(  # type: ignore[no-untyped-def]
+    def transform(
         context, like, source, source_row, source_column, target, target_row, target_column, n
     ):
         signature = types.void(like, *[types.intp] * 7)
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(number, LANES)

@@ -15,7 +15,7 @@ from daskdl.kernels.runtime.nontemporal import drain, put
 
 
 @fusedjit
-def _costs(x, t, first, last, excess, results):  # type: ignore[no-untyped-def]
+def _costs(x, t, first, last, excess, results):
     """Write (1 - t) x + (1 + excess t) log(1 + exp(-x)) of the numbers ``first`` to ``last``."""
     one = x.dtype.type(1)
     for k in range(last - first):
@@ -24,7 +24,7 @@ def _costs(x, t, first, last, excess, results):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def cross_entropy(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def cross_entropy(x, t, settings, length, sums, which, start, stop):
     """Cross entropy of targets from 0 to 1; setting: by how much the weight of yes exceeds 1."""
     own = np.empty(CHUNK, x.dtype)
     for item in range(start, stop):
@@ -39,7 +39,7 @@ def cross_entropy(x, t, settings, length, sums, which, start, stop):  # type: ig
 
 
 @fusedjit
-def cross_entropy_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
+def cross_entropy_back(x, t, dx, settings, past):
     """Write its slope times a factor; settings: as its own, and the factor."""
     excess, factor, one = settings[0], settings[1], x.dtype.type(1)
     for k in range(x.size):

@@ -108,9 +108,7 @@ def _least(rows: Array) -> int:
 
 
 @fusedjit
-def _gradient(  # type: ignore[no-untyped-def]
-    logits, labels, scales, factors, spread, result, shared, total
-):
+def _gradient(logits, labels, scales, factors, spread, result, shared, total):
     zero = logits.dtype.type(0)
     for r in range(logits.shape[0]):
         share = spread[r] if spread.size else zero
@@ -129,7 +127,7 @@ def _gradient(  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
+def _soft(logits, targets, losses, scales):
     one, scratch = logits.dtype.type(1), np.empty(logits.shape[1], logits.dtype)
     for r in range(logits.shape[0]):
         top = logits[r, 0]
@@ -147,7 +145,7 @@ def _soft(logits, targets, losses, scales):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _shared_target(logits, tops, result, target):  # type: ignore[no-untyped-def]
+def _shared_target(logits, tops, result, target):
     for r in range(logits.shape[0]):
         total = 0.0
         for c in range(logits.shape[1]):
@@ -156,7 +154,7 @@ def _shared_target(logits, tops, result, target):  # type: ignore[no-untyped-def
 
 
 @fusedjit
-def _soft_gradient(logits, targets, scales, factors, result):  # type: ignore[no-untyped-def]
+def _soft_gradient(logits, targets, scales, factors, result):
     for r in range(logits.shape[0]):
         factor, mass = factors[r], 0.0
         for c in range(logits.shape[1]):

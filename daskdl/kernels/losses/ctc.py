@@ -74,25 +74,25 @@ def _least(left: NDArray[np.float64]) -> int:
 
 
 @jit
-def _log_add(a, b):  # type: ignore[no-untyped-def]
+def _log_add(a, b):
     high, low = (a, b) if a > b else (b, a)
     return high if high == -np.inf else high + np.log1p(np.exp(low - high))
 
 
 @jit
-def _class(labels, state, blank):  # type: ignore[no-untyped-def]
+def _class(labels, state, blank):
     """Return the class of a state: every other is a label."""
     return labels[state // 2] if state % 2 else blank
 
 
 @jit
-def _skips(labels, state):  # type: ignore[no-untyped-def]
+def _skips(labels, state):
     """Return whether a state may follow the one before the blank before it."""
     return state % 2 == 1 and state > 1 and labels[state // 2] != labels[state // 2 - 1]
 
 
 @jit
-def _left(x, labels, label_lengths, lengths, left, losses, blank):  # type: ignore[no-untyped-def]
+def _left(x, labels, label_lengths, lengths, left, losses, blank):
     for i in range(x.shape[0]):
         row, paths, states, steps = labels[i], left[i], 2 * label_lengths[i] + 1, lengths[i]
         if steps == 0:
@@ -116,9 +116,7 @@ def _left(x, labels, label_lengths, lengths, left, losses, blank):  # type: igno
 
 
 @jit
-def _back(  # type: ignore[no-untyped-def]
-    x, labels, label_lengths, lengths, left, losses, factors, result, blank
-):
+def _back(x, labels, label_lengths, lengths, left, losses, factors, result, blank):
     for i in range(x.shape[0]):
         factor = factors[i]
         if factor == 0:

@@ -53,7 +53,7 @@ def sums(
 
 
 @jit
-def block(item, length):  # type: ignore[no-untyped-def]
+def block(item, length):
     """Return where a block begins and ends; none reaches beyond its stretch."""
     blocks = (length + BLOCK - 1) // BLOCK
     stretch, block = item // blocks, item % blocks
@@ -62,7 +62,7 @@ def block(item, length):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def huber(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def huber(x, t, settings, length, sums, which, start, stop):
     """Half the square up to delta, from there a line; the square itself if delta is infinite."""
     delta, half = settings[0], x.dtype.type(0.5)
     for item in range(start, stop):
@@ -81,7 +81,7 @@ def huber(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-
 
 
 @jit
-def huber_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
+def huber_back(x, t, dx, settings, past):
     """Write the deviation up to delta, times a factor; settings: delta, factor."""
     delta, factor = settings[0], settings[1]
     for k in range(x.size):
@@ -90,7 +90,7 @@ def huber_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _weights(t, first, last, thresholds, weights, results):  # type: ignore[no-untyped-def]
+def _weights(t, first, last, thresholds, weights, results):
     """Write the weight of each target: ``weights[k]``, k the number of thresholds it reaches."""
     for k in range(last - first):
         results[k] = weights[0]
@@ -101,7 +101,7 @@ def _weights(t, first, last, thresholds, weights, results):  # type: ignore[no-u
 
 
 @fastjit
-def balanced(x, t, settings, length, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def balanced(x, t, settings, length, sums, which, start, stop):
     """Squared and absolute deviation with weights that go by the target; nothing where it is NaN.
 
     Settings: factors of the two, then a weight more than thresholds, then these.
@@ -124,7 +124,7 @@ def balanced(x, t, settings, length, sums, which, start, stop):  # type: ignore[
 
 
 @jit
-def balanced_back(x, t, dx, settings, past):  # type: ignore[no-untyped-def]
+def balanced_back(x, t, dx, settings, past):
     """Its slope; settings as its own, the factors those of the deviation and of its sign."""
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]

@@ -111,16 +111,16 @@ def _by_rows(kernel: Any, *inputs: Array) -> Array:
 # which takes longer than a row of a few classes.
 
 
-def _largest(x, r):  # type: ignore[no-untyped-def]
+def _largest(x, r):
     """Return the largest number of row r, NaN if there is one that is not negative."""
     return max(x[r])
 
 
 @overload(_largest)
-def _largest_overload(x, r):  # type: ignore[no-untyped-def]
+def _largest_overload(x, r):
     if x.dtype != types.float32:
 
-        def plain(x, r):  # type: ignore[no-untyped-def]
+        def plain(x, r):
             top = x[r, 0]
             for c in range(x.shape[1]):
                 top = x[r, c] if x[r, c] > top else top
@@ -131,7 +131,7 @@ def _largest_overload(x, r):  # type: ignore[no-untyped-def]
 
     # As integers, with the digits of negative ones turned, floats keep their order; and unlike
     # that of floats, their largest is found in vectors.
-    def implementation(x, r):  # type: ignore[no-untyped-def]
+    def implementation(x, r):
         top = lowest
         for c in range(x.shape[1]):
             bits = np.float32(x[r, c]).view(np.int32)
@@ -143,7 +143,7 @@ def _largest_overload(x, r):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _sum(x, r):  # type: ignore[no-untyped-def]
+def _sum(x, r):
     total = x.dtype.type(0)
     for c in range(x.shape[1]):
         total += x[r, c]
@@ -151,7 +151,7 @@ def _sum(x, r):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _dot(a, b, r):  # type: ignore[no-untyped-def]
+def _dot(a, b, r):
     total = a.dtype.type(0)
     for c in range(a.shape[1]):
         total += a[r, c] * b[r, c]
@@ -159,7 +159,7 @@ def _dot(a, b, r):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _exponentials(x, first, stop, tops, results, start):  # type: ignore[no-untyped-def]
+def _exponentials(x, first, stop, tops, results, start):
     """Write the exponentials of rows less their largest from ``start`` on, the largest to tops.
 
     Of all rows in one loop: one of a few classes would be too short for vectors.
@@ -175,7 +175,7 @@ def _exponentials(x, first, stop, tops, results, start):  # type: ignore[no-unty
 
 
 @fusedjit
-def _softmax(x, y):  # type: ignore[no-untyped-def]
+def _softmax(x, y):
     one, rows = x.dtype.type(1), 1 + BLOCK // x.shape[1]
     tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
     for first in range(0, x.shape[0], rows):
@@ -188,7 +188,7 @@ def _softmax(x, y):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
+def _softmax_back(y, dy, dx):
     for r in range(y.shape[0]):
         dot = _dot(y, dy, r)
         for c in range(y.shape[1]):
@@ -196,7 +196,7 @@ def _softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _log_softmax(x, y):  # type: ignore[no-untyped-def]
+def _log_softmax(x, y):
     rows = 1 + BLOCK // x.shape[1]
     tops, results = np.empty(rows, x.dtype), y.reshape(y.size)
     for first in range(0, x.shape[0], rows):
@@ -209,7 +209,7 @@ def _log_softmax(x, y):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
+def _log_softmax_back(y, dy, dx):
     zero = y.dtype.type(0)
     for r in range(y.shape[0]):
         total = _sum(dy, r)
@@ -218,7 +218,7 @@ def _log_softmax_back(y, dy, dx):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):  # type: ignore[no-untyped-def]
+def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):
     """Do some rows; mark the part if a label is out of range."""
     one, rows = logits.dtype.type(1), 1 + BLOCK // logits.shape[1]
     tops, scratch = np.empty(rows, logits.dtype), np.empty((rows, logits.shape[1]), logits.dtype)
@@ -236,7 +236,7 @@ def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):  # t
 
 
 @fusedjit
-def _cross_entropy_back(logits, labels, scales, result, factor):  # type: ignore[no-untyped-def]
+def _cross_entropy_back(logits, labels, scales, result, factor):
     for r in range(logits.shape[0]):
         top, scale = scales[r, 0], factor * scales[r, 1]
         for c in range(logits.shape[1]):

@@ -149,7 +149,7 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
 
 
 @jit
-def _total(parts):  # type: ignore[no-untyped-def]
+def _total(parts):
     """Return sums (2, C) of parts (parts, 2, repeats, C)."""
     n, _, many, channels = parts.shape
     totals = np.zeros((2, channels))
@@ -162,7 +162,7 @@ def _total(parts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _moments(parts, shift, rows):  # type: ignore[no-untyped-def]
+def _moments(parts, shift, rows):
     """Return mean and variance (2, C) from the sums of ``x - shift`` and of its squares."""
     found = _total(parts)
     for c in range(found.shape[1]):
@@ -174,7 +174,7 @@ def _moments(parts, shift, rows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def two_sums(parts, lanes, mean):  # type: ignore[no-untyped-def]
+def two_sums(parts, lanes, mean):
     """Return the sums (2, C) of a gradient and of its products with ``x - mean``.
 
     The parts have been taken with the mean of the lanes, which is rounded.
@@ -186,7 +186,7 @@ def two_sums(parts, lanes, mean):  # type: ignore[no-untyped-def]
 
 
 @jit
-def affine(variance, eps, weight, bias):  # type: ignore[no-untyped-def]
+def affine(variance, eps, weight, bias):
     """Return 1 / deviation, scale and shift of each channel, (3, C) in float64.
 
     ``weight`` and ``bias``: arrays (C,) or None.
@@ -203,7 +203,7 @@ def affine(variance, eps, weight, bias):  # type: ignore[no-untyped-def]
 
 
 @jit
-def shares(inverse, scale, sums, rows):  # type: ignore[no-untyped-def]
+def shares(inverse, scale, sums, rows):
     """Return what mean and variance have in the gradient to the input: offset and slope, (2, C).
 
     ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
@@ -216,7 +216,7 @@ def shares(inverse, scale, sums, rows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def follow(running_mean, running_variance, mean, variance, momentum):  # type: ignore[no-untyped-def]
+def follow(running_mean, running_variance, mean, variance, momentum):
     """Move running averages (C,), in place, towards the latest mean and variance (C,)."""
     for c in range(running_mean.size):
         running_mean[c] += momentum * (mean[c] - running_mean[c])
@@ -224,7 +224,7 @@ def follow(running_mean, running_variance, mean, variance, momentum):  # type: i
 
 
 @jit
-def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):  # type: ignore[no-untyped-def]
+def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):
     """Return mean, scale and bias, offset and slope, as far as given, in lanes (5, many * C).
 
     They are of the dtype of ``x``, the arguments float64 (C,); what rounding takes from the mean
@@ -246,7 +246,7 @@ def lanes_of(x, many, mean, scale=None, bias=None, offset=None, slope=None):  # 
 
 
 @jit
-def _sampled(x, channels, many):  # type: ignore[no-untyped-def]
+def _sampled(x, channels, many):
     """Return the means of a few rows of ``x`` in lanes (1, many * channels)."""
     rows = x.size // channels
     step = max(1, rows // SAMPLE)
@@ -265,7 +265,7 @@ def _sampled(x, channels, many):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def add_moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-def]
+def add_moments(x, lanes, parts, which, begin, end):
     """Add to parts[which] the sums (2, width) of x - lanes[0] and of its squares, by rows."""
     shift, totals = lanes[0], parts[which]
     width = shift.size
@@ -292,7 +292,7 @@ def add_moments(x, lanes, parts, which, begin, end):  # type: ignore[no-untyped-
 
 
 @fastjit
-def put_normalised(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+def put_normalised(x, new, lanes, floor, past):
     """Write (x - mean) * scale + bias of the lanes, or the floor if that is more, to ``new``."""
     mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size
@@ -304,7 +304,7 @@ def put_normalised(x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def add_gradients(dy, x, lanes, floor, parts, which, begin, end):  # type: ignore[no-untyped-def]
+def add_gradients(dy, x, lanes, floor, parts, which, begin, end):
     """Add to parts[which] the sums (2, width) of dy and of dy * (x - mean), in rows of lanes.
 
     Lanes are mean, scale and bias; only what :func:`put_normalised` let through counts.
@@ -337,7 +337,7 @@ def add_gradients(dy, x, lanes, floor, parts, which, begin, end):  # type: ignor
 
 
 @fastjit
-def put_gradient(dy, x, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+def put_gradient(dy, x, new, lanes, floor, past):
     """Write dy * scale - offset - slope * (x - mean) to ``new``, dy as in :func:`add_gradients`.
 
     Lanes are mean, scale, bias, offset and slope.

@@ -76,7 +76,7 @@ def gradient_plus(
 
 
 @fastjit
-def _put_gradient(y, dy, more, x, new, lanes, past, parts, which, begin, end):  # type: ignore[no-untyped-def]
+def _put_gradient(y, dy, more, x, new, lanes, past, parts, which, begin, end):
     """Write rows ``begin`` to ``end`` of lanes, and add their sums (2, width) to parts[which]."""
     mean, totals = lanes[0], parts[which]
     width, zero = mean.size, x.dtype.type(0)
@@ -98,7 +98,7 @@ def _put_gradient(y, dy, more, x, new, lanes, past, parts, which, begin, end):  
 
 
 @fastjit
-def put_sum(x, residual, new, lanes, floor, past):  # type: ignore[no-untyped-def]
+def put_sum(x, residual, new, lanes, floor, past):
     """Write (x - mean) * scale + bias of the lanes plus the residual, or the floor, to ``new``."""
     mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size

@@ -84,7 +84,7 @@ def _past(result: Array) -> bool | None:
 
 
 @fastjit
-def _fold(lanes, channels):  # type: ignore[no-untyped-def]
+def _fold(lanes, channels):
     """Return the sums (2, C) over the lanes (2, width) of each channel."""
     sums = np.zeros((2, channels))
     for k in range(2):
@@ -95,7 +95,7 @@ def _fold(lanes, channels):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _repeat(lanes, rows, channels):  # type: ignore[no-untyped-def]
+def _repeat(lanes, rows, channels):
     """Fill the first rows of lanes (K, width) with what their first channels have."""
     for k in range(rows):
         for start in range(channels, lanes.shape[1], channels):
@@ -104,9 +104,7 @@ def _repeat(lanes, rows, channels):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _forward(  # type: ignore[no-untyped-def]
-    x, weight, bias, eps, y, statistics, past, which, start, stop
-):
+def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
@@ -138,9 +136,7 @@ def _forward(  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(  # type: ignore[no-untyped-def]
-    dy, x, weight, statistics, dx, parts, past, which, start, stop
-):
+def _backward(dy, x, weight, statistics, dx, parts, past, which, start, stop):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)

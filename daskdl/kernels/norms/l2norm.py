@@ -41,7 +41,7 @@ def backward(dy: Array, y: Array, lengths: Array, eps: float) -> Array:
 
 
 @fastjit
-def _forward(x, new, lengths, eps):  # type: ignore[no-untyped-def]
+def _forward(x, new, lengths, eps):
     n, zero = x.shape[1], x.dtype.type(0)
     for r in range(x.shape[0]):
         row, to = x[r], new[r]
@@ -59,7 +59,7 @@ def _forward(x, new, lengths, eps):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(dy, y, lengths, new, eps):  # type: ignore[no-untyped-def]
+def _backward(dy, y, lengths, new, eps):
     n, zero = y.shape[1], y.dtype.type(0)
     for r in range(y.shape[0]):
         row, gradient, to = y[r], dy[r], new[r]

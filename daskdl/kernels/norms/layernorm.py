@@ -56,7 +56,7 @@ def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, 
 
 
 @fastjit
-def _forward(x, new, scales, weight, bias, eps):  # type: ignore[no-untyped-def]
+def _forward(x, new, scales, weight, bias, eps):
     n, zero = x.shape[1], x.dtype.type(0)
     for r in range(x.shape[0]):
         row, to = x[r], new[r]
@@ -81,7 +81,7 @@ def _forward(x, new, scales, weight, bias, eps):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(dy, x, weight, scales, new, parts, which, start, stop):  # type: ignore[no-untyped-def]
+def _backward(dy, x, weight, scales, new, parts, which, start, stop):
     n, zero = x.shape[1], x.dtype.type(0)
     sums = np.zeros((2, n), x.dtype)
     to_weight, to_bias, totals = sums[0], sums[1], parts[which]

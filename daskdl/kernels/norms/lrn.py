@@ -65,7 +65,7 @@ def _settings(response: Response, dtype: Any) -> Array:
 
 
 @jit
-def _windows(squares, size, sums):  # type: ignore[no-untyped-def]
+def _windows(squares, size, sums):
     """Write into ``sums[c]`` the sum of ``squares[c : c + size]``."""
     n = squares.size - size + 1
     if size == 5:
@@ -84,7 +84,7 @@ def _windows(squares, size, sums):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _power(sums, settings, powers):  # type: ignore[no-untyped-def]
+def _power(sums, settings, powers):
     """Write ``(k + factor * sums) ** -beta``, and k + factor * sums in place of the sums."""
     k, factor, beta = settings[0], settings[1], settings[2]
     one = sums.dtype.type(1)
@@ -103,7 +103,7 @@ def _power(sums, settings, powers):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _forward(x, new, size, settings):  # type: ignore[no-untyped-def]
+def _forward(x, new, size, settings):
     rows, channels = x.shape
     pitch = channels + size - 1
     at_once = max(1, BUFFER // pitch)
@@ -126,7 +126,7 @@ def _forward(x, new, size, settings):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _backward(dy, x, new, size, settings):  # type: ignore[no-untyped-def]
+def _backward(dy, x, new, size, settings):
     rows, channels = x.shape
     pitch, after = channels + size - 1, (size - 1) // 2
     at_once = max(1, BUFFER // pitch)

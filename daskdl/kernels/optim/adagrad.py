@@ -9,7 +9,7 @@ from daskdl.kernels.runtime.nontemporal import drain, renew
 
 
 @jit
-def adagrad(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-def]
+def adagrad(w, g, v, new_w, new_v, factors, past):
     """Step by Adagrad; factors: scale of the gradient, weight decay, rate, epsilon."""
     scale, decay, rate, epsilon = factors[0], factors[1], factors[2], factors[3]
     for k in range(w.size):
@@ -21,7 +21,7 @@ def adagrad(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-de
 
 
 @jit
-def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):  # type: ignore[no-untyped-def]
+def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):
     """Step by RMSprop; the mean ``m`` and the velocity ``v`` may each be None.
 
     Factors: scale of the gradient, weight decay, rate, decay of the square, one less it, epsilon,
@@ -48,7 +48,7 @@ def rmsprop(w, g, s, m, v, new_w, new_s, new_m, new_v, factors, past):  # type: 
 
 
 @jit
-def adadelta(w, g, s, x, new_w, new_s, new_x, factors, past):  # type: ignore[no-untyped-def]
+def adadelta(w, g, s, x, new_w, new_s, new_x, factors, past):
     """Step by Adadelta; factors: scale, weight decay, rate, decay of squares, one less, epsilon."""
     scale, decay, rate = factors[0], factors[1], factors[2]
     keep, share, epsilon = factors[3], factors[4], factors[5]

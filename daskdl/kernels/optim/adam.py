@@ -9,7 +9,7 @@ from daskdl.kernels.runtime.nontemporal import drain, renew
 
 
 @jit
-def adam(w, g, m, v, new_w, new_m, new_v, factors, past):  # type: ignore[no-untyped-def]
+def adam(w, g, m, v, new_w, new_m, new_v, factors, past):
     """Step by Adam, AdamW or Nadam.
 
     Factors: scale of the gradient, weight decay in it, decay of the mean, one less it, decay of the
@@ -31,7 +31,7 @@ def adam(w, g, m, v, new_w, new_m, new_v, factors, past):  # type: ignore[no-unt
 
 
 @jit
-def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):  # type: ignore[no-untyped-def]
+def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):
     """Step by Adam with the largest square so far, ``x``; factors as Adam's without the last."""
     scale, decay, keep = factors[0], factors[1], factors[8]
     b1, new1, b2, new2 = factors[2], factors[3], factors[4], factors[5]
@@ -49,7 +49,7 @@ def amsgrad(w, g, m, v, x, new_w, new_m, new_v, new_x, factors, past):  # type: 
 
 
 @jit
-def adamax(w, g, m, u, new_w, new_m, new_u, factors, past):  # type: ignore[no-untyped-def]
+def adamax(w, g, m, u, new_w, new_m, new_u, factors, past):
     """Step by Adamax.
 
     Factors: scale of the gradient, weight decay, decay of the mean, one less it, decay of the

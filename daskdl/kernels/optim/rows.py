@@ -106,7 +106,7 @@ def _check(weights: Array, ids: Array, rows: Array, state: Sequence[Array | None
 
 
 @jit
-def _in_order(ids, n):  # type: ignore[no-untyped-def]
+def _in_order(ids, n):
     """Return whether ids increase, from 0 on to less than ``n``."""
     last = -1
     for k in range(ids.size):
@@ -117,7 +117,7 @@ def _in_order(ids, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _take(table, ids, start, stop, sink):  # type: ignore[no-untyped-def]
+def _take(table, ids, start, stop, sink):
     """Copy rows side by side and return how many numbers they are."""
     width = table.shape[1]
     for k in range(start, stop):
@@ -128,7 +128,7 @@ def _take(table, ids, start, stop, sink):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _give(values, ids, start, stop, table):  # type: ignore[no-untyped-def]
+def _give(values, ids, start, stop, table):
     """Undo :func:`_take`."""
     width = table.shape[1]
     for k in range(start, stop):
@@ -138,14 +138,14 @@ def _give(values, ids, start, stop, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _room(table, vectors):  # type: ignore[no-untyped-def]
+def _room(table, vectors):
     """Return how many rows are stepped at a time, and room for vectors of them."""
     length = max(1, BLOCK // max(1, table.shape[1]))
     return length, np.empty((vectors, length * table.shape[1]), table.dtype)
 
 
 @jit
-def _sgd(ids, rows, weights, factors):  # type: ignore[no-untyped-def]
+def _sgd(ids, rows, weights, factors):
     length, r = _room(weights, 2)
     for start in range(0, ids.size, length):
         stop = min(start + length, ids.size)
@@ -155,7 +155,7 @@ def _sgd(ids, rows, weights, factors):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _adagrad(ids, rows, weights, square, factors):  # type: ignore[no-untyped-def]
+def _adagrad(ids, rows, weights, square, factors):
     length, r = _room(weights, 4)
     for start in range(0, ids.size, length):
         stop = min(start + length, ids.size)
@@ -167,7 +167,7 @@ def _adagrad(ids, rows, weights, square, factors):  # type: ignore[no-untyped-de
 
 
 @jit
-def _adam(ids, rows, weights, mean, square, factors):  # type: ignore[no-untyped-def]
+def _adam(ids, rows, weights, mean, square, factors):
     length, r = _room(weights, 6)
     for start in range(0, ids.size, length):
         stop = min(start + length, ids.size)

@@ -9,7 +9,7 @@ from daskdl.kernels.runtime.nontemporal import drain, renew
 
 
 @jit
-def sgd(w, g, new_w, factors, past):  # type: ignore[no-untyped-def]
+def sgd(w, g, new_w, factors, past):
     """Step against the gradient; factors: scale of the gradient, weight decay, rate."""
     scale, decay, rate = factors[0], factors[1], factors[2]
     for k in range(w.size):
@@ -18,7 +18,7 @@ def sgd(w, g, new_w, factors, past):  # type: ignore[no-untyped-def]
 
 
 @jit
-def momentum(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-def]
+def momentum(w, g, v, new_w, new_v, factors, past):
     """Step along a velocity.
 
     Factors: scale of the gradient, weight decay, rate, momentum, share of the gradient in the
@@ -36,7 +36,7 @@ def momentum(w, g, v, new_w, new_v, factors, past):  # type: ignore[no-untyped-d
 
 
 @jit
-def ftrl(w, g, z, n, new_w, new_z, new_n, factors, past):  # type: ignore[no-untyped-def]
+def ftrl(w, g, z, n, new_w, new_z, new_n, factors, past):
     """Step by FTRL-Proximal; factors: scale, weight decay, 1 / rate, beta, l1, l2."""
     scale, decay, slowness = factors[0], factors[1], factors[2]
     beta, l1, l2 = factors[3], factors[4], factors[5]

@@ -56,7 +56,7 @@ def _places(sources: Images, results: Images) -> NDArray[np.int64]:
 
 
 @fastjit
-def _mix(places, matrices, white, levels, which, start, stop):  # type: ignore[no-untyped-def]
+def _mix(places, matrices, white, levels, which, start, stop):
     for i in range(start, stop):
         n = np.uint64(places[i, 2])
         if levels:
@@ -70,7 +70,7 @@ def _mix(places, matrices, white, levels, which, start, stop):  # type: ignore[n
 
 
 @fastjit
-def _mix_one(source, result, n, m, white, half):  # type: ignore[no-untyped-def]
+def _mix_one(source, result, n, m, white, half):
     channels = np.uint64(m.shape[0])
     if channels == 3:
         aa, ab, ac, a = m[0, 0], m[0, 1], m[0, 2], m[0, 3] + half
@@ -107,7 +107,7 @@ def _mix_one(source, result, n, m, white, half):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _put(result, k, value):  # type: ignore[no-untyped-def]
+def _put(result, k, value):
     if result.itemsize == 1:
         result[k] = np.uint8(np.int32(value))  # processors make whole numbers of 32 bits of floats
     else:
@@ -115,7 +115,7 @@ def _put(result, k, value):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _means(places, means, levels, which, start, stop):  # type: ignore[no-untyped-def]
+def _means(places, means, levels, which, start, stop):
     for i in range(start, stop):
         n = np.uint64(places[i, 2])
         if levels:
@@ -127,7 +127,7 @@ def _means(places, means, levels, which, start, stop):  # type: ignore[no-untype
 
 
 @fastjit
-def _add_up(source, n, means, zero):  # type: ignore[no-untyped-def]
+def _add_up(source, n, means, zero):
     channels = np.uint64(len(means))
     if channels == 3:
         a, b, c = zero, zero, zero

@@ -39,17 +39,17 @@ def addresses(images: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.int64
 
 
 @intrinsic
-def pointer(context, address, like):  # type: ignore[no-untyped-def]
+def pointer(context, address, like):
     """Return an address, int64, as a pointer to numbers of the type of ``like``."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like)(types.int64, like), generate
 
 
 @intrinsic
-def weigh(context, source, place, step, weights, first, count, result, at):  # type: ignore[no-untyped-def]
+def weigh(context, source, place, step, weights, first, count, result, at):
     """Write the sum of ``count`` weighted vectors of four numbers.
 
     ``result[at : at + 4] = sum of weights[first + k] * source[place + k step : ... + 4]`` for k
@@ -57,7 +57,7 @@ def weigh(context, source, place, step, weights, first, count, result, at):  # t
     """
     whole = types.intp
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         source, weights, result = (
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3, 6)
         )
@@ -79,7 +79,7 @@ def weigh(context, source, place, step, weights, first, count, result, at):  # t
 
 
 @intrinsic
-def weigh_pairs(context, source, place, weights, first, pairs, result, at):  # type: ignore[no-untyped-def]
+def weigh_pairs(context, source, place, weights, first, pairs, result, at):
     """Write the sum of ``pairs`` weighted vectors of two pixels of three channels.
 
     ``source`` is read from ``place`` on, eight numbers and then six on; ``weights`` from ``first``
@@ -87,7 +87,7 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):  # t
     """
     whole = types.intp
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         source, weights, result = (
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 5)
         )
@@ -117,11 +117,11 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):  # t
 
 
 @intrinsic
-def copy(context, source, begin, result, at, count):  # type: ignore[no-untyped-def]
+def copy(context, source, begin, result, at, count):
     """Copy ``count`` numbers from one place to another, which do not overlap."""
     whole = types.uint64
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         here, there = (
             _at(context, builder, signature, args, 0),
             _at(context, builder, signature, args, 2),
@@ -134,11 +134,11 @@ def copy(context, source, begin, result, at, count):  # type: ignore[no-untyped-
 
 
 @intrinsic
-def mirror_levels(context, source, begin, result, at):  # type: ignore[no-untyped-def]
+def mirror_levels(context, source, begin, result, at):
     """Write :data:`PIXELS` pixels of three levels, uint8, in the opposite order."""
     whole = types.uint64
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         pixels = _load(context, builder, signature, args, 0, _BLOCK)
         order = [3 * (PIXELS - 1 - p) + c for p in range(PIXELS) for c in range(3)]
         _store(context, builder, signature, args, 2, _shuffled(builder, pixels, pixels, order))
@@ -148,7 +148,7 @@ def mirror_levels(context, source, begin, result, at):  # type: ignore[no-untype
 
 
 @intrinsic
-def mix_levels(context, source, begin, result, at, mixture, most):  # type: ignore[no-untyped-def]
+def mix_levels(context, source, begin, result, at, mixture, most):
     """Write :data:`PIXELS` pixels of three levels, uint8, mixed by 3 x 4 numbers in a tuple.
 
     Each is ``m0 x + m1 y + m2 z + m3``, no less than 0 and no more than ``most``, without what
@@ -156,7 +156,7 @@ def mix_levels(context, source, begin, result, at, mixture, most):  # type: igno
     """
     whole = types.uint64
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         floats, longs = ir.VectorType(_F32, PIXELS), ir.VectorType(_I32, PIXELS)
         pixels = _load(context, builder, signature, args, 0, _BLOCK)
         channels = [
@@ -185,7 +185,7 @@ def mix_levels(context, source, begin, result, at, mixture, most):  # type: igno
 
 
 @intrinsic
-def blend_levels(context, source, upper, lower, weights, result, at):  # type: ignore[no-untyped-def]
+def blend_levels(context, source, upper, lower, weights, result, at):
     """Write a pixel of three levels, uint8, between four of them.
 
     The weighted sum of those at ``upper``, behind it, at ``lower`` and behind that, and the fifth
@@ -193,7 +193,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):  # type: i
     """
     whole = types.uint64
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         levels = ir.VectorType(ir.IntType(8), LANES)
         *factors, total = (
             _all(builder, w, _VECTOR) for w in cgutils.unpack_tuple(builder, args[3], 5)
@@ -212,37 +212,37 @@ def blend_levels(context, source, upper, lower, weights, result, at):  # type: i
     return types.void(source, whole, whole, weights, result, whole), generate
 
 
-def _at(context, builder, signature, args, which):  # type: ignore[no-untyped-def]
+def _at(context, builder, signature, args, which):
     """Return the pointer to a place, the argument behind an array."""
     array = context.make_array(signature.args[which])(context, builder, args[which])
     return builder.gep(array.data, [args[which + 1]])
 
 
-def _load(context, builder, signature, args, which, kind):  # type: ignore[no-untyped-def]
+def _load(context, builder, signature, args, which, kind):
     place = _at(context, builder, signature, args, which)
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=1)
 
 
-def _store(context, builder, signature, args, which, value):  # type: ignore[no-untyped-def]
+def _store(context, builder, signature, args, which, value):
     place = _at(context, builder, signature, args, which)
     builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=1)
 
 
-def _shuffled(builder, first, second, order):  # type: ignore[no-untyped-def]
+def _shuffled(builder, first, second, order):
     places = list(order)
     return builder.shuffle_vector(
         first, second, ir.Constant(ir.VectorType(_I32, len(places)), places)
     )
 
 
-def _all(builder, number, kind):  # type: ignore[no-untyped-def]
+def _all(builder, number, kind):
     """Return a vector that has one number everywhere."""
     nothing = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
     return _shuffled(builder, one, nothing, [0] * kind.count)
 
 
-def _four_times(builder, number):  # type: ignore[no-untyped-def]
+def _four_times(builder, number):
     nothing = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
     zeros = ir.Constant(_FOUR, [0] * LANES)

@@ -89,7 +89,7 @@ def resample(
 
 
 @fastjit
-def _resample(  # type: ignore[no-untyped-def]
+def _resample(
     places, geometry, channels, filter, antialias, scale, shift, floats_in, floats_out,
     which, start, stop,
 ):  # fmt: skip
@@ -121,7 +121,7 @@ def _resample(  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: ignore[no-untyped-def]
+def _cut(source, begin, stride, g, channels, result, scales, shifts):
     """Copy a window, mirrored or not."""
     wide = g[W] * channels
     for i in range(g[H]):
@@ -156,7 +156,7 @@ def _cut(source, begin, stride, g, channels, result, scales, shifts):  # type: i
 
 
 @fastjit
-def _resize(  # type: ignore[no-untyped-def]
+def _resize(
     levels, floats, floats_in, begin, stride, g, channels, filter, antialias,
     to_levels, to_floats, floats_out, scales, shifts,
 ):  # fmt: skip
@@ -204,7 +204,7 @@ def _resize(  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _add_rows(source, here, stride, weights, count, line, length):  # type: ignore[no-untyped-def]
+def _add_rows(source, here, stride, weights, count, line, length):
     """Write the weighted sum of ``count`` rows; two at a time, as the sum is read and written."""
     k = 0
     while k < count:
@@ -222,7 +222,7 @@ def _add_rows(source, here, stride, weights, count, line, length):  # type: igno
 
 
 @fastjit
-def _paired(weights):  # type: ignore[no-untyped-def]
+def _paired(weights):
     """Return weights (n, taps) as :func:`weigh_pairs` takes them, (n, pairs, 8)."""
     n, taps = weights.shape
     paired = np.zeros((n, (taps + 1) // 2, 8), np.float32)
@@ -234,7 +234,7 @@ def _paired(weights):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _add_columns(line, left, first, paired, row):  # type: ignore[no-untyped-def]
+def _add_columns(line, left, first, paired, row):
     """Write the weighted sums of a line's pixels of three channels."""
     pairs = paired.shape[1]
     # One and two pairs are all that images take that are not made much smaller: as plain numbers
@@ -251,7 +251,7 @@ def _add_columns(line, left, first, paired, row):  # type: ignore[no-untyped-def
 
 
 @fastjit
-def _taps(length, resized, start, count, backwards, filter, antialias):  # type: ignore[no-untyped-def]
+def _taps(length, resized, start, count, backwards, filter, antialias):
     """Return of which pixels each of ``count`` results is made.
 
     The first of each, the weights (count, n), and the least and the largest of the first.
@@ -293,7 +293,7 @@ def _taps(length, resized, start, count, backwards, filter, antialias):  # type:
 
 
 @fastjit
-def _weight(x, filter):  # type: ignore[no-untyped-def]
+def _weight(x, filter):
     """Return a filter's value: the triangle's, or R. Keys' cubic with a = -1/2."""
     x = abs(x)
     if filter == 1:
@@ -304,7 +304,7 @@ def _weight(x, filter):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _put(result, x, value, scale, shift):  # type: ignore[no-untyped-def]
+def _put(result, x, value, scale, shift):
     """Write a value; to floats, scaled and shifted."""
     if result.itemsize == 1:
         result[x] = value

@@ -48,7 +48,7 @@ def warp(sources: Sequence[Array], inverses: Array, results: Sequence[Array], fi
 
 
 @fastjit
-def _warp(places, inverses, fill, levels, which, start, stop):  # type: ignore[no-untyped-def]
+def _warp(places, inverses, fill, levels, which, start, stop):
     for i in range(start, stop):
         if levels:
             source = carray(pointer(places[i, 0], np.uint8(0)), (1,))
@@ -61,7 +61,7 @@ def _warp(places, inverses, fill, levels, which, start, stop):  # type: ignore[n
 
 
 @fastjit
-def _warp_one(source, result, sizes, m, fill, half):  # type: ignore[no-untyped-def]
+def _warp_one(source, result, sizes, m, fill, half):
     height, width, rows, columns = sizes[2], sizes[3], sizes[4], sizes[5]
     channels = len(fill)
     behind, three = np.uint64(rows * columns * channels), np.uint64(3)

@@ -40,7 +40,7 @@ class _Block(NamedTuple):
 
 
 @intrinsic
-def largest(context, x, y, tags, table, count, channels, source, target):  # type: ignore[no-untyped-def]
+def largest(context, x, y, tags, table, count, channels, source, target):
     """Write to y from ``target`` on the largest of cells of x, and to ``tags`` which cell's it is.
 
     The first of equals is taken, and the last NaN before all. Where all are -infinity the tag is
@@ -49,17 +49,17 @@ def largest(context, x, y, tags, table, count, channels, source, target):  # typ
     whole = types.intp
     signature = types.void(x, y, tags, table, *[whole] * 4)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         _, _, _, _, count, channels, source, target = args
         starts = (source, target, target, _whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         least = ir.Constant(x.type.pointee, float("-inf"))
         first = builder.trunc(builder.load(builder.gep(entries, [_whole(1)])), _I32)
 
-        def begin(block):  # type: ignore[no-untyped-def]
+        def begin(block):
             return [_same(builder, value) for value in (least, first) for _ in range(block.vectors)]
 
-        def step(state, cell, tag, block):  # type: ignore[no-untyped-def]
+        def step(state, cell, tag, block):
             n = block.vectors
             best, wheres = [], []
             here = _same(builder, builder.trunc(tag, _I32))
@@ -73,7 +73,7 @@ def largest(context, x, y, tags, table, count, channels, source, target):  # typ
                 wheres.append(builder.select(more, here, where))
             return best + wheres
 
-        def finish(state, channel, block):  # type: ignore[no-untyped-def]
+        def finish(state, channel, block):
             n = block.vectors
             _store(builder, state[:n], y, channel, block)
             kind = _vector(tags.type.pointee)
@@ -87,7 +87,7 @@ def largest(context, x, y, tags, table, count, channels, source, target):  # typ
 
 
 @intrinsic
-def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past):  # type: ignore[no-untyped-def]
+def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past):
     """Write to y from ``target`` on ``weight`` times the sum of x's cells where their tags say so.
 
     ``tags``: array of unsigned integers of x's shape, each compared with its cell's tag in the
@@ -97,16 +97,16 @@ def sum_where(context, x, y, tags, table, count, channels, source, target, weigh
     whole, every = types.intp, isinstance(tags, types.NoneType)
     signature = types.void(x, y, tags, table, *[whole] * 4, x.dtype, types.boolean)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         _, _, _, _, count, channels, source, target, weight, past = args
         starts = (source, target, None if every else source, _whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         zero = ir.Constant(x.type.pointee, 0.0)
 
-        def begin(block):  # type: ignore[no-untyped-def]
+        def begin(block):
             return [_same(builder, zero)] * block.vectors
 
-        def step(sums, cell, tag, block):  # type: ignore[no-untyped-def]
+        def step(sums, cell, tag, block):
             values = _load(builder, x, cell, block)
             if not every:
                 here = _same(builder, builder.trunc(tag, tags.type.pointee))
@@ -118,7 +118,7 @@ def sum_where(context, x, y, tags, table, count, channels, source, target, weigh
                 ]
             return [builder.fadd(a, b) for a, b in zip(sums, values, strict=True)]
 
-        def finish(sums, channel, block):  # type: ignore[no-untyped-def]
+        def finish(sums, channel, block):
             factor = _same(builder, weight)
             _store(builder, [builder.fmul(s, factor) for s in sums], y, channel, block, past)
 
@@ -143,7 +143,7 @@ def _same(builder: ir.IRBuilder, value: Any) -> Any:
     return builder.shuffle_vector(lane, undefined, ir.Constant(_vector(_I32), [0] * LANES))
 
 
-def _rows(context, builder, signature, args, starts):  # type: ignore[no-untyped-def]
+def _rows(context, builder, signature, args, starts):
     """Return pointers into the first arguments, arrays, at these elements; None for None."""
     return [
         None
@@ -153,7 +153,7 @@ def _rows(context, builder, signature, args, starts):  # type: ignore[no-untyped
     ]
 
 
-def _places(builder, row, offset, kind, vectors):  # type: ignore[no-untyped-def]
+def _places(builder, row, offset, kind, vectors):
     """Return pointers to vectors that follow each other from an element on."""
     first = builder.bitcast(builder.gep(row, [offset]), kind.as_pointer())
     return [builder.gep(first, [_whole(i)]) for i in range(vectors)]
@@ -163,7 +163,7 @@ def _bytes(number: ir.Type) -> int:
     return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
 
 
-def _load(builder, row, offset, block):  # type: ignore[no-untyped-def]
+def _load(builder, row, offset, block):
     number = row.type.pointee
     size, kind = _bytes(number), _vector(number)
     places = _places(builder, row, offset, kind, block.vectors)
@@ -174,7 +174,7 @@ def _load(builder, row, offset, block):  # type: ignore[no-untyped-def]
     return [_masked(builder, "load", number, kind, arguments)]
 
 
-def _masked(builder, what, number, result, arguments):  # type: ignore[no-untyped-def]
+def _masked(builder, what, number, result, arguments):
     """Load or store those numbers of a vector that a mask has; nothing else is touched."""
     kind = f"v{LANES}{'i' if isinstance(number, ir.IntType) else 'f'}{8 * _bytes(number)}"
     function = ir.FunctionType(result, [argument.type for argument in arguments])
@@ -182,7 +182,7 @@ def _masked(builder, what, number, result, arguments):  # type: ignore[no-untype
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), arguments)
 
 
-def _prefetch(builder, row, offset, numbers):  # type: ignore[no-untyped-def]
+def _prefetch(builder, row, offset, numbers):
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
     prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
@@ -192,7 +192,7 @@ def _prefetch(builder, row, offset, numbers):  # type: ignore[no-untyped-def]
         builder.call(prefetch, [builder.gep(first, [_whole(line)]), read, near, data])
 
 
-def _store(builder, values, row, offset, block, past=None):  # type: ignore[no-untyped-def]
+def _store(builder, values, row, offset, block, past=None):
     kind, size = values[0].type, _bytes(row.type.pointee)
     places = _places(builder, row, offset, kind, block.vectors)
 
@@ -217,7 +217,7 @@ def _store(builder, values, row, offset, block, past=None):  # type: ignore[no-u
             near()
 
 
-def _by_channels(  # type: ignore[no-untyped-def]
+def _by_channels(
     builder: ir.IRBuilder, most: int, entries, count, channels,
     begin: Callable[..., Any], step: Callable[..., Any], finish: Callable[..., Any],
 ):  # fmt: skip
@@ -273,7 +273,7 @@ def _by_channels(  # type: ignore[no-untyped-def]
         builder.position_at_end(after)
 
 
-def _left(builder, channels, channel):  # type: ignore[no-untyped-def]
+def _left(builder, channels, channel):
     """Return a mask of a vector's numbers from a channel to the last."""
     left = _same(builder, builder.trunc(builder.sub(channels, channel), _I32))
     return builder.icmp_signed("<", ir.Constant(_vector(_I32), list(range(LANES))), left)

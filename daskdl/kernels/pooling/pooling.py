@@ -146,7 +146,7 @@ def _spread(
 
 
 @jit
-def _cells(table, part, kw, width, channels):  # type: ignore[no-untyped-def]
+def _cells(table, part, kw, width, channels):
     """Fill the table with a part (first row, last, first column, last) of a window's cells."""
     count = 0
     for p in range(part[0], part[1]):
@@ -158,7 +158,7 @@ def _cells(table, part, kw, width, channels):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _maxima(x, y, places, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+def _maxima(x, y, places, bounds, which, start, stop):
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
@@ -179,7 +179,7 @@ def _maxima(x, y, places, bounds, which, start, stop):  # type: ignore[no-untype
 
 
 @jit
-def _means(x, y, shares, bounds, which, start, stop):  # type: ignore[no-untyped-def]
+def _means(x, y, shares, bounds, which, start, stop):
     """Do the rows ``start`` to ``stop`` of all rows of all images of y."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
@@ -201,7 +201,7 @@ def _means(x, y, shares, bounds, which, start, stop):  # type: ignore[no-untyped
 
 
 @jit
-def _gradient(dy, dx, places, share, bounds, past, which, start, stop):  # type: ignore[no-untyped-def]
+def _gradient(dy, dx, places, share, bounds, past, which, start, stop):
     """Do the rows ``start`` to ``stop`` of all rows of all images of dx; places None for means."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = dx.shape

@@ -48,7 +48,7 @@ def gradient(dy: Array, places: NDArray[np.int64], shape: tuple[int, ...]) -> Ar
 
 
 @jit
-def _maxima(x, height, width, images, rows, columns, result, places):  # type: ignore[no-untyped-def]
+def _maxima(x, height, width, images, rows, columns, result, places):
     channels = result.shape[3]
     for r in range(images.size):
         for i in range(rows.shape[1]):
@@ -65,7 +65,7 @@ def _maxima(x, height, width, images, rows, columns, result, places):  # type: i
 
 
 @jit
-def _scatter(dy, places, dx):  # type: ignore[no-untyped-def]
+def _scatter(dy, places, dx):
     for k in range(dy.size):
         if places[k] >= 0:
             dx[places[k]] += dy[k]

@@ -22,7 +22,7 @@ def from_bfloat16(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 
 @jit
-def _round(bits, result):  # type: ignore[no-untyped-def]
+def _round(bits, result):
     for k in range(bits.size):
         u = bits[k]
         high = u >> np.uint32(16)

@@ -59,11 +59,11 @@ _dgemm = register("dgemm")
 _N, _T = np.array([78], np.uint8), np.array([84], np.uint8)
 
 
-def _gemm_of(dtype):  # type: ignore[no-untyped-def]
+def _gemm_of(dtype):
     return _sgemm if dtype == types.float32 else _dgemm
 
 
-def gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+def gemm(a, b, c, beta, scratch):
     """Compute ``c = a @ b + beta * c`` inside a numba function; arrays (M, K), (K, N), (M, N).
 
     All have one dtype and the numbers of a row side by side; rows may lie apart, as those of a
@@ -72,7 +72,7 @@ def gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
     raise NotImplementedError("gemm is for numba functions; use kernels.matmul from Python")
 
 
-def gemm_tn(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+def gemm_tn(a, b, c, beta, scratch):
     """Compute ``c = a.T @ b + beta * c`` inside a numba function; (K, M), (K, N), (M, N)."""
     raise NotImplementedError(
         "gemm_tn is for numba functions; use daskdl.kernels.products.matmul from Python"
@@ -86,16 +86,16 @@ def gemm_scratch(dtype_of: NDArray[np.floating]) -> tuple[NDArray[np.int32], NDA
 
 
 @jit
-def _row_length(matrix):  # type: ignore[no-untyped-def]
+def _row_length(matrix):
     """Return the numbers from one row to the next; of a single row numpy may say anything."""
     return max(1, matrix.shape[1], matrix.strides[0] // matrix.itemsize)
 
 
 @overload(gemm)
-def _gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+def _gemm(a, b, c, beta, scratch):
     routine = _gemm_of(a.dtype)
 
-    def implementation(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+    def implementation(a, b, c, beta, scratch):
         sizes, factors = scratch
         # Fortran order sees the transposes: c.T = b.T @ a.T.
         sizes[0], sizes[1], sizes[2] = b.shape[1], a.shape[0], a.shape[1]
@@ -111,10 +111,10 @@ def _gemm(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
 
 
 @overload(gemm_tn)
-def _gemm_tn(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+def _gemm_tn(a, b, c, beta, scratch):
     routine = _gemm_of(a.dtype)
 
-    def implementation(a, b, c, beta, scratch):  # type: ignore[no-untyped-def]
+    def implementation(a, b, c, beta, scratch):
         sizes, factors = scratch
         sizes[0], sizes[1], sizes[2] = b.shape[1], a.shape[1], a.shape[0]
         sizes[3], sizes[4], sizes[5] = _row_length(b), _row_length(a), _row_length(c)

@@ -153,15 +153,15 @@ def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int
     return x, x.ctypes.data, int(turned), far, near, row
 
 
-def _gemm(like, transposed, sizes, factors, b, a, c):  # type: ignore[no-untyped-def]
+def _gemm(like, transposed, sizes, factors, b, a, c):
     """Call BLAS with addresses; ``sizes``: columns, rows, summands, three lengths of rows."""
 
 
 @overload(_gemm)
-def _gemm_of(like, transposed, sizes, factors, b, a, c):  # type: ignore[no-untyped-def]
+def _gemm_of(like, transposed, sizes, factors, b, a, c):
     routine = _sgemm if like.dtype == types.float32 else _dgemm
 
-    def implementation(like, transposed, sizes, factors, b, a, c):  # type: ignore[no-untyped-def]
+    def implementation(like, transposed, sizes, factors, b, a, c):
         letters, at = transposed.ctypes.data, sizes.ctypes.data
         at_factors = factors.ctypes.data
         routine(
@@ -173,7 +173,7 @@ def _gemm_of(like, transposed, sizes, factors, b, a, c):  # type: ignore[no-unty
 
 
 @jit
-def _multiply(plan, like, which, start, stop):  # type: ignore[no-untyped-def]
+def _multiply(plan, like, which, start, stop):
     """Compute the rows, columns or matrices from ``start`` to ``stop``."""
     kind, inner, m, n, k = plan[:5]
     a, a_turned, a_far, a_near, a_row = plan[5:10]

@@ -86,10 +86,10 @@ def _product(rows: int) -> Any:
     """
 
     @intrinsic
-    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):  # type: ignore[no-untyped-def]
+    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):
         signature = types.void(like, *[types.intp] * 7, types.boolean)
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):
             _, table, segments, a_step, b, b_step, target, offset, add = args
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
@@ -190,10 +190,10 @@ def _copy(numbers: int) -> Any:
     """
 
     @intrinsic
-    def copy(context, like, source, target):  # type: ignore[no-untyped-def]
+    def copy(context, like, source, target):
         signature = types.void(like, types.intp, types.intp)
 
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
             source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
@@ -213,11 +213,11 @@ copy_vector = _copy(LANES)
 
 
 @intrinsic
-def clear_vector(context, like, target):  # type: ignore[no-untyped-def]
+def clear_vector(context, like, target):
     """Write ``LANES`` zeros of an array's dtype to an address."""
     signature = types.void(like, types.intp)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         size = 4 if signature.args[0].dtype == types.float32 else 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
         zeros = ir.Constant(vector, [0.0] * LANES)
@@ -228,7 +228,7 @@ def clear_vector(context, like, target):  # type: ignore[no-untyped-def]
 
 
 @jit
-def address(array):  # type: ignore[no-untyped-def]
+def address(array):
     """Return where an array begins, as a signed number: with unsigned ones sums become floats.
 
     An address holds no memory: an array that a kernel makes is gone, and its memory may be another
@@ -238,16 +238,16 @@ def address(array):  # type: ignore[no-untyped-def]
 
 
 @jit
-def keep(array):  # type: ignore[no-untyped-def]
+def keep(array):
     """Name an array whose address was in use up to here."""
 
 
 @intrinsic
-def fetch(context, place):  # type: ignore[no-untyped-def]
+def fetch(context, place):
     """Have the line at an address brought to L2 while other work is done; it may lie anywhere."""
     signature = types.void(types.intp)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
         kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [ir.IntType(32)] * 3)
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -258,21 +258,21 @@ def fetch(context, place):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fetch_all(place, n_bytes):  # type: ignore[no-untyped-def]
+def fetch_all(place, n_bytes):
     """Have bytes from an address on brought to L2 while other work is done."""
     for line in range(place, place + n_bytes, LINE):
         fetch(line)
 
 
 @intrinsic
-def turn(context, like, source, source_step, target, target_step):  # type: ignore[no-untyped-def]
+def turn(context, like, source, source_step, target, target_step):
     """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
 
     The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
     """
     signature = types.void(like, *[types.intp] * 4)
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         size = 4 if signature.args[0].dtype == types.float32 else 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
         _, source, source_step, target, target_step = args
@@ -303,7 +303,7 @@ def turn(context, like, source, source_step, target, target_step):  # type: igno
 
 
 @jit
-def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no-untyped-def]
+def pack(weight, taps, by_input, first, start, stop, panels):
     """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
 
     Parameters
@@ -361,7 +361,7 @@ def pack(weight, taps, by_input, first, start, stop, panels):  # type: ignore[no
 
 
 @jit
-def pack_all(weight, taps, by_input, panels, which, start, stop):  # type: ignore[no-untyped-def]
+def pack_all(weight, taps, by_input, panels, which, start, stop):
     """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
     summed = weight.shape[0] if by_input else weight.shape[2]
     for j in range(start, stop, 4):  # of rows of weights that lie together

@@ -76,7 +76,7 @@ def _computed(read: int, copied: int) -> int:
 
 
 @jit
-def _product(a, b, c, more, columns, long, which, start, stop):  # type: ignore[no-untyped-def]
+def _product(a, b, c, more, columns, long, which, start, stop):
     """Sum up the rows ``start`` to ``stop``, or, if not ``long``, compute so many panels."""
     n = c.shape[1]
     if not long:
@@ -86,7 +86,7 @@ def _product(a, b, c, more, columns, long, which, start, stop):  # type: ignore[
 
 
 @jit
-def _sum(a, b, c, columns, start, stop, left, right):  # type: ignore[no-untyped-def]
+def _sum(a, b, c, columns, start, stop, left, right):
     """Write, to the columns ``left`` to ``right`` of c, the product of some rows of a and of b."""
     (m, n), size = c.shape, a.itemsize
     row = m * size

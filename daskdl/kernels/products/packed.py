@@ -40,7 +40,7 @@ def packed(weight: Array) -> Array:
 
 
 @jit
-def room_for(rows, like):  # type: ignore[no-untyped-def]
+def room_for(rows, like):
     """Return what :func:`product` of so many rows needs while it runs."""
     groups = -(-rows // ROWS)
     return (
@@ -51,7 +51,7 @@ def room_for(rows, like):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _large(rows):  # type: ignore[no-untyped-def]
+def _large(rows):
     """Return how many of the groups have :data:`ROWS` rows, and not :data:`FEW_ROWS` as the last.
 
     Those that leave the fewest rows of a group idle: eight rows are two small groups.
@@ -62,19 +62,19 @@ def _large(rows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _first(group, large):  # type: ignore[no-untyped-def]
+def _first(group, large):
     """Return the first row of a group."""
     return min(group, large) * ROWS + max(group - large, 0) * FEW_ROWS
 
 
 @jit
-def following(sequence, t, backwards, start, stop):  # type: ignore[no-untyped-def]
+def following(sequence, t, backwards, start, stop):
     """Return some rows (T, rows, M) of the step after ``t``, or of ``t`` if it is the last."""
     return sequence[max(t - 1, 0) if backwards else min(t + 1, sequence.shape[0] - 1), start:stop]
 
 
 @jit
-def product(a, panels, c, add, room, soon):  # type: ignore[no-untyped-def]
+def product(a, panels, c, add, room, soon):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
     Parameters

@@ -116,7 +116,7 @@ def backward(
 
 
 @fastjit
-def _cell(gates, h, new, bias, slope):  # type: ignore[no-untyped-def]
+def _cell(gates, h, new, bias, slope):
     n = h.shape[1]
     half, zero, slope = gates.dtype.type(0.5), gates.dtype.type(0), gates.dtype.type(slope)
     for row in range(gates.shape[0]):
@@ -140,7 +140,7 @@ def _cell(gates, h, new, bias, slope):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _cell_gradient(gates, h, dh, slope):  # type: ignore[no-untyped-def]
+def _cell_gradient(gates, h, dh, slope):
     n = h.shape[1]
     one, zero, slope = gates.dtype.type(1), gates.dtype.type(0), gates.dtype.type(slope)
     for row in range(gates.shape[0]):
@@ -161,7 +161,7 @@ def _cell_gradient(gates, h, dh, slope):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):  # type: ignore[no-untyped-def]
+def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -177,9 +177,7 @@ def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
 
 
 @fastjit
-def _backward(  # type: ignore[no-untyped-def]
-    gates, panels, states, d_outputs, lengths, reverse, dh, sums, which, start, stop
-):
+def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, sums, which, start, stop):
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     d_bias = sums[which]
     for s in range(steps):

@@ -82,9 +82,7 @@ def backward(
 
 
 @fastjit
-def _forward(  # type: ignore[no-untyped-def]
-    gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop
-):
+def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop):
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
         t = steps - 1 - s if reverse else s
@@ -99,7 +97,7 @@ def _forward(  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(  # type: ignore[no-untyped-def]
+def _backward(
     gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, sums, which, start, stop
 ):
     steps, room = gates.shape[0], room_for(stop - start, gates)

@@ -35,14 +35,14 @@ def tanh(x: float) -> float:
 
 
 @overload(tanh, inline="always")
-def _tanh(x):  # type: ignore[no-untyped-def]
+def _tanh(x):
     if x != types.float32:
         return lambda x: math.tanh(x)
     one, limit = np.float32(1), np.float32(9)
     p0, p1, p2, p3, p4, p5, p6 = (np.float32(p) for p in _P)
     q0, q1, q2, q3, q4 = (np.float32(q) for q in _Q)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         z = min(max(x, -limit), limit)
         s = z * z
         p = p0 + s * (p1 + s * (p2 + s * (p3 + s * (p4 + s * (p5 + s * p6)))))
@@ -88,7 +88,7 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
 
 
 @fastjit
-def lstm_forward(z, c, new, h, bias, peepholes):  # type: ignore[no-untyped-def]
+def lstm_forward(z, c, new, h, bias, peepholes):
     """Do what :func:`lstm_cell` does, with peepholes (3, C), to i, f and o, unless there are 0."""
     n = c.shape[1]
     half = z.dtype.type(0.5)
@@ -118,7 +118,7 @@ def lstm_forward(z, c, new, h, bias, peepholes):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def lstm_backward(gates, c, new, dh, dc, peepholes):  # type: ignore[no-untyped-def]
+def lstm_backward(gates, c, new, dh, dc, peepholes):
     """Do what :func:`lstm_cell_gradient` does, with peepholes (3, C) unless there are 0."""
     n = c.shape[1]
     one = gates.dtype.type(1)

@@ -82,7 +82,7 @@ def backward(
 
 
 @fastjit
-def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):  # type: ignore[no-untyped-def]
+def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):
     steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
     for s in range(steps):
@@ -104,7 +104,7 @@ def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, s
 
 
 @fastjit
-def _backward(  # type: ignore[no-untyped-def]
+def _backward(
     d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, totals, which, start, stop
 ):
     steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)

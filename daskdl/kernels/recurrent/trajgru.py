@@ -77,7 +77,7 @@ def _pixels(weight: Array) -> int:
 
 
 @fastjit
-def _place(position, size):  # type: ignore[no-untyped-def]
+def _place(position, size):
     """Return the pixel before a position and the fraction behind it; -2 and 0 outside.
 
     What is not a number is at pixel 0 with a fraction that is none, so that it shows.
@@ -91,7 +91,7 @@ def _place(position, size):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _sample(image, flows, p, samples):  # type: ignore[no-untyped-def]
+def _sample(image, flows, p, samples):
     """Write the samples (L * C,) of pixel ``p``."""
     n_rows, n_columns, channels = image.shape[1:]
     kind = image.dtype.type
@@ -122,7 +122,7 @@ def _sample(image, flows, p, samples):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _sample_gradient(image, flows, p, d, d_image, d_flows):  # type: ignore[no-untyped-def]
+def _sample_gradient(image, flows, p, d, d_image, d_flows):
     """Take the gradient ``d`` to the samples of pixel ``p`` to the image and to the flows."""
     n_rows, n_columns, channels = image.shape[1:]
     kind = image.dtype.type
@@ -149,7 +149,7 @@ def _sample_gradient(image, flows, p, d, d_image, d_flows):  # type: ignore[no-u
 
 
 @fastjit
-def _project(image, flows, weight, sums, pixels, which, start, stop):  # type: ignore[no-untyped-def]
+def _project(image, flows, weight, sums, pixels, which, start, stop):
     samples, scratch = np.empty((pixels, weight.shape[0]), image.dtype), gemm_scratch(image)
     first = sums.shape[1] - weight.shape[1]
     for block in range(start, stop, pixels):
@@ -160,7 +160,7 @@ def _project(image, flows, weight, sums, pixels, which, start, stop):  # type: i
 
 
 @fastjit
-def _gradient(  # type: ignore[no-untyped-def]
+def _gradient(
     image, flows, weight, d_sums, own, others, d_flows, d_weights, pixels, which, start, stop
 ):
     d_image, d_weight = own if which == 0 else others[which - 1], d_weights[which]

@@ -23,7 +23,7 @@ _CALL = ir.FunctionType(ir.IntType(32), [_I64] * 5)
 
 
 @intrinsic
-def lay_out(context, rows, whole, unit):  # type: ignore[no-untyped-def]
+def lay_out(context, rows, whole, unit):
     """Return two addresses, int64: of a function that calls kernels, and of the arguments.
 
     They are good until the calling function returns. The function calls a kernel with parts of
@@ -37,7 +37,7 @@ def lay_out(context, rows, whole, unit):  # type: ignore[no-untyped-def]
     return signature, _generate_layout
 
 
-def _generate_layout(context, builder, signature, args):  # type: ignore[no-untyped-def]
+def _generate_layout(context, builder, signature, args):
     kinds = [context.get_value_type(kind) for kind in signature.args]
     room = cgutils.alloca_once(builder, ir.LiteralStructType(kinds))
     for i, value in enumerate(args):
@@ -51,7 +51,7 @@ def _generate_layout(context, builder, signature, args):  # type: ignore[no-unty
     return cgutils.pack_array(builder, addresses)
 
 
-def _generate_call(context, builder, kinds, args, room_type):  # type: ignore[no-untyped-def]
+def _generate_call(context, builder, kinds, args, room_type):
     kernel, data, which, start, stop = args
     rows, whole, unit = (
         builder.extract_value(builder.load(builder.inttoptr(data, room_type)), i) for i in range(3)
@@ -73,7 +73,7 @@ def _generate_call(context, builder, kinds, args, room_type):  # type: ignore[no
     builder.ret(builder.call(builder.inttoptr(kernel, pointer), [result, error, *flat]))
 
 
-def _part(context, builder, kind, value, first, last):  # type: ignore[no-untyped-def]
+def _part(context, builder, kind, value, first, last):
     """Generate ``value[first:last]``."""
     array = context.make_array(kind)(context, builder, value)
     lengths = cgutils.unpack_tuple(builder, array.shape)
@@ -94,10 +94,10 @@ def _part(context, builder, kind, value, first, last):  # type: ignore[no-untype
 
 
 @intrinsic
-def call(context, function, kernel, arguments, which, start, stop):  # type: ignore[no-untyped-def]
+def call(context, function, kernel, arguments, which, start, stop):
     """Call a kernel through what :func:`lay_out` returned; the result is 0 if it ended well."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         return builder.call(builder.inttoptr(args[0], _CALL.as_pointer()), args[1:])
 
     return types.int32(*[types.int64] * 6), generate

@@ -29,7 +29,7 @@ if sys.platform == "linux":
     )
 
     @jit
-    def _move_off(core, thread, cores):  # type: ignore[no-untyped-def]
+    def _move_off(core, thread, cores):
         """Tell the system so, and return whether it was told; ``cores`` is an empty set.
 
         An argument, since numba lets go of a variable as soon as its address has been taken.
@@ -43,7 +43,7 @@ if sys.platform == "linux":
         return True
 
     @jit
-    def keep_off(slot):  # type: ignore[no-untyped-def]
+    def keep_off(slot):
         """Let the thread of a slot run where this one may, but for the core that this one is on.
 
         It stays so until it is woken from another core. Without another core nothing is changed.
@@ -57,5 +57,5 @@ if sys.platform == "linux":
 else:
 
     @jit
-    def keep_off(slot):  # type: ignore[no-untyped-def]
+    def keep_off(slot):
         """Leave it to the system."""

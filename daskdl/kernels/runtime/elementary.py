@@ -28,13 +28,13 @@ _TAIL = (
 )  # fmt: skip
 
 
-def exponential(x):  # type: ignore[no-untyped-def]
+def exponential(x):
     """exp(x) for x <= 0; 0 where it is below the normal numbers."""
     return math.exp(x)
 
 
 @overload(exponential)
-def _exponential(x):  # type: ignore[no-untyped-def]
+def _exponential(x):
     if x != types.float32:
         return lambda x: math.exp(x)
     low, one, per_two = (np.float32(c) for c in (-88, 1, 1 / math.log(2)))
@@ -44,7 +44,7 @@ def _exponential(x):  # type: ignore[no-untyped-def]
     c0, c1, c2, c3, c4 = (np.float32(c) for c in _EXP)
     bias = np.int32(0x4B400000 - 127)  # of the shift's bits, less the exponent's own
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         x = max(x, low)
         shifted = x * per_two + shift
         n = shifted - shift
@@ -58,17 +58,17 @@ def _exponential(x):  # type: ignore[no-untyped-def]
     return implementation
 
 
-def logistic(x):  # type: ignore[no-untyped-def]
+def logistic(x):
     """1 / (1 + exp(-x))."""
     return 1 / (1 + math.exp(-x))
 
 
 @overload(logistic)
-def _logistic(x):  # type: ignore[no-untyped-def]
+def _logistic(x):
     kind = np.float32 if x == types.float32 else np.float64
     zero, one = kind(0), kind(1)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         e = exponential(-abs(x))
         above = one if x >= zero else e
         return above / (one + e)
@@ -76,19 +76,19 @@ def _logistic(x):  # type: ignore[no-untyped-def]
     return implementation
 
 
-def softplus(x):  # type: ignore[no-untyped-def]
+def softplus(x):
     """log(1 + exp(x))."""
     return max(x, 0) + math.log1p(math.exp(-abs(x)))
 
 
 @overload(softplus)
-def _softplus(x):  # type: ignore[no-untyped-def]
+def _softplus(x):
     if x != types.float32:
         return lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x)))
     zero, two = np.float32(0), np.float32(2)
     a0, a1, a2, a3, a4 = (np.float32(a) for a in _ATANH)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         e = exponential(-abs(x))
         s = e / (two + e)  # log(1 + e) = 2 atanh(s)
         z = s * s
@@ -97,38 +97,38 @@ def _softplus(x):  # type: ignore[no-untyped-def]
     return implementation
 
 
-def expm1(x):  # type: ignore[no-untyped-def]
+def expm1(x):
     """exp(x) - 1 for x <= 0."""
     return math.expm1(x)
 
 
 @overload(expm1)
-def _expm1(x):  # type: ignore[no-untyped-def]
+def _expm1(x):
     if x != types.float32:
         return lambda x: math.expm1(x)
     half, one, two = np.float32(0.5), np.float32(1), np.float32(2)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         t = tanh(half * x)
         return two * t / (one - t)
 
     return implementation
 
 
-def normal_tail(x):  # type: ignore[no-untyped-def]
+def normal_tail(x):
     """Phi(-|x|), the normal distribution's tail, and exp(-x^2 / 2)."""
     return 0.5 * math.erfc(abs(x) / math.sqrt(2)), math.exp(-0.5 * x * x)
 
 
 @overload(normal_tail)
-def _normal_tail(x):  # type: ignore[no-untyped-def]
+def _normal_tail(x):
     if x != types.float32:
         root = math.sqrt(0.5)
         return lambda x: (0.5 * math.erfc(abs(x) * root), math.exp(-0.5 * x * x))
     half, one, limit, scale = (np.float32(c) for c in (0.5, 1, 14, 0.3))
     t0, t1, t2, t3, t4, t5, t6, t7, t8, t9 = (np.float32(t) for t in _TAIL)
 
-    def implementation(x):  # type: ignore[no-untyped-def]
+    def implementation(x):
         a = min(abs(x), limit)
         e = exponential(-half * a * a)
         t = one / (one + scale * a)

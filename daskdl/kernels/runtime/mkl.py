@@ -83,7 +83,7 @@ def matmul_bf16(
     return out
 
 
-def _operand(x):  # type: ignore[no-untyped-def]
+def _operand(x):
     """Return the array whose memory holds ``x`` row by row, its row length, and how it lies."""
     if x.flags.c_contiguous:
         return x, max(1, x.shape[1]), _PLAIN
@@ -92,7 +92,7 @@ def _operand(x):  # type: ignore[no-untyped-def]
     return np.ascontiguousarray(x), max(1, x.shape[1]), _PLAIN
 
 
-def _call(routine, number, a, lead_a, trans_a, b, lead_b, trans_b, out):  # type: ignore[no-untyped-def]
+def _call(routine, number, a, lead_a, trans_a, b, lead_b, trans_b, out):
     inner = a.shape[1] if trans_a == _PLAIN else a.shape[0]
     # Of a single row's stride numpy may say anything.
     lead_out = max(1, out.shape[1], out.strides[0] // out.itemsize)

@@ -31,7 +31,7 @@ def streams(*results: np.ndarray[Any, Any]) -> bool:
 
 
 @intrinsic
-def put(typing_context, array, k, value, past):  # type: ignore[no-untyped-def]
+def put(typing_context, array, k, value, past):
     """Do ``array[k] = value`` inside a numba function; if ``past`` is not None, past the caches.
 
     For vectors that :func:`streams` found aligned, in a plain loop over ``k`` from 0; the function
@@ -40,7 +40,7 @@ def put(typing_context, array, k, value, past):  # type: ignore[no-untyped-def]
     """
     signature = types.void(array, types.intp, array.dtype, past)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         near = isinstance(past, types.NoneType)
         to, k, value, _ = arguments
         _store(context, builder, array, to, k, value, near)
@@ -50,7 +50,7 @@ def put(typing_context, array, k, value, past):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def renew(typing_context, old, new, k, value, past):  # type: ignore[no-untyped-def]
+def renew(typing_context, old, new, k, value, past):
     """Do what :func:`put` does with ``new``; if that is None, ``old[k] = value``.
 
     ``old`` may be read-only to all else. What a loop reads at ``k`` it has to read before.
@@ -58,7 +58,7 @@ def renew(typing_context, old, new, k, value, past):  # type: ignore[no-untyped-
     over = isinstance(new, types.NoneType)
     signature = types.void(old, new, types.intp, old.dtype, past)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         near = over or isinstance(past, types.NoneType)
         old_one, new_one, k, value, _ = arguments
         kind, to = (old, old_one) if over else (new, new_one)
@@ -68,9 +68,7 @@ def renew(typing_context, old, new, k, value, past):  # type: ignore[no-untyped-
     return signature, generate
 
 
-def _store(  # type: ignore[no-untyped-def]
-    context, builder, kind, array, k, value, near
-) -> None:
+def _store(context, builder, kind, array, k, value, near) -> None:
     data = context.make_array(kind)(context, builder, array).data
     # LLVM joins stores past the caches to vectors only where it may take them for aligned. The
     # vectors of a loop from 0 over an aligned array are; what is left at its end is stored one by
@@ -83,10 +81,10 @@ def _store(  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def drain(typing_context, past):  # type: ignore[no-untyped-def]
+def drain(typing_context, past):
     """Wait, inside a numba function, until what :func:`put` wrote can be read by all threads."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         if not isinstance(past, types.NoneType):
             builder.fence("seq_cst")
         return context.get_dummy_value()

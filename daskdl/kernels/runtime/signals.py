@@ -49,20 +49,20 @@ def _cell(builder: Any, slot: Any, cell: Any) -> Any:
 
 
 @intrinsic
-def load(context, slot, cell):  # type: ignore[no-untyped-def]
+def load(context, slot, cell):
     """Return the value of a cell of the slot at this address."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         return builder.load_atomic(_cell(builder, *args), "seq_cst", 8)
 
     return types.int64(types.int64, types.int64), generate
 
 
 @intrinsic
-def store(context, slot, cell, value):  # type: ignore[no-untyped-def]
+def store(context, slot, cell, value):
     """Set a cell; whatever was written before is seen by whoever sees the value."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         builder.store_atomic(args[2], _cell(builder, *args[:2]), "seq_cst", 8)
         return context.get_dummy_value()
 
@@ -70,10 +70,10 @@ def store(context, slot, cell, value):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def change(context, slot, cell, old, new):  # type: ignore[no-untyped-def]
+def change(context, slot, cell, old, new):
     """Set a cell that has the old value to the new one, and return whether it had."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         place = _cell(builder, *args[:2])
         found = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
         return builder.extract_value(found, 1)
@@ -82,10 +82,10 @@ def change(context, slot, cell, old, new):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _pause(context):  # type: ignore[no-untyped-def]
+def _pause(context):
     """Tell the processor that this is a loop that waits."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):
         name, values = _PAUSES.get(platform.machine(), ("", ()))
         if name:
             int32 = ir.IntType(32)
@@ -105,7 +105,7 @@ _wake = types.ExternalFunction("pthread_cond_signal", types.int32(types.int64))
 
 
 @jit
-def wait_until(slot, cell, value, asleep, condition):  # type: ignore[no-untyped-def]
+def wait_until(slot, cell, value, asleep, condition):
     """Return once the cell has at least this value; ``asleep`` is the cell that says who sleeps."""
     for _ in range(load(slot, PATIENCE)):
         if load(slot, cell) >= value:
@@ -121,7 +121,7 @@ def wait_until(slot, cell, value, asleep, condition):  # type: ignore[no-untyped
 
 
 @jit
-def tell(slot, cell, value, asleep, condition):  # type: ignore[no-untyped-def]
+def tell(slot, cell, value, asleep, condition):
     """Set a cell and wake who waits for it.
 
     Here the cell is set and then ``asleep`` looked at, there the other way round: one of the two

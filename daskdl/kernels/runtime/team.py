@@ -169,9 +169,7 @@ def over_rows(
         _share(kernel, count, n_units, unit, rows, arguments)
 
 
-def _share(  # type: ignore[no-untyped-def]
-    kernel, count, n_items, unit, rows, arguments
-) -> None:
+def _share(kernel, count, n_items, unit, rows, arguments) -> None:
     address = address_of(kernel, rows, arguments)
     slots = _team(count - 1).slots
     if _single_threaded(_drive, address, slots, count, n_items, unit, rows, arguments):
@@ -190,12 +188,12 @@ def _single_threaded(function: Any, *arguments: Any) -> Any:
 
 
 @jit
-def _set(slot, cell, value):  # type: ignore[no-untyped-def]
+def _set(slot, cell, value):
     store(slot, cell, value)
 
 
 @jit
-def _post(slot, function, kernel, arguments, which, start, stop):  # type: ignore[no-untyped-def]
+def _post(slot, function, kernel, arguments, which, start, stop):
     store(slot, JOB, function)
     store(slot, JOB + 1, kernel)
     store(slot, JOB + 2, arguments)
@@ -208,7 +206,7 @@ def _post(slot, function, kernel, arguments, which, start, stop):  # type: ignor
 
 
 @jit
-def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no-untyped-def]
+def _drive(kernel, slots, count, n_items, unit, rows, whole):
     """Have a kernel's parts done by this thread and by ``count - 1`` others; return failures.
 
     A part that its thread has not begun when this one is ready, for another process may have its
@@ -229,7 +227,7 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):  # type: ignore[no
 
 
 @jit
-def _do(slot):  # type: ignore[no-untyped-def]
+def _do(slot):
     """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
     job = load(slot, POSTED)
     if not change(slot, BEGUN, job - 1, job):
@@ -247,7 +245,7 @@ def _do(slot):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _serve(slot):  # type: ignore[no-untyped-def]
+def _serve(slot):
     """Do the jobs of a slot, as far as nobody else has begun them, until one is nothing."""
     seen, more = 0, True
     while more:

@@ -19,7 +19,7 @@ _ROOT, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 
 @fusedjit
-def clip(x, y, limits, past):  # type: ignore[no-untyped-def]
+def clip(x, y, limits, past):
     """Limit to ``limits[0]`` and ``limits[1]``."""
     low, high = limits[0], limits[1]
     for k in range(x.size):
@@ -28,7 +28,7 @@ def clip(x, y, limits, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def clip_back(x, dy, dx, limits, past):  # type: ignore[no-untyped-def]
+def clip_back(x, dy, dx, limits, past):
     """Pass the gradient on strictly between the limits; from ``x`` or from ``y``."""
     low, high, zero = limits[0], limits[1], x.dtype.type(0)
     for k in range(x.size):
@@ -38,7 +38,7 @@ def clip_back(x, dy, dx, limits, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def relu(x, y, settings, past):  # type: ignore[no-untyped-def]
+def relu(x, y, settings, past):
     """max(x, 0)."""
     zero = x.dtype.type(0)
     for k in range(x.size):
@@ -47,7 +47,7 @@ def relu(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def relu_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def relu_back(y, dy, dx, settings, past):
     """From ``y``; the gradient at 0 is 0."""
     zero = y.dtype.type(0)
     for k in range(y.size):
@@ -57,7 +57,7 @@ def relu_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def leaky_relu(x, y, settings, past):  # type: ignore[no-untyped-def]
+def leaky_relu(x, y, settings, past):
     """``x`` where positive, ``settings[0] * x`` elsewhere."""
     slope, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
@@ -67,7 +67,7 @@ def leaky_relu(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def leaky_relu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def leaky_relu_back(x, dy, dx, settings, past):
     """From ``x``."""
     slope, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
@@ -77,7 +77,7 @@ def leaky_relu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def elu(x, y, settings, past):  # type: ignore[no-untyped-def]
+def elu(x, y, settings, past):
     """``x`` where positive, ``settings[0] * (exp(x) - 1)`` elsewhere."""
     alpha, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
@@ -88,7 +88,7 @@ def elu(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def elu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def elu_back(x, dy, dx, settings, past):
     """From ``x``."""
     alpha, zero = settings[0], x.dtype.type(0)
     for k in range(x.size):
@@ -99,7 +99,7 @@ def elu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def gelu(x, y, settings, past):  # type: ignore[no-untyped-def]
+def gelu(x, y, settings, past):
     """X times the normal distribution function."""
     zero, one = x.dtype.type(0), x.dtype.type(1)
     for k in range(x.size):
@@ -110,7 +110,7 @@ def gelu(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def gelu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def gelu_back(x, dy, dx, settings, past):
     """From ``x``."""
     zero, one, density = x.dtype.type(0), x.dtype.type(1), x.dtype.type(_DENSITY)
     for k in range(x.size):
@@ -121,7 +121,7 @@ def gelu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def gelu_tanh(x, y, settings, past):  # type: ignore[no-untyped-def]
+def gelu_tanh(x, y, settings, past):
     """X (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3), which is x logistic(2 u)."""
     one, two, root, cubic = (
         x.dtype.type(1), x.dtype.type(2), x.dtype.type(_ROOT), x.dtype.type(_CUBIC),
@@ -133,7 +133,7 @@ def gelu_tanh(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def gelu_tanh_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def gelu_tanh_back(x, dy, dx, settings, past):
     """From ``x``."""
     one, two, three = x.dtype.type(1), x.dtype.type(2), x.dtype.type(3)
     root, cubic = x.dtype.type(_ROOT), x.dtype.type(_CUBIC)
@@ -146,7 +146,7 @@ def gelu_tanh_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def silu(x, y, settings, past):  # type: ignore[no-untyped-def]
+def silu(x, y, settings, past):
     """X logistic(x)."""
     for k in range(x.size):
         put(y, k, x[k] * logistic(x[k]), past)
@@ -154,7 +154,7 @@ def silu(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def silu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def silu_back(x, dy, dx, settings, past):
     """From ``x``."""
     one = x.dtype.type(1)
     for k in range(x.size):
@@ -164,7 +164,7 @@ def silu_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def sigmoid(x, y, settings, past):  # type: ignore[no-untyped-def]
+def sigmoid(x, y, settings, past):
     """1 / (1 + exp(-x))."""
     for k in range(x.size):
         put(y, k, logistic(x[k]), past)
@@ -172,7 +172,7 @@ def sigmoid(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def sigmoid_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def sigmoid_back(y, dy, dx, settings, past):
     """From ``y``."""
     one = y.dtype.type(1)
     for k in range(y.size):
@@ -181,7 +181,7 @@ def sigmoid_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def tanh(x, y, settings, past):  # type: ignore[no-untyped-def]
+def tanh(x, y, settings, past):
     """Hyperbolic tangent."""
     for k in range(x.size):
         put(y, k, elementary.tanh(x[k]), past)
@@ -189,7 +189,7 @@ def tanh(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def tanh_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def tanh_back(y, dy, dx, settings, past):
     """From ``y``."""
     one = y.dtype.type(1)
     for k in range(y.size):
@@ -198,7 +198,7 @@ def tanh_back(y, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def softplus(x, y, settings, past):  # type: ignore[no-untyped-def]
+def softplus(x, y, settings, past):
     """log(1 + exp(x))."""
     for k in range(x.size):
         put(y, k, elementary.softplus(x[k]), past)
@@ -206,7 +206,7 @@ def softplus(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def softplus_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def softplus_back(x, dy, dx, settings, past):
     """From ``x``."""
     for k in range(x.size):
         put(dx, k, dy[k] * logistic(x[k]), past)
@@ -214,7 +214,7 @@ def softplus_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def hard_sigmoid(x, y, settings, past):  # type: ignore[no-untyped-def]
+def hard_sigmoid(x, y, settings, past):
     """X / 6 + 1 / 2, from 0 to 1."""
     zero, three, six, sixth = (
         x.dtype.type(0), x.dtype.type(3), x.dtype.type(6), x.dtype.type(1 / 6),
@@ -225,7 +225,7 @@ def hard_sigmoid(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def hard_sigmoid_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def hard_sigmoid_back(x, dy, dx, settings, past):
     """From ``x``."""
     zero, three, sixth = x.dtype.type(0), x.dtype.type(3), x.dtype.type(1 / 6)
     for k in range(x.size):
@@ -235,7 +235,7 @@ def hard_sigmoid_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def
 
 
 @fusedjit
-def hard_swish(x, y, settings, past):  # type: ignore[no-untyped-def]
+def hard_swish(x, y, settings, past):
     """X hard_sigmoid(x)."""
     zero, three, six, sixth = (
         x.dtype.type(0), x.dtype.type(3), x.dtype.type(6), x.dtype.type(1 / 6),
@@ -246,7 +246,7 @@ def hard_swish(x, y, settings, past):  # type: ignore[no-untyped-def]
 
 
 @fusedjit
-def hard_swish_back(x, dy, dx, settings, past):  # type: ignore[no-untyped-def]
+def hard_swish_back(x, dy, dx, settings, past):
     """From ``x``."""
     zero, half, one, three, third = (
         x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1), x.dtype.type(3), x.dtype.type(1 / 3),

@@ -39,13 +39,13 @@ def add_into(total: Array, more: Array) -> None:
 
 
 @fusedjit
-def _add_into(total, more):  # type: ignore[no-untyped-def]
+def _add_into(total, more):
     for k in range(total.size):
         total[k] += more[k]
 
 
 @fusedjit
-def plus(a, b, total, settings, past):  # type: ignore[no-untyped-def]
+def plus(a, b, total, settings, past):
     """Write a + b to the total."""
     for k in range(a.size):
         put(total, k, a[k] + b[k], past)

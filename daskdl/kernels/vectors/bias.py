@@ -37,7 +37,7 @@ def bias_gradient(dy: Array) -> Array:
 
 
 @jit
-def _add(y, bias):  # type: ignore[no-untyped-def]
+def _add(y, bias):
     vector = y.reshape(-1)
     for start in range(0, vector.size, bias.size):
         for c in range(bias.size):

@@ -21,7 +21,7 @@ def clip(x: Array, bound: float, scale: float = 1.0) -> Array:
 
 
 @jit
-def _clip(x, new, settings, past):  # type: ignore[no-untyped-def]
+def _clip(x, new, settings, past):
     bound, scale = settings[0], settings[1]
     for k in range(x.size):
         value = scale * x[k]

@@ -37,7 +37,7 @@ def copy_to(target: Vector, source: Vector) -> None:
 
 
 @jit
-def _copy(source, target, past):  # type: ignore[no-untyped-def]
+def _copy(source, target, past):
     for k in range(source.size):
         put(target, k, source[k], past)
     drain(past)

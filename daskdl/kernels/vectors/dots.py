@@ -26,7 +26,7 @@ def dot(a: Array, b: Array) -> float:
 
 
 @fastjit
-def _dots(a, b, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def _dots(a, b, sums, which, start, stop):
     for block in range(start, stop):
         total = 0.0
         for k in range(block * BLOCK, min((block + 1) * BLOCK, a.size)):

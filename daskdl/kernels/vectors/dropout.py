@@ -51,7 +51,7 @@ def words(*numbers: int) -> NDArray[np.uint32]:
 
 
 @jit
-def philox(number, keys, result):  # type: ignore[no-untyped-def]
+def philox(number, keys, result):
     """Write the words of ``result.shape[1]`` draws in a row from ``number``; uint32 (4, draws).
 
     ``keys``: the key's two words and the upper two of the counter, whose lower are ``number``.
@@ -73,7 +73,7 @@ def philox(number, keys, result):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _dropout(x, y, keys, limit, scale, past, which, start, stop):  # type: ignore[no-untyped-def]
+def _dropout(x, y, keys, limit, scale, past, which, start, stop):
     drawn = np.empty((4, _LANES), np.uint32)
     line = drawn.reshape(UNIT)
     zero = x.dtype.type(0)

@@ -128,7 +128,7 @@ def _refuse(ids: Array, n_rows: int) -> None:
 
 
 @jit
-def _gather(table, ids, result, bad, which, start, stop):  # type: ignore[no-untyped-def]
+def _gather(table, ids, result, bad, which, start, stop):
     """Copy rows; mark the part if an id is out of range."""
     n = np.uint64(table.shape[0])
     for k in range(start, stop):
@@ -141,7 +141,7 @@ def _gather(table, ids, result, bad, which, start, stop):  # type: ignore[no-unt
 
 
 @jit
-def _known(ids, n_rows):  # type: ignore[no-untyped-def]
+def _known(ids, n_rows):
     """Return whether all ids are of a table's rows."""
     known = True
     for k in range(ids.size):
@@ -150,7 +150,7 @@ def _known(ids, n_rows):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _segments(ids, n_rows, order, starts, unique):  # type: ignore[no-untyped-def]
+def _segments(ids, n_rows, order, starts, unique):
     """Sort positions by id, equal ids by position; return the number of different ids.
 
     A radix sort, digit by digit from the lowest. ``starts[u]`` is where in ``order`` the positions
@@ -185,7 +185,7 @@ def _segments(ids, n_rows, order, starts, unique):  # type: ignore[no-untyped-de
 
 
 @jit
-def _sum(gradient, order, starts, rows, which, start, stop):  # type: ignore[no-untyped-def]
+def _sum(gradient, order, starts, rows, which, start, stop):
     for u in range(start, stop):
         row, first = rows[u], gradient[order[starts[u]]]
         for c in range(row.size):
@@ -197,7 +197,7 @@ def _sum(gradient, order, starts, rows, which, start, stop):  # type: ignore[no-
 
 
 @jit
-def _merge(ids, other, at, unique):  # type: ignore[no-untyped-def]
+def _merge(ids, other, at, unique):
     """Return how many ids there are, and where each is in either, -1 for nowhere."""
     i = j = found = 0
     while i < ids.size or j < other.size:
@@ -211,7 +211,7 @@ def _merge(ids, other, at, unique):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _add(rows, other, at, result, which, start, stop):  # type: ignore[no-untyped-def]
+def _add(rows, other, at, result, which, start, stop):
     for u in range(start, stop):
         row, i, j = result[u], at[0, u], at[1, u]
         one = rows[i] if i >= 0 else other[j]
@@ -224,7 +224,7 @@ def _add(rows, other, at, result, which, start, stop):  # type: ignore[no-untype
 
 
 @jit
-def _add_to(ids, rows, table):  # type: ignore[no-untyped-def]
+def _add_to(ids, rows, table):
     for u in range(ids.size):
         row, more = table[ids[u]], rows[u]
         for c in range(row.size):

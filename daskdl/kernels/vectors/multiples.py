@@ -34,7 +34,7 @@ def times(vector: Vector, factor: float, out: Vector) -> bool:
 
 
 @jit
-def _times(vector, factor, out, past, wrong, which, begin, end):  # type: ignore[no-untyped-def]
+def _times(vector, factor, out, past, wrong, which, begin, end):
     """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which]."""
     source, target = vector[begin * UNIT : end * UNIT], out[begin * UNIT : end * UNIT]
     found, nothing = False, vector.dtype.type(0)

@@ -46,7 +46,7 @@ def _least(rows: Array) -> int:
 
 
 @fastjit
-def _forward(x, y, slope):  # type: ignore[no-untyped-def]
+def _forward(x, y, slope):
     zero = x.dtype.type(0)
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
@@ -54,7 +54,7 @@ def _forward(x, y, slope):  # type: ignore[no-untyped-def]
 
 
 @fastjit
-def _backward(x, slope, dy, dx, sums, block, which, start, stop):  # type: ignore[no-untyped-def]
+def _backward(x, slope, dy, dx, sums, block, which, start, stop):
     zero = x.dtype.type(0)
     for i in range(start * block, min(stop * block, x.shape[0])):
         for c in range(x.shape[1]):

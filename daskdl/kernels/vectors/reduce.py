@@ -91,7 +91,7 @@ def _sum(x: Array) -> NDArray[np.float64]:
 
 
 @fastjit
-def _rows(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def _rows(x, n, blocks, rows, sums, which, start, stop):
     for item in range(start, stop):
         lead, block = (item, 0) if blocks == 1 else (item // blocks, item % blocks)
         first, last = lead * n + block * rows, lead * n + min(n, (block + 1) * rows)
@@ -105,7 +105,7 @@ def _rows(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-unty
 
 
 @fastjit
-def _columns(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def _columns(x, n, blocks, rows, sums, which, start, stop):
     trail = sums.shape[1]
     tiles = (trail + TILE - 1) // TILE
     t = np.uintp(trail)
@@ -128,7 +128,7 @@ def _columns(x, n, blocks, rows, sums, which, start, stop):  # type: ignore[no-u
 
 
 @fastjit
-def _squares(x, sums, which, start, stop):  # type: ignore[no-untyped-def]
+def _squares(x, sums, which, start, stop):
     for block in range(start, stop):
         part = x[block * BLOCK : (block + 1) * BLOCK]
         total = 0.0

@@ -25,7 +25,7 @@ def clear(vector: NDArray[np.floating[Any]]) -> None:
 
 
 @fastjit
-def put_zeros(vector, past):  # type: ignore[no-untyped-def]
+def put_zeros(vector, past):
     """Write zeros."""
     nothing = vector.dtype.type(0)
     for k in range(vector.size):
