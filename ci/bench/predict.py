@@ -23,7 +23,8 @@ from distributed import Client, LocalCluster
 
 from ci.bench.timing import Case, race
 from daskdl.data import SampleSet
-from daskdl.data.partition import Arrays, Excerpt
+from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Excerpt
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.metrics import MeanSquaredError
 from daskdl.nn import Conv2d, Flatten, Linear, MaxPool2d, Module, ReLU, Sequential

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.errors import DataError, SettingsError
 
@@ -40,7 +38,7 @@ class Batches:
     each batch exactly ``batch_size`` samples (the last of an epoch may be shorter) and each shard
     its share of it to within about one; where there are more shards than samples in a batch, others
     meet in every epoch. Which sample is the shard's k-th is a permutation drawn anew in each epoch
-    too, see :func:`positions`. So any sample may meet any other of all shards, as if all were
+    too, see :meth:`Partition.order`. So any sample may meet any other of all shards, as if all were
     mixed with each other, but that shards have equal loads and no sample has to move.
 
     Parameters
@@ -98,39 +96,3 @@ def interleaved(
     keys = np.concatenate([(np.arange(n) + phase) / n for n, phase in both if n])
     owners = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     return owners[np.argsort(keys, kind="stable")]
-
-
-def positions(seed: int, epoch: int, shard: int, length: int, start: int, count: int) -> Indices:
-    """Return which samples are the ``start``-th and following of a shard in an epoch.
-
-    Parameters
-    ----------
-    seed, epoch, shard : int
-        Of the permutation.
-    length : int
-        Samples of the shard.
-    start, count : int
-        Part of the permutation.
-
-    Returns
-    -------
-    int64 (count,)
-    """
-    return _permutation(seed, epoch, shard, length)[start : start + count]
-
-
-def drawn(
-    partition: Partition, seed: int, epoch: int, shard: int, start: int, count: int
-) -> Indices:
-    """Return :func:`positions` of a partition, or those of the order it has of its own."""
-    order = getattr(partition, "order", None)
-    if order is None:
-        return positions(seed, epoch, shard, len(partition), start, count)
-    return order(seed, epoch, shard)[start : start + count]
-
-
-@lru_cache(maxsize=32)
-def _permutation(seed: int, epoch: int, shard: int, length: int) -> Indices:
-    order = generator(seed, "order", epoch, shard).permutation(length)
-    order.flags.writeable = False
-    return order

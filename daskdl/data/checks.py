@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.partition import Arrays, Partition
+from daskdl.data.arrays import Arrays
+from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.transformations import picked, stretches
+from daskdl.data.transformations import stretches
 from daskdl.errors import DataError
 
 Shape = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Checked:
-    """Makes a partition of the samples that are as they have to be.
+class Check:
+    """Keep the samples that are as they have to be; raise or name the others.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class Checked:
     name: str
 
     def __call__(self, partition: Partition) -> Partition:
-        """Make it."""
+        """Return a partition of them."""
         bad, good = list[str](), [np.arange(0)]
         for where in stretches(len(partition), 256):
             wrong: dict[int, str] = {}
@@ -59,7 +60,7 @@ class Checked:
             )
         if not bad:
             return partition
-        kept = picked(partition, np.concatenate(good))
+        kept = partition.pick(np.concatenate(good))
         if not isinstance(kept, Arrays):
             kept = Arrays(kept.take(np.arange(len(kept))))
         return Arrays(kept.arrays, (*kept.bad, *bad))

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from daskdl.data.derived import Derived
-from daskdl.data.partition import Partition, Recipe
-from daskdl.data.transformations import Chosen, Make, Range
+from daskdl.data.partition import Partition
+from daskdl.data.recipe import Loadable, Recipe, Schema
+from daskdl.data.transformations import Range, Select, Transformation
 from daskdl.errors import DataError
 
+if TYPE_CHECKING:
+    from distributed import Future
 
-class Found(NamedTuple):
-    """What loading a partition has told."""
+
+class Count(NamedTuple):
+    """Number of samples, bytes and left-out records of a partition, known once it was loaded."""
 
     length: int
     nbytes: int
     bad: tuple[str, ...]
 
 
-def found(partition: Partition, number: int) -> Found:
-    """Return what there is to tell of a partition."""
-    return Found(len(partition), partition.nbytes, getattr(partition, "bad", ()))
+def count_of(partition: Partition, number: int) -> Count:
+    """Return the count of a loaded partition."""
+    return Count(len(partition), partition.nbytes, partition.bad)
 
 
-class Uncounted:
+class Uncounted(Recipe):
     """A recipe that does not know how many samples it has, until they have been counted.
 
     Parameters
@@ -35,82 +39,110 @@ class Uncounted:
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.bad: tuple[str, ...] = ()
-        self.counted: Recipe | None = None
+        self._recipe = recipe
+        self._counted: Recipe | None = None
+        self.left_out: tuple[str, ...] = ()
 
-    def learn(self, told: Found) -> None:
-        """Take in what has been counted."""
-        self.bad = told.bad
-        self.counted = Derived((self,), Recounted(told.length), told.length, told.nbytes)
+    def learn(self, count: Count) -> None:
+        """Remember a count."""
+        self.left_out = count.bad
+        self._counted = Derived([self], SameLength(count.length), count.length, count.nbytes)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the samples have been counted."""
+        return self._counted is not None
+
+    @property
+    def known(self) -> Recipe:
+        """The recipe that knows the number of samples, once they have been counted."""
+        return self if self._counted is None else self._counted
+
+    @property
+    def underlying(self) -> Loadable:
+        """The recipe whose samples are counted."""
+        return self._recipe.underlying
+
+    @property
+    def inputs(self) -> Sequence[Loadable]:
+        """Those of the recipe."""
+        return self._recipe.inputs
 
     @property
     def in_memory(self) -> bool:
-        """Whether an input carries its data."""
-        return self.recipe.in_memory
+        """Whether the recipe carries its data."""
+        return self._recipe.in_memory
+
+    @property
+    def futures(self) -> tuple[Future, ...]:
+        """Data on workers that the recipe needs."""
+        return self._recipe.futures
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether tasks of Dask's have to be computed for the recipe."""
+        return self._recipe.is_lazy
+
+    @property
+    def schema(self) -> Schema | None:
+        """Shape and dtype of each array, if the recipe tells."""
+        return self._recipe.schema
+
+    @property
+    def decodes(self) -> bool:
+        """Whether a function makes the recipe's samples."""
+        return self._recipe.decodes
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether the recipe stands on a shuffle."""
+        return self._recipe.is_shuffled
 
     @property
     def nbytes(self) -> int:
         """Bytes, at a guess."""
-        return self.recipe.nbytes
+        return self._recipe.nbytes
 
     def __len__(self) -> int:
-        assert self.counted is not None, "samples that are not counted yet"
-        return len(self.counted)
+        assert self._counted is not None, "samples that are not counted yet"
+        return len(self._counted)
 
     def part(self, start: int, stop: int) -> Recipe:
         """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return Derived((self.recipe,), Chosen(Range(start, stop)), stop - start, self.nbytes)
+        return Derived([self._recipe], Select(Range(start, stop)), stop - start, self.nbytes)
 
     def load(self) -> Partition:
-        """Load it."""
-        return self.recipe.load()
+        """Load the recipe."""
+        return self._recipe.load()
 
 
-def known(recipe: Recipe) -> Recipe:
-    """Return the recipe that knows its length, if there is one by now."""
-    if isinstance(recipe, Uncounted) and recipe.counted is not None:
-        return recipe.counted
-    return recipe
-
-
-def is_counted(recipe: Recipe) -> bool:
-    """Return whether its length is known."""
-    return not isinstance(known(recipe), Uncounted)
-
-
-def told_schema(recipe: Recipe) -> dict[str, Any] | None:
-    """Return shape and dtype of each array of a sample, if a recipe tells before it is loaded."""
-    recipe = recipe.recipe if isinstance(recipe, Uncounted) else recipe
-    return dict(getattr(getattr(recipe, "make", None), "schema", {})) or None
-
-
-def derived(recipe: Recipe, make: Make, same_length: bool = True) -> Recipe:
-    """Return the recipe of what is made of another's partition."""
-    recipe = known(recipe)
-    if same_length and is_counted(recipe):
-        return Derived((recipe,), make, len(recipe), recipe.nbytes)
-    return Uncounted(Derived((recipe,), make, None, recipe.nbytes))
+def derived(recipe: Recipe, transform: Transformation, same_length: bool = True) -> Recipe:
+    """Return the recipe of a transformed partition."""
+    recipe = recipe.known
+    if same_length and recipe.is_counted:
+        return Derived([recipe], transform, len(recipe), recipe.nbytes)
+    return Uncounted(Derived([recipe], transform, None, recipe.nbytes))
 
 
 def left_out(recipes: Sequence[Recipe]) -> list[str]:
     """Return the records that are no samples, behind these recipes, each once."""
-    seen: dict[int, Recipe] = {}
-    left, bad = list(reversed(recipes)), list[str]()
+    seen: dict[int, Loadable] = {}
+    left: list[Loadable] = list(reversed(recipes))
+    bad = list[str]()
     while left:
         recipe = left.pop()
         if id(recipe) not in seen:
             seen[id(recipe)] = recipe
-            if isinstance(recipe, Uncounted) and recipe.counted is not None:
-                bad.extend(recipe.bad)
+            if isinstance(recipe, Uncounted) and recipe.is_counted:
+                bad.extend(recipe.left_out)
             else:
-                left.extend(getattr(recipe, "inputs", ()))
+                left.extend(recipe.inputs)
     return bad
 
 
 @dataclass(frozen=True)
-class Recounted:
-    """Sees that a partition still has as many samples as were counted."""
+class SameLength:
+    """See that a partition still has as many samples as were counted."""
 
     length: int
 

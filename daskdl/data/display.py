@@ -1,4 +1,4 @@
-"""Display: what a SampleSet says of itself, in a line or in a notebook's table."""
+"""Display: a SampleSet in a line, or as a notebook's table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from daskdl.data.derived import FromTasks
-from daskdl.data.on_workers.tasks import client_of, futures_of, is_lazy, itself
-from daskdl.data.partition import Recipe
+from daskdl.data.from_tasks import FromTasks
+from daskdl.data.on_workers.tasks import client_of, itself
+from daskdl.data.recipe import Recipe
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
@@ -50,7 +50,7 @@ def table(samples: SampleSet) -> str:
 
 def fields(samples: SampleSet) -> dict[str, str]:
     """Return what each array of a sample is, as in ``f32[28, 28, 1]``; nothing if that is dear."""
-    lazy = not samples.is_counted or any(map(is_lazy, samples.known))
+    lazy = not samples.is_counted or any(recipe.is_lazy for recipe in samples.known)
     if lazy and not samples.has_schema:
         return {}
     return {
@@ -63,7 +63,7 @@ def places(recipes: Sequence[Recipe]) -> str:
     """Say which workers hold the partitions, or this process; nothing of those that nobody does."""
     if all(recipe.in_memory for recipe in recipes):
         return "in this process"
-    keys = [future.key for recipe in recipes for future in futures_of(recipe)]
+    keys = [future.key for recipe in recipes for future in recipe.futures]
     client = client_of(recipes) if keys else None
     if client is None:
         return ""
@@ -74,7 +74,8 @@ def places(recipes: Sequence[Recipe]) -> str:
 
 def bytes_of(samples: SampleSet) -> int:
     """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
-    held = [r for r in samples.known if isinstance(r, FromTasks) and r.futures and r.make is itself]
+    done = (r for r in samples.known if isinstance(r, FromTasks) and r.futures)
+    held = [recipe for recipe in done if recipe.transform is itself]
     if len(held) < samples.partitions:
         return samples.nbytes
     keys, client = {recipe.keys[0] for recipe in held}, client_of(held)

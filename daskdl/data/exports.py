@@ -12,7 +12,7 @@ from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.data.functions import take
-from daskdl.data.on_workers.tasks import Graph, futures_of, graph_of
+from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Exports:
-    """What a SampleSet can be turned into, by methods ``to_...``."""
+    """Methods ``to_...`` of a SampleSet."""
 
     def to_dask_array(self, name: str = "x") -> Any:
         """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
@@ -48,14 +48,14 @@ class Exports:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Draws all samples of a partition as the functions of a set leave them."""
+class Export:
+    """Take all samples of a partition as the functions of a set leave them."""
 
     functions: Sequence[Callable[..., Any]]
     finish: Callable[[dict[str, Any]], Any]
 
     def __call__(self, partition: Partition, number: int) -> Any:
-        """Draw them."""
+        """Take them."""
         everything = np.arange(len(partition))
         return self.finish(take(partition, everything, self.functions, (0, "export", number)))
 
@@ -70,12 +70,12 @@ def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[
     recipes = dict(enumerate(samples.recipes))
     tasks, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
     # A collection keeps what it stands on.
-    behind |= {f.key: f for recipe in recipes.values() for f in futures_of(recipe)}
-    draw = Drawing(samples.functions, finish)
-    draws: Graph = {
-        (name, i): Task((name, i), draw, TaskRef((f"load-{name}", i)), i) for i in recipes
+    behind |= {f.key: f for recipe in recipes.values() for f in recipe.futures}
+    export = Export(samples.functions, finish)
+    exports: Graph = {
+        (name, i): Task((name, i), export, TaskRef((f"load-{name}", i)), i) for i in recipes
     }
-    return {**behind, **tasks, **draws}, list(draws)
+    return {**behind, **tasks, **exports}, list(exports)
 
 
 def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
@@ -90,7 +90,7 @@ def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list
 
 @dataclass(frozen=True)
 class Column:
-    """Takes an array of a batch."""
+    """Take one array of a batch."""
 
     name: str
 

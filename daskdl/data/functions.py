@@ -1,4 +1,4 @@
-"""Functions: what is drawn of a partition, passed through the functions of a SampleSet."""
+"""Functions of a SampleSet: they are called with the samples that are taken of a partition."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Function = Callable[..., Any]
 
 
 def take(
-    partition: Partition, indices: Indices, functions: Sequence[Function], draw: tuple[Any, ...]
+    partition: Partition, indices: Indices, functions: Sequence[Function], seeds: tuple[Any, ...]
 ) -> Batch:
     """Return samples of a partition passed through functions; see :meth:`SampleSet.take`."""
     batch = partition.take(indices)
     for i, function in enumerate(functions):
-        more = (generator(*draw, i),) if wants_rng(function) else ()
+        more = (generator(*seeds, i),) if wants_rng(function) else ()
         batch = checked(function, function(batch, *more), len(indices))
     return batch
 

@@ -1,43 +1,36 @@
-"""Pool: the blocks of all streams of a set, dealt out to these anew in every epoch."""
+"""Pool: the blocks of all partitions of a set, dealt out to these anew in every epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from daskdl.data.partition import Recipe, cut
+from daskdl.data.joined import cut
 from daskdl.data.random import generator
+from daskdl.data.recipe import Loadable, Recipe
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """Blocks that any worker can read, of which each stream reads others in every epoch.
+class Pool(Loadable):
+    """Blocks that any worker can read, of which each partition reads others in every epoch.
 
     The blocks are put into an order drawn from (seed, epoch), and the row of their samples is cut
-    where it always is: so each stream has as many samples in every epoch, and all together have
+    where it always is: so each partition has as many samples in every epoch, and all together have
     every sample once. A block at a cut is read by both sides, each its part.
 
-    It is a recipe of itself, so that a graph carries it once for all streams that stand on it.
+    A graph carries it once for all partitions that stand on it, since it is an input of theirs.
 
     Parameters
     ----------
     blocks : sequence of Recipe
     """
 
-    blocks: Sequence[Recipe] = field(repr=False)
-
-    in_memory = False
-    nbytes = 0
+    def __init__(self, blocks: Sequence[Recipe]) -> None:
+        self.blocks = tuple(blocks)
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
 
-    def part(self, start: int, stop: int) -> Pool:
-        """Return one of the samples from ``start`` up to ``stop``."""
-        return Pool(self.as_they_lie(start, stop))
-
     def load(self) -> Pool:
-        """Return itself."""
+        """Return itself: blocks are read when they are needed."""
         return self
 
     def as_they_lie(self, start: int, stop: int) -> list[Recipe]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 
@@ -32,3 +34,11 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     # SeedSequence pads with zeros: the count keeps (1,) and (1, 0) apart.
     entropy = [seed, zlib.crc32(purpose.encode()), len(numbers)]
     return np.random.default_rng(entropy + [n % 2**64 for n in numbers])
+
+
+@lru_cache(maxsize=32)
+def permutation(seed: int, epoch: int, shard: int, length: int) -> NDArray[np.int64]:
+    """Return the order of a shard's samples in an epoch, int64 (length,); it is read-only."""
+    order = generator(seed, "order", epoch, shard).permutation(length)
+    order.flags.writeable = False
+    return order

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged, concatenated
-from daskdl.data.samples import SampleSet, take
+from daskdl.data.samples import SampleSet
 from daskdl.data.sources.records import Records
 from daskdl.errors import DataError, MissingExtraError, SettingsError
 

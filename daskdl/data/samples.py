@@ -9,28 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.batches import interleaved
-from daskdl.data.blocks import refuse_streams, streams
-from daskdl.data.checks import Checked
-from daskdl.data.counting import derived, is_counted, known, left_out, told_schema
-from daskdl.data.derived import chosen
+from daskdl.data.blocks import all_in_blocks, refuse_blocks
+from daskdl.data.checks import Check
+from daskdl.data.counting import derived, left_out
 from daskdl.data.exports import Exports
-from daskdl.data.functions import Plain, name_of, plainly, wants_rng
-from daskdl.data.functions import take as take
-from daskdl.data.partition import (
-    Arrays,
-    Batch,
-    Indices,
-    Partition,
-    Recipe,
-    cut,
-    even_bounds,
-    join,
-)
+from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
+from daskdl.data.joined import cut, even_bounds, join
+from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
+from daskdl.data.recipe import Recipe
 from daskdl.data.sources.front import Sources
 from daskdl.data.sources.records import check_on_error
-from daskdl.data.transformations import SHUFFLED, Drawn, Filtered, Mapped
+from daskdl.data.transformations import SHUFFLED, Filter, MapBatches, Permuted
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -66,25 +58,26 @@ class SampleSet(Sources, Exports):
         self.functions = tuple(functions)
         self._schema: Schema | None = None
         if self._recipes and not self.functions:
-            self._schema = told_schema(self._recipes[0])
+            schema = self._recipes[0].schema
+            self._schema = None if schema is None else dict(schema)
         self._check_samples()
 
     # --- what it holds
 
     @property
     def recipes(self) -> tuple[Recipe, ...]:
-        """Of the partitions, whose samples are counted before if they have not been."""
+        """Recipes of the partitions; their samples are counted before if they have not been."""
         return self.counted().known
 
     @property
     def known(self) -> tuple[Recipe, ...]:
         """Recipes of the partitions, counted or not."""
-        return tuple(map(known, self._recipes))
+        return tuple(recipe.known for recipe in self._recipes)
 
     @property
     def is_counted(self) -> bool:
         """Whether the number of samples is known."""
-        return all(map(is_counted, self._recipes))
+        return all(recipe.is_counted for recipe in self._recipes)
 
     def counted(self, client: Client | None = None) -> SampleSet:
         """Count the samples where only loading tells how many there are, and return itself.
@@ -133,9 +126,9 @@ class SampleSet(Sources, Exports):
         pieces: list[Batch] = []
         left = max(n, 1)  # of none there is still what they are made of
         for recipe in self.known:
-            if left and is_counted(recipe):
+            if left and recipe.is_counted:
                 recipe = recipe.part(0, min(left, len(recipe))) if left < len(recipe) else recipe
-            if not left or (is_counted(recipe) and not len(recipe)):
+            if not left or (recipe.is_counted and not len(recipe)):
                 continue
             (piece,) = on_each([recipe], partial(_first, left))
             rows = max(map(len, piece.values()), default=0)
@@ -209,9 +202,9 @@ class SampleSet(Sources, Exports):
             raise SettingsError(f"batch_size: expected at least 1, found {batch_size!r}")
         if self.functions:
             return SampleSet(self._recipes, (*self.functions, Plain(function)))
-        refuse_streams("map_batches", self._recipes)
-        make = Mapped(function, batch_size)
-        return SampleSet([derived(recipe, make) for recipe in self._recipes])
+        refuse_blocks("map_batches", self._recipes)
+        transform = MapBatches(function, batch_size)
+        return SampleSet([derived(recipe, transform) for recipe in self._recipes])
 
     def filter(self, predicate: Callable[[Batch], Any]) -> SampleSet:
         """Keep the samples for which a predicate holds, lazily.
@@ -224,7 +217,7 @@ class SampleSet(Sources, Exports):
             From a batch, as :meth:`map`'s functions leave it, to a boolean for each of its samples.
         """
         _check_function("filter", predicate)
-        refuse_streams("filter", self._recipes)
+        refuse_blocks("filter", self._recipes)
         for function in self.functions:
             if wants_rng(function):
                 raise SettingsError(
@@ -232,9 +225,9 @@ class SampleSet(Sources, Exports):
                     f"drawn, found that {name_of(function)} draws random numbers; filter() before "
                     "it"
                 )
-        make = Filtered(predicate, partial(plainly, self.functions))
+        transform = Filter(predicate, partial(plainly, self.functions))
         return SampleSet(
-            [derived(r, make, same_length=False) for r in self._recipes], self.functions
+            [derived(r, transform, same_length=False) for r in self._recipes], self.functions
         )
 
     def check(
@@ -260,10 +253,10 @@ class SampleSet(Sources, Exports):
             :attr:`bad`.
         """
         check_on_error(on_error)
-        refuse_streams("check", self._recipes)
+        refuse_blocks("check", self._recipes)
         rules = (shapes or {}, classes or {}, finite, on_error)
         recipes = [
-            derived(recipe, Checked(*rules, f"partition {i}"), same_length=on_error == "raise")
+            derived(recipe, Check(*rules, f"partition {i}"), same_length=on_error == "raise")
             for i, recipe in enumerate(self._recipes)
         ]
         return SampleSet(recipes, self.functions)
@@ -284,7 +277,7 @@ class SampleSet(Sources, Exports):
                 f"SampleSet.split: expected positive fractions that add up to at most 1, found "
                 f"{fractions!r}"
             )
-        refuse_streams("split", self._recipes)
+        refuse_blocks("split", self._recipes)
         recipes, n = self.recipes, len(self)
         whole = np.round(np.cumsum([0, *shares]) * n).astype(int)
         sizes = [*np.diff(whole).tolist(), n - int(whole[-1])]
@@ -293,8 +286,8 @@ class SampleSet(Sources, Exports):
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.lengths]).tolist())):
             bounds = np.cumsum([0, *np.bincount(owners[a:b], minlength=len(sizes))]).tolist()
             for part, (start, stop) in zip(parts, pairwise(bounds), strict=False):
-                which = Drawn(seed, "split", i, start, stop, sort=True)
-                part.append(chosen(recipes[i], which, stop - start))
+                which = Permuted(seed, "split", i, start, stop, sort=True)
+                part.append(recipes[i].select(which, stop - start))
         return tuple(SampleSet(part, self.functions) for part in parts)
 
     def shuffle(self, seed: int = 0) -> SampleSet:
@@ -303,19 +296,18 @@ class SampleSet(Sources, Exports):
         Each is loaded once, where it is, and its samples are sent to the others. The order is a
         function of the seed and of the partitions' lengths.
         """
-        refuse_streams("shuffle", self._recipes)
+        refuse_blocks("shuffle", self._recipes)
         recipes, p = self.recipes, self.partitions
         pieces: list[list[Recipe]] = [[] for _ in recipes]
         for i, recipe in enumerate(recipes):
             for j, (a, b) in enumerate(pairwise(even_bounds(len(recipe), p))):
                 # Turned, so that what is left over does not always go to the same ones.
                 if a < b:
-                    pieces[(i + j) % p].append(
-                        chosen(recipe, Drawn(seed, "shuffle", i, a, b), b - a)
-                    )
+                    some = recipe.select(Permuted(seed, "shuffle", i, a, b), b - a)
+                    pieces[(i + j) % p].append(some)
         mixed = [
-            chosen(whole, Drawn(seed, SHUFFLED, j, 0, len(whole)), len(whole))
-            for j, whole in enumerate(join(some) for some in pieces if some)
+            whole.select(Permuted(seed, SHUFFLED, j, 0, len(whole)), len(whole))
+            for j, whole in enumerate(map(join, filter(None, pieces)))
         ]
         return SampleSet(mixed, self.functions)
 
@@ -350,7 +342,7 @@ class SampleSet(Sources, Exports):
             Bytes, as in "1 GB", that are held of each partition: eight blocks.
         """
         samples = self if partitions is None else self.repartition(partitions)
-        return SampleSet(streams(samples.recipes, held), self.functions)
+        return SampleSet(all_in_blocks(samples.recipes, held), self.functions)
 
     def persist(self, client: Client | None = None) -> SampleSet:
         """Load all partitions onto the workers, where they stay, and return the set of these.
@@ -365,17 +357,17 @@ class SampleSet(Sources, Exports):
 
         return SampleSet(persisted(self.known, client), self.functions)
 
-    def take(self, partition: Partition, indices: Indices, draw: tuple[Any, ...]) -> Batch:
+    def take(self, partition: Partition, indices: Indices, seeds: tuple[Any, ...]) -> Batch:
         """Return samples of a loaded partition as :meth:`map`'s functions leave them.
 
         Parameters
         ----------
         partition : Partition
         indices : int (n,)
-        draw : (seed, purpose, numbers...)
-            What the functions' Generators are seeded by.
+        seeds : (seed, purpose, numbers...)
+            Of the functions' Generators.
         """
-        return take(partition, indices, self.functions, draw)
+        return take(partition, indices, self.functions, seeds)
 
     def _check_samples(self) -> None:
         if not self._recipes or (self.is_counted and not any(map(len, self.known))):

@@ -1,4 +1,4 @@
-"""Makes: what makes a partition of another one, or says which of its samples are wanted."""
+"""Transformations: functions that make a partition of another one, lazily and on any worker."""
 
 from __future__ import annotations
 
@@ -8,52 +8,55 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.functions import checked, name_of
-from daskdl.data.partition import Arrays, Batch, Indices, Partition
+from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import concatenated
 from daskdl.data.random import generator
+from daskdl.data.recipe import Positions
 from daskdl.errors import DataError
 
-#: From loaded partitions to another; it pickles, and gives the same whenever it is called.
-Make = Callable[..., Partition]
+#: From loaded inputs to a partition; it pickles, and gives the same whenever it is called.
+Transformation = Callable[..., Partition]
 
-#: Purpose of the draw by which a partition of a shuffle is ordered.
+#: Purpose of the permutation by which a partition of a shuffle is ordered.
 SHUFFLED = "shuffled"
 
 
-def picked(partition: Partition, indices: Indices) -> Partition:
-    """Return a partition of some of its samples; the rest can be forgotten."""
-    if hasattr(partition, "pick"):
-        return partition.pick(indices)
-    return Arrays(partition.take(indices), getattr(partition, "bad", ()))
-
-
 @dataclass(frozen=True)
-class Chosen:
-    """Makes a partition of some samples of another."""
+class Select:
+    """Keep the samples at some positions."""
 
-    which: Callable[[int], Indices]
+    positions: Positions
+
+    @property
+    def is_shuffle(self) -> bool:
+        """Whether these are positions of ``SampleSet.shuffle``."""
+        return isinstance(self.positions, Permuted) and self.positions.purpose == SHUFFLED
 
     def __call__(self, partition: Partition) -> Partition:
-        """Make it."""
-        return picked(partition, self.which(len(partition)))
+        """Return a partition of them."""
+        return partition.pick(self.positions(len(partition)))
 
 
 @dataclass(frozen=True)
 class Range:
-    """The positions from ``start`` up to ``stop``."""
+    """Positions from ``start`` up to ``stop``."""
 
     start: int
     stop: int
 
     def __call__(self, length: int) -> Indices:
-        """Return the positions of so many samples that are wanted."""
+        """Return the positions in a partition of so many samples."""
         return np.arange(self.start, self.stop)
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Places ``start`` to ``stop`` of a permutation, which is drawn where it is needed."""
+class Permuted:
+    """Positions at places ``start`` up to ``stop`` of a random permutation of all.
+
+    Only its seed travels; the permutation is drawn where the samples are.
+    """
 
     seed: int
     purpose: str
@@ -63,68 +66,61 @@ class Drawn:
     sort: bool = False
 
     def __call__(self, length: int) -> Indices:
-        """Return the positions of so many samples that are wanted."""
+        """Return the positions in a partition of so many samples."""
         order = generator(self.seed, self.purpose, self.number).permutation(length)
         some: Indices = order[self.start : self.stop]
         return np.sort(some) if self.sort else some
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """Makes a partition of what a function returns for stretches of another's samples."""
+class MapBatches:
+    """Call a function with ``size`` samples at a time, and hold what it returns."""
 
     function: Callable[[Batch], Batch]
     size: int
 
     def __call__(self, partition: Partition) -> Arrays:
-        """Make it."""
-        bad: tuple[str, ...] = getattr(partition, "bad", ())
+        """Return a partition of the results."""
         pieces = [
             checked(self.function, self.function(partition.take(where)), len(where))
             for where in stretches(len(partition), self.size)
         ]
         if not pieces:
-            return Arrays({}, bad)
-        return Arrays({name: concatenated([p[name] for p in pieces]) for name in pieces[0]}, bad)
+            return Arrays({}, partition.bad)
+        held = {name: concatenated([p[name] for p in pieces]) for name in pieces[0]}
+        return Arrays(held, partition.bad)
 
 
 @dataclass(frozen=True)
-class Filtered:
-    """Makes a partition of the samples for which a predicate holds.
+class Filter:
+    """Keep the samples for which a predicate holds.
 
     Parameters
     ----------
     predicate : callable
         From a batch to a boolean for each sample.
     take : callable
-        From a partition and positions to what the predicate sees.
+        From a partition and positions to the batch that the predicate is given.
     """
 
     predicate: Callable[[Batch], Any]
     take: Callable[[Partition, Indices], Batch]
 
     def __call__(self, partition: Partition) -> Partition:
-        """Make it."""
+        """Return a partition of them."""
         masks = [np.zeros(0, bool)]
         for where in stretches(len(partition), 1024):
             mask = np.asarray(self.predicate(self.take(partition, where)))
             if mask.dtype != bool or mask.shape != (len(where),):
                 raise DataError(
                     f"SampleSet.filter: expected {name_of(self.predicate)} to return "
-                    f"{len(where)} booleans, found {mask.dtype} {mask.shape}"
+                    f"{len(where)} booleans, found {mask.dtype} {mask.shape}; compare, as in "
+                    "lambda batch: batch['y'] > 0"
                 )
             masks.append(mask)
-        return picked(partition, np.flatnonzero(np.concatenate(masks)))
+        return partition.pick(np.flatnonzero(np.concatenate(masks)))
 
 
 def stretches(length: int, size: int) -> list[Indices]:
-    """Return the positions in stretches of so many."""
+    """Return the positions 0 up to ``length`` in stretches of ``size``."""
     return [np.arange(a, min(a + size, length)) for a in range(0, length, size)]
-
-
-def is_shuffle(recipe: Any) -> bool:
-    """Return whether a recipe stands on a partition of :meth:`SampleSet.shuffle`."""
-    which = getattr(getattr(recipe, "make", None), "which", None)
-    if isinstance(which, Drawn) and which.purpose == SHUFFLED:
-        return True
-    return any(map(is_shuffle, getattr(recipe, "inputs", ())))

@@ -66,7 +66,7 @@ def of_samples(
     number: int,
 ) -> Array:
     """Return the results of a partition of a SampleSet."""
-    warn(getattr(partition, "bad", ()), len(partition))  # nobody may have counted them
+    warn(partition.bad, len(partition))  # nobody may have counted them
     with naming(number):
         return only(predictor.over(inputs_of(partition, functions, number), len(partition)))
 

@@ -13,8 +13,8 @@ from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
 from daskdl.data import SampleSet
 from daskdl.data.on_workers.spreading import spread
-from daskdl.data.on_workers.tasks import futures_of, graph_of
-from daskdl.data.partition import Recipe
+from daskdl.data.on_workers.tasks import graph_of
+from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
@@ -42,7 +42,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     recipes = dict(enumerate(_spread(samples.known)))
     loads, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
     # A collection keeps what it stands on.
-    behind |= {f.key: f for recipe in recipes.values() for f in futures_of(recipe)}
+    behind |= {f.key: f for recipe in recipes.values() for f in recipe.futures}
     tasks: dict[Key, Any] = {}
     for i in recipes:
         key = (name, i, *zeros)

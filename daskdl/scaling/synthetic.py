@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskdl.data import SampleSet
-from daskdl.data.partition import Arrays, Batch, Excerpt, Indices
+from daskdl.data.arrays import Arrays
+from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.random import generator
+from daskdl.data.recipe import Excerpt
 from daskdl.scaling.workloads import Draw
 
 
-class Repeated:
+class Repeated(Partition):
     """A partition of so many samples, which are a few again and again.
 
     Parameters
@@ -31,9 +33,6 @@ class Repeated:
     def nbytes(self) -> int:
         """Bytes held."""
         return self._few.nbytes
-
-    def __sizeof__(self) -> int:
-        return self.nbytes
 
     def __len__(self) -> int:
         return self._length

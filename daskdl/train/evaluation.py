@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from daskdl.cluster.failures import naming
+from daskdl.data.functions import take
 from daskdl.data.on_workers.shards import load_shard
 from daskdl.data.partition import Partition
-from daskdl.data.samples import take
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
 from daskdl.tensor import no_grad

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.failures import naming
 from daskdl.collective.codec import add_rounded, round_in_place
-from daskdl.data.batches import drawn
+from daskdl.data.functions import take
 from daskdl.data.partition import Partition
 from daskdl.data.random import generator
-from daskdl.data.samples import take
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
@@ -124,7 +123,7 @@ def gradient(
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
     with thread_budget(job.threads), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
-        chosen = drawn(partition, job.seed, epoch, shard, start, count)
+        chosen = partition.order(job.seed, epoch, shard)[start : start + count]
         draw = (job.seed, "map", epoch, iteration, shard)
         batch = take(partition, chosen, tools.functions, draw)
         clock.append(time.perf_counter())

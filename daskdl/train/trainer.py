@@ -13,7 +13,7 @@ from daskdl.cluster.current import current_client
 from daskdl.cluster.settings import setting
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
-from daskdl.data.blocks import blocks_of, ordered
+from daskdl.data.blocks import block_lengths, ordered
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
@@ -326,7 +326,7 @@ class Trainer:
             "seed": self.seed,
             "batch_size": batch_size,
             "shards": list(samples.lengths),
-            **blocks_of(samples),
+            **block_lengths(samples),
             "wire": wire,
         }
 

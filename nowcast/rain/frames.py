@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.cluster.current import current_client
-from daskdl.data.partition import Batch, Indices
+from daskdl.data.partition import Batch, Indices, Partition
+from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.labelled import open_zarr
 from daskdl.errors import ClusterError, DataError
 
@@ -211,7 +212,7 @@ def count_block(
 
 
 @dataclass(frozen=True)
-class WindowRecipe:
+class WindowRecipe(Recipe):
     """Windows over frames that are loaded once, however many windows overlap on them.
 
     Parameters
@@ -259,9 +260,9 @@ class WindowRecipe:
         """Return the recipe of the windows from ``start`` up to ``stop``."""
         return replace(self, windows=self.windows[start:stop]).localised()
 
-    def pick(self, indices: Indices) -> WindowRecipe:
+    def select(self, positions: Positions, count: int) -> WindowRecipe:
         """Return the recipe of the windows at these positions."""
-        return replace(self, windows=self.windows[indices]).localised()
+        return replace(self, windows=self.windows[positions(len(self))]).localised()
 
     def load(self) -> Windows:
         """Read the frames."""
@@ -271,7 +272,7 @@ class WindowRecipe:
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(Partition):
     """A partition of windows over frames float32 (n, ny, nx) held once."""
 
     frames: NDArray[np.float32] = field(repr=False)
@@ -284,9 +285,6 @@ class Windows:
     def nbytes(self) -> int:
         """Bytes of the frames."""
         return self.frames.nbytes
-
-    def __sizeof__(self) -> int:
-        return self.nbytes
 
     def __len__(self) -> int:
         return len(self.windows)

@@ -10,10 +10,10 @@ from dask.typing import Key
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import naming
-from daskdl.data.derived import packed
 from daskdl.data.on_workers.placement import Place, assign
-from daskdl.data.on_workers.tasks import futures_of, graph_of, load
-from daskdl.data.partition import Partition, Recipe
+from daskdl.data.on_workers.tasks import graph_of, run
+from daskdl.data.partition import Partition
+from daskdl.data.recipe import Recipe
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def load_shard(what: Any, shard: int, *inputs: Partition) -> Partition:
     """Load a shard's recipe, or make the shard of loaded inputs; errors name the shard."""
     with naming(f"shard {shard}", ": its samples cannot be loaded"):
-        return load(what, shard, *inputs)
+        partition: Partition = run(what, shard, *inputs)
+        return partition
 
 
 class Shards:
@@ -71,7 +72,7 @@ class Shards:
 
     def _held(self, s: int) -> Future | None:
         """Return the shard, or what of it lies on a worker before it is made."""
-        return self._futures.get(s) or next(futures_of(self._samples.recipes[s]), None)
+        return self._futures.get(s) or next(iter(self._samples.recipes[s].futures), None)
 
     def _load(self, shards: Sequence[int], place: Place) -> None:
         self._version += 1
@@ -83,7 +84,9 @@ class Shards:
             if recipe.in_memory:
                 # Data must not pass through the scheduler.
                 name = f"samples-{self._name}-{self._version}-{s}"
-                self._recipes[s] = self._cluster.send(name, packed(recipe), place.addresses[s])
+                self._recipes[s] = self._cluster.send(
+                    name, recipe.for_sending(), place.addresses[s]
+                )
                 key = self._key(s)
                 graph[key] = Task(key, load_shard, TaskRef(self._recipes[s].key), s)
             else:

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Sequence
 
 from daskdl.cluster.client import Cluster
-from daskdl.data.counting import is_counted
-from daskdl.data.derived import FromTasks, packed
-from daskdl.data.partition import Partition, Recipe
+from daskdl.data.from_tasks import FromTasks
+from daskdl.data.partition import Partition
+from daskdl.data.recipe import Recipe
 
 
 def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recipe]:
@@ -28,11 +28,11 @@ def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recip
     workers = sorted(cluster.workers(what))
     futures = cluster.send_each(
         f"samples-{uuid.uuid4().hex}",
-        [packed(recipes[i]) for i in here],
+        [recipes[i].for_sending() for i in here],
         [workers[k % len(workers)] for k in range(len(here))],
     )
     for i, future in zip(here, futures, strict=True):
-        length = len(recipes[i]) if is_counted(recipes[i]) else None
+        length = len(recipes[i]) if recipes[i].is_counted else None
         nbytes = recipes[i].nbytes
         result[i] = FromTasks({future.key: future}, (future.key,), _loaded, length, nbytes)
     return result

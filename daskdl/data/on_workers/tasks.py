@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.current import current_client, is_future
-from daskdl.data.counting import Uncounted, found, is_counted
-from daskdl.data.derived import FromTasks, Loaded
-from daskdl.data.partition import Arrays, Partition, Recipe
+from daskdl.data.arrays import Arrays
+from daskdl.data.counting import Uncounted, count_of
+from daskdl.data.derived import Derived, Loaded
+from daskdl.data.from_tasks import FromTasks
+from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import warn
 
 if TYPE_CHECKING:
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 Graph = dict[Key, Any]
 
 
-def load(what: Any, number: int, *inputs: Partition) -> Partition:
-    """Load a recipe, or make a partition of the inputs."""
+def run(what: Any, number: int, *inputs: Any) -> Any:
+    """Load a recipe, or call a transformation with loaded inputs."""
     return what(*inputs) if inputs else what.load()
 
 
 def graph_of(
-    recipes: Mapping[int, Recipe],
+    recipes: Mapping[int, Loadable],
     named: Callable[[int], Key],
-    function: Callable[..., Any] = load,
+    function: Callable[..., Any] = run,
     more: Mapping[str, Any] | None = None,
 ) -> tuple[Graph, Graph]:
     """Return the tasks that load recipes, and the tasks behind them.
@@ -47,7 +49,8 @@ def graph_of(
     named : callable
         From a number to the key of the task that loads its recipe.
     function : callable
-        ``function(recipe, i)`` loads one, and ``function(make, i, *inputs)`` makes one.
+        ``function(recipe, i)`` for one that stands alone, otherwise
+        ``function(transformation, i, *inputs)``; see :func:`run`.
     more : mapping of str to anything, optional
         What it is given besides, by name; a TaskRef stands for a result.
 
@@ -60,30 +63,31 @@ def graph_of(
     """
     uses = Counter[int]()
     for recipe in recipes.values():
-        _count(recipe, uses)
+        _count_uses(recipe, uses)
     name = f"samples-{uuid.uuid4().hex[:12]}"
     behind: Graph = {}
     made: dict[int, Key] = {}
 
-    def key_of(recipe: Recipe) -> Key:
-        recipe = _plain(recipe)
+    def key_of(recipe: Loadable) -> Key:
+        recipe = recipe.underlying
         if id(recipe) not in made:
             key: Key = (name, len(made))
             made[id(recipe)] = key
-            behind[key] = task_of(recipe, key, load, len(made) - 1, {})
+            behind[key] = task_of(recipe, key, run, len(made) - 1, {})
         return made[id(recipe)]
 
     def task_of(
-        recipe: Recipe, key: Key, function: Callable[..., Any], i: int, more: Mapping[str, Any]
+        recipe: Loadable, key: Key, function: Callable[..., Any], i: int, more: Mapping[str, Any]
     ) -> Task:
-        recipe = _plain(recipe)
+        recipe = recipe.underlying
         if isinstance(recipe, FromTasks):
             behind.update({k: task for k, task in recipe.tasks.items() if not is_future(task)})
-            return Task(key, function, recipe.make, i, *map(TaskRef, recipe.keys), **more)
+            return Task(key, function, recipe.transform, i, *map(TaskRef, recipe.keys), **more)
         if _stands_alone(recipe, uses):
             return Task(key, function, recipe, i, **more)
-        inputs = [TaskRef(key_of(one)) for one in _inputs(recipe)]
-        return Task(key, function, recipe.make, i, *inputs, **more)  # type: ignore[attr-defined]
+        assert isinstance(recipe, Derived), f"{type(recipe).__name__} has inputs, but is no Derived"
+        inputs = [TaskRef(key_of(one)) for one in recipe.inputs]
+        return Task(key, function, recipe.transform, i, *inputs, **more)
 
     given = {} if more is None else more
     tasks = {
@@ -92,33 +96,17 @@ def graph_of(
     return tasks, behind
 
 
-def futures_of(recipe: Recipe) -> Iterator[Future]:
-    """Yield what a recipe needs that lies on workers already."""
-    recipe = _plain(recipe)
-    if isinstance(recipe, FromTasks):
-        yield from recipe.futures
-    for one in _inputs(recipe):
-        yield from futures_of(one)
-
-
-def is_lazy(recipe: Recipe) -> bool:
-    """Return whether tasks of Dask's have to be computed for it."""
-    recipe = _plain(recipe)
-    lazy = isinstance(recipe, FromTasks) and len(recipe.futures) < len(recipe.tasks)
-    return lazy or any(map(is_lazy, _inputs(recipe)))
-
-
-def stand_alone(recipes: Sequence[Recipe]) -> bool:
+def stand_alone(recipes: Sequence[Loadable]) -> bool:
     """Return whether each can be loaded by itself, at no cost but its own."""
     uses = Counter[int]()
     for recipe in recipes:
-        _count(recipe, uses)
-    return all(_stands_alone(_plain(recipe), uses) for recipe in recipes)
+        _count_uses(recipe, uses)
+    return all(_stands_alone(recipe.underlying, uses) for recipe in recipes)
 
 
 def on_each(
-    recipes: Sequence[Recipe],
-    function: Callable[[Partition, int], Any],
+    recipes: Sequence[Loadable],
+    function: Callable[[Any, int], Any],
     client: Client | None = None,
 ) -> list[Any]:
     """Return ``function(partition, i)`` for every recipe.
@@ -130,7 +118,7 @@ def on_each(
     client = client or client_of(recipes)
     here = {i: r for i, r in enumerate(recipes) if client is None or r.in_memory}
     there = {i: r for i, r in enumerate(recipes) if i not in here}
-    call = partial(_loaded, function)
+    call = partial(_of_loaded, function)
     results = dict(zip(here, each_here(here, call), strict=True))
     if there:
         assert client is not None
@@ -145,13 +133,13 @@ def on_each(
 
 
 def each_here(
-    recipes: Mapping[int, Recipe], function: Callable[..., Any], threads: int = 1
+    recipes: Mapping[int, Loadable], function: Callable[..., Any], threads: int = 1
 ) -> Sequence[Any]:
     """Return what a function as :func:`graph_of` takes it makes of each recipe, in this process.
 
     So many are at work at a time.
     """
-    held = any(True for recipe in recipes.values() for _ in futures_of(recipe))
+    held = any(recipe.futures for recipe in recipes.values())
     if held or stand_alone(list(recipes.values())):
         if threads == 1:
             return [function(recipe, i) for i, recipe in recipes.items()]
@@ -164,11 +152,11 @@ def each_here(
     return results
 
 
-def _loaded(function: Callable[[Partition, int], Any], what: Any, i: int, *inputs: Any) -> Any:
-    return function(load(what, i, *inputs), i)
+def _of_loaded(function: Callable[[Any, int], Any], what: Any, i: int, *inputs: Any) -> Any:
+    return function(run(what, i, *inputs), i)
 
 
-def _each_graph(recipes: Mapping[int, Recipe], function: Any) -> tuple[Graph, list[Key]]:
+def _each_graph(recipes: Mapping[int, Loadable], function: Any) -> tuple[Graph, list[Key]]:
     name = f"each-{uuid.uuid4().hex[:12]}"
     tasks, behind = graph_of(recipes, lambda i: (name, i), function)
     return {**behind, **tasks}, list(tasks)
@@ -176,8 +164,8 @@ def _each_graph(recipes: Mapping[int, Recipe], function: Any) -> tuple[Graph, li
 
 def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
     """Count the samples of those that do not know, and say what was left out of them."""
-    uncounted = [r for r in recipes if isinstance(r, Uncounted) and r.counted is None]
-    told = on_each(uncounted, found, client)
+    uncounted = [r for r in recipes if isinstance(r, Uncounted) and not r.is_counted]
+    told = on_each(uncounted, count_of, client)
     for recipe, one in zip(uncounted, told, strict=True):
         recipe.learn(one)
     warn([name for one in told for name in one.bad], sum(one.length for one in told))
@@ -199,10 +187,9 @@ def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
         key = (name, i)
         if i not in at:
             at[i] = client.scatter({key: recipe.load()}, direct=True)[key]
-        counted = is_counted(recipe)
-        length = len(recipe) if counted else None
+        length = len(recipe) if recipe.is_counted else None
         one = FromTasks({key: at[i]}, (key,), itself, length, recipe.nbytes)
-        result.append(one if counted else Uncounted(one))
+        result.append(one if recipe.is_counted else Uncounted(one))
     return result
 
 
@@ -220,30 +207,23 @@ def submitted(client: Client, graph: Graph, keys: Sequence[Key]) -> list[Future]
     return futures
 
 
-def client_of(recipes: Sequence[Recipe]) -> Client | None:
+def client_of(recipes: Sequence[Loadable]) -> Client | None:
     """Return the client that holds partitions, or the current one, if there is one."""
-    held = next((future for recipe in recipes for future in futures_of(recipe)), None)
+    held = next((future for recipe in recipes for future in recipe.futures), None)
     return current_client() if held is None else held.client
 
 
-def _plain(recipe: Recipe) -> Recipe:
-    return recipe.recipe if isinstance(recipe, Uncounted) else recipe
-
-
-def _inputs(recipe: Recipe) -> Sequence[Recipe]:
-    return getattr(_plain(recipe), "inputs", ())
-
-
-def _count(recipe: Recipe, uses: Counter[int]) -> None:
-    recipe = _plain(recipe)
+def _count_uses(recipe: Loadable, uses: Counter[int]) -> None:
+    recipe = recipe.underlying
     uses[id(recipe)] += 1
     if uses[id(recipe)] == 1:
-        for one in _inputs(recipe):
-            _count(one, uses)
+        for one in recipe.inputs:
+            _count_uses(one, uses)
 
 
-def _stands_alone(recipe: Recipe, uses: Counter[int]) -> bool:
+def _stands_alone(recipe: Loadable, uses: Counter[int]) -> bool:
     """Return whether nothing below is used elsewhere or stands on Dask's own tasks."""
+    inputs = [one.underlying for one in recipe.inputs]
     return not isinstance(recipe, FromTasks) and all(
-        uses[id(_plain(one))] == 1 and _stands_alone(_plain(one), uses) for one in _inputs(recipe)
+        uses[id(one)] == 1 and _stands_alone(one, uses) for one in inputs
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from dask._task_spec import convert_legacy_graph
 from dask.typing import Key
 
 from daskdl.cluster.current import is_future
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
-from daskdl.data.derived import FromTasks
+from daskdl.data.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import itself
-from daskdl.data.partition import Arrays, Partition, Recipe
+from daskdl.data.partition import Partition
+from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import Records
 from daskdl.data.sources.tables import Columns
 from daskdl.errors import DataError
@@ -74,11 +76,11 @@ def from_delayed(
         tasks, key = (
             ({value.key: value}, value.key) if is_future(value) else next(iter(pieces(value)))
         )
-        make = Whole(function, f"delayed object {i}")
+        transform = ToPartition(function, f"delayed object {i}")
         if lengths is None:
-            recipes.append(Uncounted(FromTasks(tasks, (key,), make, None, 0)))
+            recipes.append(Uncounted(FromTasks(tasks, (key,), transform, None, 0)))
         else:
-            recipes.append(FromTasks(tasks, (key,), make, int(lengths[i]), 0))
+            recipes.append(FromTasks(tasks, (key,), transform, int(lengths[i]), 0))
     return recipes
 
 
@@ -117,39 +119,31 @@ def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
         aligned[name] = array.rechunk(whole if unknown else {0: rows, **whole})
     parts = {name: pieces(array) for name, array in aligned.items()}
     schema = {name: (a.shape[1:], a.dtype) for name, a in aligned.items()}
-    make = Named(tuple(aligned), schema)
+    transform = ToArrays(tuple(aligned))
     recipes: list[Recipe] = []
     for i, count in enumerate(rows):
         some = [part[i] for part in parts.values()]
         tasks = {key: task for one, _ in some for key, task in one.items()}
         keys = tuple(key for _, key in some)
         if unknown:
-            recipes.append(Uncounted(FromTasks(tasks, keys, make, None, 0)))
+            recipes.append(Uncounted(FromTasks(tasks, keys, transform, None, 0, schema)))
             continue
         nbytes = sum(
             int(count * np.prod(a.shape[1:], dtype=float)) * a.dtype.itemsize
             for a in aligned.values()
         )
-        recipes.append(FromTasks(tasks, keys, make, int(count), nbytes))
+        recipes.append(FromTasks(tasks, keys, transform, int(count), nbytes, schema))
     return recipes
 
 
 @dataclass(frozen=True)
-class Named:
-    """Makes a partition of arrays.
-
-    Parameters
-    ----------
-    names : tuple of str
-    schema : mapping of name to shape of a sample and dtype
-        As far as it is known beforehand.
-    """
+class ToArrays:
+    """Make a partition of arrays, under these names."""
 
     names: tuple[str, ...]
-    schema: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]] = field(default_factory=dict)
 
     def __call__(self, *arrays: Any) -> Arrays:
-        """Make it."""
+        """Return it."""
         held = dict(zip(self.names, map(np.asarray, arrays), strict=True))
         if len({len(a) for a in held.values()}) > 1:
             lengths = {name: len(a) for name, a in held.items()}
@@ -158,19 +152,19 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """Makes a partition of a delayed object: a dict of columns, or a partition."""
+class ToPartition:
+    """Make a partition of a delayed object, a dict of columns; a partition stays as it is."""
 
     function: Callable[[Any], Any] | None
     name: str
 
     def __call__(self, value: Any) -> Partition:
-        """Make it."""
+        """Return it."""
         if self.function is not None:
             value = self.function(value)
         if isinstance(value, dict):
-            return Named(tuple(value))(*value.values())
-        if not hasattr(value, "take") or not hasattr(value, "nbytes") or hasattr(value, "dtype"):
+            return ToArrays(tuple(value))(*value.values())
+        if not isinstance(value, Partition):
             raise DataError(
                 f"SampleSet.from_delayed: expected {self.name} to be a dict of arrays, found "
                 f"{type(value).__name__}"

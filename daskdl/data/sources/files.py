@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
-from daskdl.data.partition import Arrays, Batch, Indices, Recipe, even_bounds
+from daskdl.data.joined import even_bounds
+from daskdl.data.partition import Batch
+from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened
+from daskdl.data.transformations import Range
 from daskdl.errors import DataError
 
 #: Files are put together until they are so many bytes, when it is not said in how many partitions.
@@ -21,7 +25,7 @@ PARTITION_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
-class FilesRecipe:
+class FilesRecipe(Recipe):
     """Recipe of samples that are a file each.
 
     Parameters
@@ -44,8 +48,6 @@ class FilesRecipe:
     sample_bytes: int
     storage_options: Mapping[str, Any] = field(repr=False)
 
-    in_memory = False
-
     @property
     def nbytes(self) -> int:
         """Bytes of the samples, at a guess from one."""
@@ -56,10 +58,11 @@ class FilesRecipe:
 
     def part(self, start: int, stop: int) -> FilesRecipe:
         """Return the recipe of the samples from ``start`` up to ``stop``."""
-        return self.pick(np.arange(start, stop))
+        return self.select(Range(start, stop), stop - start)
 
-    def pick(self, indices: Indices) -> FilesRecipe:
-        """Return the recipe of the samples at these positions."""
+    def select(self, positions: Positions, count: int) -> FilesRecipe:
+        """Return the recipe of the samples at these positions; no others are read."""
+        indices = positions(len(self))
         return replace(
             self,
             urls=tuple(self.urls[i] for i in indices),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
 from daskdl.data.derived import Loaded
-from daskdl.data.partition import Arrays, Recipe
 from daskdl.data.ragged import Ragged
+from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Recipe
 from daskdl.data.sources import collections as collected
 from daskdl.data.sources.tables import Field
 from daskdl.data.sources.zarr import stretches

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
 from daskdl.data.ragged import stacked
 from daskdl.errors import DataError, SettingsError
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
-from daskdl.data.partition import Arrays, Excerpt, Recipe
+from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.samples import SampleSet
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.tables import Columns, Field
@@ -255,6 +256,11 @@ class KeyRange(Excerpt):
     def nbytes(self) -> int:
         """Bytes, as the server stores them before it compresses them."""
         return int(self.row_bytes * len(self))
+
+    @property
+    def decodes(self) -> bool:
+        """Whether a function makes values of a column."""
+        return bool(self.columns.decode)
 
     def load(self) -> Arrays:
         """Read the columns that are needed.

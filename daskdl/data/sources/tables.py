@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
-from daskdl.data.partition import Arrays, Excerpt, Recipe
 from daskdl.data.ragged import stacked
+from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.sources.records import Records
 from daskdl.data.sources.urls import expanded, opened
 from daskdl.errors import DataError, MissingExtraError, SettingsError
@@ -139,6 +140,11 @@ class RowGroup(Excerpt):
     def nbytes(self) -> int:
         """Bytes, as the file has them before it compresses them."""
         return int(self.row_bytes * len(self))
+
+    @property
+    def decodes(self) -> bool:
+        """Whether a function makes values of a column."""
+        return bool(self.columns.decode)
 
     def load(self) -> Arrays:
         """Read the columns that are needed."""

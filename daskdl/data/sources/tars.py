@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
 from daskdl.data.on_workers.tasks import on_each
-from daskdl.data.partition import Arrays, Recipe
+from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.urls import expanded, opened
 from daskdl.errors import DataError, SettingsError
@@ -82,7 +83,7 @@ File = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Tar:
+class Tar(Recipe):
     """Recipe of the samples of an archive.
 
     Parameters
@@ -107,12 +108,15 @@ class Tar:
     broken: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    in_memory = False
-
     @property
     def nbytes(self) -> int:
         """Bytes of the files."""
         return int(self.files[..., 2].sum())
+
+    @property
+    def decodes(self) -> bool:
+        """Whether the caller's functions make values of files."""
+        return bool(self.fields.decode)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -151,16 +155,13 @@ def _bytes(file: Any, start: int, size: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Listing:
+class Listing(Loadable):
     """Recipe of the recipe of an archive: to read the names and places of its files."""
 
     url: str
     fields: Fields
     on_error: str
     storage_options: Mapping[str, Any] = field(repr=False)
-
-    in_memory = False
-    nbytes = 0
 
     def load(self) -> Tar:
         """Read them."""
@@ -210,6 +211,6 @@ def from_tar(
     check_on_error(on_error)
     options = dict(storage_options or {})
     found = expanded(urls, options, ".tar")
-    listings: list[Any] = [Listing(url, fields, on_error, options) for url in found]
+    listings = [Listing(url, fields, on_error, options) for url in found]
     tars = on_each(listings, lambda tar, i: tar)  # on the workers, if there are any
     return [Uncounted(tar) for tar in tars] if on_error == "skip" else tars

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.partition import Arrays, Excerpt, Recipe, even_bounds
+from daskdl.data.arrays import Arrays
+from daskdl.data.joined import even_bounds
+from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.errors import DataError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import current_client
+from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import on_each
-from daskdl.data.samples import SampleSet, take
+from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

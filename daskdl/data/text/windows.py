@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.partition import Batch, Indices, even_bounds
+from daskdl.data.joined import even_bounds
+from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
+from daskdl.data.recipe import Recipe
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 
@@ -82,7 +84,7 @@ def language_windows(
 
 
 @dataclass(frozen=True)
-class WindowRecipe:
+class WindowRecipe(Recipe):
     """Windows over tokens that are loaded once.
 
     Parameters
@@ -134,7 +136,7 @@ class WindowRecipe:
 
 
 @dataclass(frozen=True)
-class TokenWindows:
+class TokenWindows(Partition):
     """A partition of windows over tokens int32 (n,) held once."""
 
     tokens: NDArray[np.int32] = field(repr=False)
@@ -145,9 +147,6 @@ class TokenWindows:
     def nbytes(self) -> int:
         """Bytes of the tokens."""
         return self.tokens.nbytes
-
-    def __sizeof__(self) -> int:
-        return self.nbytes
 
     def __len__(self) -> int:
         return (len(self.tokens) - self.steps - 1) // self.stride + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.data import Batches
-from daskdl.data.batches import drawn
 from daskdl.data.ragged import concatenated
 
 
@@ -25,7 +24,7 @@ def epoch(samples, batch_size, seed=0, number=0):
         parts = [
             samples.take(
                 partition,
-                drawn(partition, seed, number, s, int(share.starts[s]), int(share.counts[s])),
+                partition.order(seed, number, s)[share.starts[s] :][: share.counts[s]],
                 (seed, "map", number, share.iteration, s),
             )
             for s, partition in enumerate(loaded)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Batches
-from daskdl.data.batches import positions
+from daskdl.data.random import permutation
 from daskdl.errors import DataError, SettingsError
 
 LENGTHS = st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(any)
@@ -22,9 +22,9 @@ def drawn(batches, seed, epoch):
         [
             (shard, int(sample))
             for shard, length in enumerate(batches.lengths)
-            for sample in positions(
-                seed, epoch, shard, length, int(share.starts[shard]), int(share.counts[shard])
-            )
+            for sample in permutation(seed, epoch, shard, length)[share.starts[shard] :][
+                : share.counts[shard]
+            ]
         ]
         for share in batches.shares(epoch, 0, len(batches))
     ]
@@ -94,12 +94,12 @@ def test_the_order_is_that_of_seed_epoch_and_shard_alone():
 
 def test_an_order_that_others_share_cannot_be_changed():
     with pytest.raises(ValueError, match="read-only"):
-        positions(0, 0, 0, 10, 2, 5)[0] = 1
+        permutation(0, 0, 0, 10)[2:7][0] = 1
 
 
 def test_the_order_stays_what_it_was():
     """A checkpoint of an earlier version goes on with the samples that it has not seen."""
-    assert positions(7, 1, 2, 10, 0, 10).tolist() == [5, 3, 1, 7, 9, 4, 8, 0, 2, 6]
+    assert permutation(7, 1, 2, 10).tolist() == [5, 3, 1, 7, 9, 4, 8, 0, 2, 6]
 
 
 @pytest.mark.parametrize(

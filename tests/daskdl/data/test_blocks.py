@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
-from daskdl.data.blocks import MIXED, Streamed, blocks_of, ordered
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
+from daskdl.data.block_partition import MIXED, BlockPartition
+from daskdl.data.blocks import block_lengths, ordered
+from daskdl.data.recipe import Recipe
 from daskdl.errors import SettingsError
 from tests.daskdl.data.epochs import epoch, everything
 
 
-class Watched:
+class Watched(Recipe):
     """Recipe of samples that counts how often it is loaded."""
-
-    in_memory = False
 
     def __init__(self, start, stop):
         self.start, self.stop, self.loaded = start, stop, 0
@@ -58,12 +58,12 @@ def drawn_of(streamed, epoch, batch_size):
 def test_each_block_is_read_once_an_epoch_and_few_are_held(lengths, batch_size):
     bounds = np.cumsum([0, *lengths]).tolist()
     blocks = [Watched(a, b) for a, b in pairwise(bounds)]
-    streamed = Streamed(blocks)
+    streamed = BlockPartition(blocks)
     seen, held = drawn_of(streamed, 0, batch_size)
     assert sorted(seen) == list(range(bounds[-1]))
     assert held <= 2 * MIXED
     assert [block.loaded for block in blocks] == [1] * len(blocks)
-    again, _ = drawn_of(Streamed(blocks), 0, batch_size + 1)
+    again, _ = drawn_of(BlockPartition(blocks), 0, batch_size + 1)
     assert again == seen
     other, _ = drawn_of(streamed, 1, batch_size)
     assert sorted(other) == sorted(seen)
@@ -84,7 +84,7 @@ def test_every_sample_of_a_stream_once_per_epoch(n, partitions, shards, held, ba
 
 def test_the_next_blocks_are_read_while_samples_are_drawn():
     blocks = [Watched(i, i + 1) for i in range(4 * MIXED)]
-    streamed = Streamed(blocks)
+    streamed = BlockPartition(blocks)
     order = streamed.order(0, 0, 0)
     streamed.take(order[:1])
     coming = order[: 2 * MIXED].tolist()  # blocks of one sample each
@@ -93,7 +93,7 @@ def test_the_next_blocks_are_read_while_samples_are_drawn():
     assert [i for i, block in enumerate(blocks) if block.loaded] == sorted(coming)
     # What moves to another worker takes no samples along.
     assert len(streamed._held) == 2 * MIXED
-    assert Streamed.__getstate__(streamed) == (tuple(blocks), None)
+    assert BlockPartition.__getstate__(streamed) == (tuple(blocks), None)
 
 
 def test_blocks_are_no_larger_than_what_may_be_held():
@@ -153,7 +153,7 @@ def test_an_error_is_raised_where_the_block_is_drawn():
         def load(self):
             raise OSError("gone")
 
-    streamed = Streamed([Lost(0, 3)])
+    streamed = BlockPartition([Lost(0, 3)])
     for _ in range(2):  # whoever tries again is told again
         with pytest.raises(OSError, match="gone"):
             streamed.take(np.arange(2))
@@ -163,9 +163,9 @@ def test_a_fit_that_shuffles_locally_streams():
     samples = SampleSet.from_arrays(x=np.arange(8), partitions=2)
     assert ordered(samples, "global") is samples
     local = ordered(samples, "local")
-    assert blocks_of(local) == {"blocks": [[4], [4]]}
+    assert block_lengths(local) == {"blocks": [[4], [4]]}
     assert ordered(local, "local") is local
-    assert blocks_of(samples) == {}
+    assert block_lengths(samples) == {}
     with pytest.raises(SettingsError, match="shuffle: expected 'global' or 'local', found 'no'"):
         ordered(samples, "no")
     streamed = pickle.loads(pickle.dumps(local.recipes[0].load()))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from daskdl.data import SampleSet
-from daskdl.data.counting import is_counted, known
 from daskdl.errors import DataError
 
 
@@ -22,8 +21,8 @@ def test_sets_made_of_each_other_are_counted_once():
     mapped = samples.map(lambda batch: batch)
     assert (len(mapped), len(samples)) == (6, 6)
     assert len(read) == 6
-    assert all(map(is_counted, samples.known))
-    assert known(samples.recipes[0]) is samples.recipes[0]
+    assert all(recipe.is_counted for recipe in samples.known)
+    assert samples.recipes[0].known is samples.recipes[0]
 
 
 def test_a_chain_of_filters_is_counted_in_one_go():

@@ -7,9 +7,10 @@ import pickle
 import numpy as np
 from dask._task_spec import Task
 
-from daskdl.data.derived import Derived, FromTasks, Loaded, chosen, packed
-from daskdl.data.partition import Arrays
-from daskdl.data.transformations import Mapped, Range
+from daskdl.data.arrays import Arrays
+from daskdl.data.derived import Derived, Loaded
+from daskdl.data.from_tasks import FromTasks
+from daskdl.data.transformations import MapBatches, Range
 
 
 def doubled(batch):
@@ -23,7 +24,7 @@ def test_a_part_of_what_a_function_makes_is_made_of_a_part():
         seen.append(len(batch["x"]))
         return {"x": 2 * batch["x"]}
 
-    whole = Derived((Arrays({"x": np.arange(10)}),), Mapped(doubled, 4), 10, 80)
+    whole = Derived((Arrays({"x": np.arange(10)}),), MapBatches(doubled, 4), 10, 80)
     part = whole.part(2, 5).part(1, 3)
     assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
     assert part.load().take(np.arange(2))["x"].tolist() == [6, 8]
@@ -31,7 +32,7 @@ def test_a_part_of_what_a_function_makes_is_made_of_a_part():
 
 
 def test_a_part_of_what_was_chosen_is_chosen_of_the_whole():
-    whole = chosen(Arrays({"x": np.arange(10)}), lambda n: np.arange(0, n, 2), 5)
+    whole = Arrays({"x": np.arange(10)}).select(lambda n: np.arange(0, n, 2), 5)
     part = whole.part(1, 4).part(1, 3)
     assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
     assert part.load().take(np.arange(2))["x"].tolist() == [4, 6]
@@ -39,13 +40,13 @@ def test_a_part_of_what_was_chosen_is_chosen_of_the_whole():
 
 def test_what_was_not_chosen_is_not_sent():
     held = Arrays({"x": np.arange(100_000)})
-    some = chosen(held, Range(5, 8), 3)
-    made = Derived((some,), Mapped(doubled, 4), 3, 24)
+    some = held.select(Range(5, 8), 3)
+    made = Derived((some,), MapBatches(doubled, 4), 3, 24)
     assert len(pickle.dumps(made)) > held.nbytes
-    sent = packed(made)
+    sent = made.for_sending()
     assert len(pickle.dumps(sent)) < 2000
     assert sent.load().arrays["x"].tolist() == [10, 12, 14]
-    assert packed(held) is held
+    assert held.for_sending() is held
 
 
 def test_tasks_are_computed_where_the_recipe_is_loaded():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskdl.data import Ragged
+from daskdl.data.arrays import Arrays
 from daskdl.data.functions import Plain, checked, name_of, plainly, take, wants_rng
-from daskdl.data.partition import Arrays
 from daskdl.errors import DataError
 
 

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
-from daskdl.data.blocks import MIXED, PooledRecipe, blocks_of, ordered
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
+from daskdl.data.block_partition import MIXED
+from daskdl.data.blocks import PooledRecipe, block_lengths, ordered
 from daskdl.data.pool import Pool
+from daskdl.data.recipe import Recipe
 from tests.daskdl.data.epochs import epoch, everything
 
 
@@ -47,11 +49,8 @@ def test_every_sample_of_pooled_streams_once_per_epoch(n, partitions, shards, he
     assert everything(samples)["x"].tolist() == list(range(n))
 
 
-class Kept:
+class Kept(Recipe):
     """Recipe of one partition object."""
-
-    in_memory = False
-    nbytes = 0
 
     def __init__(self, partition):
         self.partition = partition
@@ -97,14 +96,14 @@ def test_pools_are_made_of_streams_that_workers_read():
     assert pooled.recipes[0].pool is pooled.recipes[1].pool
     assert pooled.lengths == (20, 20)
     assert pooled.nbytes == 40 * 8
-    assert sum(blocks_of(pooled)["pool"]) == 40
+    assert sum(block_lengths(pooled)["pool"]) == 40
     assert pooled.head(3)["x"].tolist() == [0, 1, 2]
     for other in (streams(40, 4, 1), SampleSet.from_arrays(x=np.arange(40)).stream(2)):
         assert ordered(other, "global") is other
 
 
-def test_a_part_of_a_pool_is_one():
+def test_a_stretch_of_a_pool_is_cut_of_its_blocks():
     pool = Pool([Block({"x": np.arange(a, a + 4)}) for a in (0, 4, 8)])
     assert len(pool) == 12
-    assert len(pool.part(3, 9)) == 6
+    assert sum(map(len, pool.as_they_lie(3, 9))) == 6
     assert pool.load() is pool

@@ -1,4 +1,4 @@
-"""Makes: drawn places cover all samples once, and are drawn alike everywhere."""
+"""Transformations: permuted positions cover all samples once, and are the same everywhere."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import pickle
 import numpy as np
 
 from daskdl.data import SampleSet
-from daskdl.data.partition import Arrays
-from daskdl.data.transformations import Chosen, Drawn, Mapped, Range, is_shuffle, picked, stretches
+from daskdl.data.arrays import Arrays
+from daskdl.data.transformations import MapBatches, Permuted, Range, Select, stretches
 
 
 def test_drawn_places_are_cut_of_one_permutation():
-    a, b = Drawn(1, "split", 0, 0, 4), Drawn(1, "split", 0, 4, 10)
+    a, b = Permuted(1, "split", 0, 0, 4), Permuted(1, "split", 0, 4, 10)
     assert sorted([*a(10), *b(10)]) == list(range(10))
     assert pickle.loads(pickle.dumps(a))(10).tolist() == a(10).tolist()
-    assert Drawn(1, "split", 0, 0, 4, sort=True)(10).tolist() == sorted(a(10))
-    assert Drawn(1, "split", 1, 0, 4)(10).tolist() != a(10).tolist()
+    assert Permuted(1, "split", 0, 0, 4, sort=True)(10).tolist() == sorted(a(10))
+    assert Permuted(1, "split", 1, 0, 4)(10).tolist() != a(10).tolist()
     assert len(pickle.dumps(a)) < 200
 
 
 def test_what_was_left_out_stays_known():
     held = Arrays({"x": np.arange(4)}, bad=("row 3 (bad)",))
-    some = Chosen(Range(1, 3))(held)
+    some = Select(Range(1, 3))(held)
     assert some.take(np.arange(2))["x"].tolist() == [1, 2]
-    mapped = Mapped(lambda batch: {"z": batch["x"]}, 3)(some)
-    assert picked(mapped, np.array([1])).bad == ("row 3 (bad)",)
-    assert len(Mapped(lambda batch: batch, 3)(Arrays({}))) == 0
+    mapped = MapBatches(lambda batch: {"z": batch["x"]}, 3)(some)
+    assert mapped.pick(np.array([1])).bad == ("row 3 (bad)",)
+    assert len(MapBatches(lambda batch: batch, 3)(Arrays({}))) == 0
 
 
 def test_stretches():
@@ -37,5 +37,7 @@ def test_stretches():
 def test_a_shuffle_is_known_below_what_is_made_of_it():
     samples = SampleSet.from_arrays(x=np.arange(6), partitions=2)
     mixed = samples.shuffle(1)
-    assert all(map(is_shuffle, [*mixed.recipes, *mixed.map_batches(dict).repartition(3).recipes]))
-    assert not any(map(is_shuffle, [*samples.recipes, *samples.split([0.5])[0].recipes]))
+    more = mixed.map_batches(dict).repartition(3)
+    assert all(recipe.is_shuffled for recipe in [*mixed.recipes, *more.recipes])
+    part, _ = samples.split([0.5, 0.5])
+    assert not any(recipe.is_shuffled for recipe in [*samples.recipes, *part.recipes])

@@ -9,7 +9,7 @@ import pytest
 from distributed import Client
 
 from daskdl.data import SampleSet
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
 from daskdl.errors import SettingsError
 from daskdl.metrics import ROCAUC, MeanSquaredError
 from daskdl.nn import MSELoss

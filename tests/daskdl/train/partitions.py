@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
+from daskdl.data.recipe import Recipe
 
 _lock = threading.Lock()
 _alive = _most = 0
@@ -39,14 +40,11 @@ def most_alive() -> int:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Recipe):
     """Recipe of samples x (1,), y (1,) that are numbers from ``first`` on."""
 
     length: int
     first: int
-
-    in_memory = False
-    nbytes = 0
 
     def __len__(self) -> int:
         return self.length

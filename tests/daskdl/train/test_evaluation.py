@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from daskdl.data.partition import Arrays
+from daskdl.data.arrays import Arrays
 from daskdl.metrics import ROCAUC, MeanAbsoluteError
 from daskdl.nn import L1Loss, Sequential
 from daskdl.train.evaluation import Evaluation, combined, evaluate

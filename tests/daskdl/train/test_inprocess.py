@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from daskdl.data import Batches, SampleSet
-from daskdl.data.batches import positions
+from daskdl.data.random import permutation
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.metrics import Mean
@@ -54,7 +54,7 @@ def plain_loop(
             terms: list[np.ndarray | None] = []
             total = 0.0
             for s, (start, count) in enumerate(zip(share.starts, share.counts, strict=True)):
-                chosen = positions(SEED, epoch, s, len(shards[s]), start, count)
+                chosen = permutation(SEED, epoch, s, len(shards[s]))[start : start + count]
                 x, y = shards[s].take(chosen).values()
                 error = (x.astype(dtype) @ weight.T + bias) - y
                 total += float((error.astype(float) ** 2).mean(1).sum())
@@ -156,7 +156,7 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
     for share in batches.shares(0, 0, len(batches)):
         start, count = share.starts[shard], share.counts[shard]
         partition = samples.recipes[shard].load()
-        chosen = positions(SEED, 0, shard, len(partition), start, count)
+        chosen = permutation(SEED, 0, shard, len(partition))[start : start + count]
         if target in partition.take(chosen)["y"]:
             return share.iteration
     raise AssertionError("it is drawn once")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskdl.cluster.failures import TaskError
-from daskdl.data.batches import positions
 from daskdl.data.on_workers.shards import load_shard
+from daskdl.data.random import permutation
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.nn import Linear, MSELoss
@@ -33,7 +33,7 @@ def of(value: float, n: int = 1) -> Gradient:
 def test_a_gradient_is_the_sum_over_its_samples() -> None:
     job, model = new_job()
     found = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
-    chosen = positions(7, 2, 3, N, 4, 5)
+    chosen = permutation(7, 2, 3, N)[4:9]
     assert len(set(chosen)) == 5
     loss, expected = by_hand(model, *samples().take(chosen).values())
     np.testing.assert_allclose(found.vector, expected, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 
 from daskdl.data import SampleSet
-from daskdl.data.on_workers.tasks import graph_of, is_lazy, on_each, stand_alone
+from daskdl.data.on_workers.tasks import graph_of, on_each, stand_alone
 
 
 def graph(samples):
@@ -37,7 +37,7 @@ def test_tasks_of_dask_stay_tasks():
     samples = SampleSet.from_arrays(x=array)
     tasks, behind = graph(samples)
     assert set(dict(dask.optimize(array)[0].__dask_graph__())) == set(behind)
-    assert all(map(is_lazy, samples.recipes))
+    assert all(recipe.is_lazy for recipe in samples.recipes)
     held = dask.get({**behind, **tasks}, [("load", 2)])[0]
     assert held.arrays["x"].tolist() == [12, 14, 16]
-    assert not any(map(is_lazy, SampleSet.from_arrays(x=np.arange(3)).recipes))
+    assert not any(r.is_lazy for r in SampleSet.from_arrays(x=np.arange(3)).recipes)

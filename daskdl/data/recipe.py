@@ -1,0 +1,175 @@
+"""Recipe: how any worker loads a partition, and what may be asked of it before."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from daskdl.data.partition import Indices, Partition
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+#: Shape of a sample and dtype of each array by name; -1 for an axis of any length.
+Schema = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+
+#: From the number of samples of a partition to the positions of some of them, in their order.
+Positions = Callable[[int], Indices]
+
+
+class Loadable(ABC):
+    """A thing that any worker can load, the same each time; it pickles."""
+
+    @abstractmethod
+    def load(self) -> Any:
+        """Load it, here."""
+
+    @property
+    def inputs(self) -> Sequence[Loadable]:
+        """Other loadables that it is made of; see :class:`~daskdl.data.derived.Derived`."""
+        return ()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it carries its data, so that it is better sent than loaded."""
+        return False
+
+    @property
+    def underlying(self) -> Loadable:
+        """The same without what only counts its samples."""
+        return self
+
+    @property
+    def futures(self) -> tuple[Future, ...]:
+        """Data that lie on workers already, and that it needs."""
+        return tuple(chain.from_iterable(one.futures for one in self.inputs))
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether tasks of Dask's have to be computed for it."""
+        return any(one.is_lazy for one in self.inputs)
+
+
+class Recipe(Loadable):
+    """How to load a partition; it pickles, and every worker loads the same from it.
+
+    A source of one's own says how many samples there are (``__len__``) and loads them
+    (:meth:`load`). Everything else has a default, which a source replaces where it can do better:
+    :meth:`part` where it can read a part without the rest, :attr:`nbytes` where it knows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.data import Arrays, Recipe, SampleSet
+    >>> class Squares(Recipe):
+    ...     def __init__(self, start, stop):
+    ...         self.start, self.stop = start, stop
+    ...
+    ...     def __len__(self):
+    ...         return self.stop - self.start
+    ...
+    ...     def load(self):
+    ...         x = np.arange(self.start, self.stop)
+    ...         return Arrays({"x": x, "y": x**2})
+    >>> SampleSet([Squares(0, 3), Squares(3, 5)]).head(4)["y"]
+    array([0, 1, 4, 9])
+    """
+
+    @abstractmethod
+    def load(self) -> Partition:
+        """Load the samples, here."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples, as far as the source tells; 0 if it does not."""
+        return 0
+
+    @property
+    def schema(self) -> Schema | None:
+        """Shape and dtype of each array of a sample, if the source tells before it is loaded."""
+        return None
+
+    @property
+    def decodes(self) -> bool:
+        """Whether a function makes the samples of what is read.
+
+        Their bytes then differ from :attr:`nbytes`, as those of images from those of their files.
+        """
+        return any(one.decodes for one in self.inputs if isinstance(one, Recipe))
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether it stands on a partition of ``SampleSet.shuffle``, for which all are read."""
+        return any(one.is_shuffled for one in self.inputs if isinstance(one, Recipe))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of samples is known."""
+        return True
+
+    @property
+    def known(self) -> Recipe:
+        """The recipe that knows the number of samples, if these were counted."""
+        return self
+
+    @property
+    def pieces(self) -> Sequence[Recipe]:
+        """Recipes that hold the samples one after the other; itself if it is not joined of any."""
+        return (self,)
+
+    def part(self, start: int, stop: int) -> Recipe:
+        """Return the recipe of the samples from ``start`` up to ``stop``.
+
+        By default whoever loads it loads all samples and lets go of the others.
+        """
+        from daskdl.data.derived import selected
+        from daskdl.data.transformations import Range
+
+        return selected(self, Range(start, stop), stop - start)
+
+    def select(self, positions: Positions, count: int) -> Recipe:
+        """Return the recipe of some samples, in any order.
+
+        Parameters
+        ----------
+        positions : callable
+            From the number of samples to the positions of those that are wanted. It pickles, and
+            is called where the samples are loaded.
+        count : int
+            How many these are.
+        """
+        from daskdl.data.derived import selected
+
+        return selected(self, positions, count)
+
+    def followed_by(self, others: Sequence[Recipe]) -> Recipe:
+        """Return the recipe of these samples and of others' behind them."""
+        from daskdl.data.joined import JoinedRecipe
+
+        return JoinedRecipe((self, *others))
+
+    def for_sending(self) -> Recipe:
+        """Return a recipe of the same samples without data that they do not need."""
+        return self
+
+
+class Excerpt(Recipe):
+    """Base of recipes, frozen dataclasses, that load samples ``start`` up to ``stop`` of more."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return the recipe of the samples from ``start`` up to ``stop`` of these."""
+        return replace(self, start=self.start + start, stop=self.start + stop)  # type: ignore[type-var]
