@@ -105,18 +105,37 @@ def train(
 
 @app.command()
 def predict(
-    model: Model,
     rain: Rain,
     out: Annotated[Path, typer.Option(help="Forecast to write: zarr, or netCDF if it ends in .nc")],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="persistence, extrapolation, sprog, pysteps:NAME (extrapolation, sprog, anvil, "
+            "steps, linda), model, or auto: a model that proved better than sprog, else sprog."
+        ),
+    ] = "auto",
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
+    ] = None,
     at: Annotated[
         str, typer.Option(help="Time of the last frame to read (UTC), or 'latest'.")
     ] = "latest",
     lead: Annotated[str | None, typer.Option(help="How far ahead, e.g. 60min.")] = None,
+    thresholds: Annotated[
+        str, typer.Option(help="Rain rates whose exceedance is forecast, mm h-1; '' for none.")
+    ] = "0.1,0.5,1,2,5,10,20",
+    members: Annotated[
+        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
 ) -> None:
-    """Forecast rain from the frames of a store up to a time."""
+    """Forecast rain from the frames of a store up to a time; needs no trained model."""
     from nowcast.commands.predict import run
 
-    run(model, rain, out, at=at, lead=lead)
+    run(
+        rain, out, method=method, model=model, at=at, lead=lead, thresholds=thresholds,
+        members=members, seed=seed,
+    )  # fmt: skip
 
 
 @app.command()

@@ -17,7 +17,8 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float
     """Simulate, ingest, train, predict, verify and plot into one folder."""
     from daskdl.cluster import connect
     from nowcast.commands import verify
-    from nowcast.forecasters.predict import forecast_dataset, frames_before
+    from nowcast.forecasters.dataset import forecast_dataset
+    from nowcast.forecasters.predict import frames_before
     from nowcast.ingest.ingest import ingest
     from nowcast.model.settings import TrainSettings
     from nowcast.model.train import train

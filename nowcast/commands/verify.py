@@ -15,6 +15,7 @@ from nowcast.rain.utc import parse_utc, utc_text
 if TYPE_CHECKING:
     import xarray as xr
 
+    from nowcast.forecasters import FieldForecaster
     from nowcast.model.model import NowcastModel
 
 
@@ -91,6 +92,8 @@ def score(
         When a time, threshold or scale makes no sense.
     """
     from nowcast.forecasters import baselines
+    from nowcast.forecasters.predict import square_spacing
+    from nowcast.model.model import minutes
     from nowcast.model.train import grid_spacing
     from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import path_of, time_step
@@ -115,11 +118,11 @@ def score(
             f"({utc_text(model.split.train[0])} to {utc_text(model.split.validation[1])}); its "
             "scores flatter it"
         )
-    others = baselines(model.n_out)
+    others = baselines(model.n_out, square_spacing(rain) / 1000, minutes(model.step))
     if model.n_in < 2:
         say("the model reads a single frame, which shows no motion: no extrapolation beside it")
         others = {"persistence": others["persistence"]}
-    forecasters = {"model": model, **others}
+    forecasters: dict[str, FieldForecaster] = {"model": model, **others}
     with progress_bar("verify") as advance:
         scores = verify(
             part["rain_rate"],

@@ -1,9 +1,25 @@
-"""Forecasters: callables from the last frames of rain to the next ones."""
+"""Forecasters: methods that turn the last frames of rain into a forecast of the next ones."""
 
 from nowcast.forecasters.baselines import baselines
 from nowcast.forecasters.extrapolation import Extrapolation
-from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import FieldForecaster, FieldsOnly, Forecaster
 from nowcast.forecasters.persistence import Persistence
-from nowcast.forecasters.pysteps import PystepsExtrapolation
+from nowcast.forecasters.pysteps import Pysteps
+from nowcast.forecasters.registry import forecaster, method_names
+from nowcast.forecasters.sprog import Sprog
 
-__all__ = ["Extrapolation", "Forecaster", "Persistence", "PystepsExtrapolation", "baselines"]
+__all__ = [
+    "THRESHOLDS",
+    "Extrapolation",
+    "FieldForecaster",
+    "FieldsOnly",
+    "Forecast",
+    "Forecaster",
+    "Persistence",
+    "Pysteps",
+    "Sprog",
+    "baselines",
+    "forecaster",
+    "method_names",
+]

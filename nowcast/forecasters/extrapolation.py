@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.advection import advect
-from nowcast.forecasters.forecaster import check_frames, check_n_out
-from nowcast.forecasters.motion import motion_field
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import check_past
+from nowcast.forecasters.lagrangian.advection import advect
+from nowcast.forecasters.lagrangian.motion import motion_field
 
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """Lagrangian persistence: the last frame carried along the motion of the last frames.
+    """Lagrangian persistence: the last frame carried along the motion of the last frames."""
 
-    Parameters
-    ----------
-    n_out : int
-        Number of frames to forecast.
-    smoothing : float
-        Standard deviation in pixels of the Gaussian that joins the motion, see
-        `nowcast.forecasters.motion.motion_field`.
-    pairs : int
-        How many of the last pairs of frames give the motion.
-    """
+    n_in: int = 3
+    least: int = 2
 
-    n_out: int
-    smoothing: float = 40.0
-    pairs: int = 2
-
-    def __post_init__(self) -> None:
-        check_n_out("Extrapolation", self.n_out)
-
-    def __call__(self, rain: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """Carry ``rain[-1]`` on: (n_in >= 2, y, x) -> (n_out, y, x), mm h-1.
+    def forecast(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Carry ``rain[-1]`` on; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
 
         Pixels whose rain would come from outside of the grid, or from missing pixels, are NaN.
         """
-        check_frames("Extrapolation", rain, at_least=2)
-        motion = motion_field(rain, smoothing=self.smoothing, pairs=self.pairs)
-        return advect(rain[-1], motion, self.n_out)
+        past = check_past(
+            "extrapolation", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+            least=self.least,
+        )  # fmt: skip
+        motion = motion_field(past[-self.n_in :], spacing_km=spacing_km)
+        return Forecast(advect(past[-1], motion, leads))

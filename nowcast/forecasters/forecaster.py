@@ -2,37 +2,153 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError, ShapeError
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+
+Float = NDArray[np.float32]
+
+#: From the last frames (n_in, y, x) to the next ones (n_out, y, x), all in mm h-1.
+FieldForecaster = Callable[[Float], Float]
 
 
 class Forecaster(Protocol):
-    """Anything that can be called with the last frames and answers with the next ones.
+    """A method that turns the last frames of rain into a forecast of the next ones.
 
-    ``rain`` is (n_in, y, x) float32, rain rate in mm h-1, equally spaced in time, oldest first, NaN
-    where missing. The answer is (n_out, y, x) float32 in the same unit and on the same grid, one
-    frame per time step after the last input, NaN where the method cannot know.
+    Attributes
+    ----------
+    n_in : int
+        Number of last frames that it reads; it uses fewer when fewer are given.
+    least : int
+        Number of frames below which it raises ShapeError.
     """
 
-    def __call__(self, rain: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """Forecast the frames that follow ``rain``."""
+    @property
+    def n_in(self) -> int:
+        """Number of last frames that it reads."""
+        ...
+
+    @property
+    def least(self) -> int:
+        """Number of frames that it needs."""
+        ...
+
+    def forecast(
+        self,
+        rain: Float,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Forecast the frames that follow.
+
+        Parameters
+        ----------
+        rain : ndarray, (time, y, x) float32
+            Rain rate in mm h-1, equally spaced in time, oldest first; NaN is missing.
+        leads : int
+            Number of frames to forecast.
+        spacing_km : float
+            Distance of the grid's points, the same along y and x.
+        step_minutes : float
+            Time between frames, of the past and of the forecast.
+        thresholds : sequence of float
+            Rain rates in mm h-1 whose exceedance is forecast by methods that can; none saves time.
+        members : int
+            Number of members of methods that can give them.
+        seed : int
+            Decides all that is random: the same seed gives the same bits on any number of threads.
+
+        Raises
+        ------
+        ShapeError
+            If ``rain`` has another shape or too few frames.
+        SettingsError
+            If a setting makes no sense.
+        """
         ...
 
 
-def check_n_out(name: str, n_out: int) -> None:
-    """Raise SettingsError unless a forecaster has at least one frame to forecast."""
-    if n_out < 1:
-        raise SettingsError(f"{name}: n_out must be at least 1 frame, found {n_out!r}.")
+@dataclass(frozen=True)
+class FieldsOnly:
+    """A forecaster with its settings: called with frames, it answers with its single field.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    leads : int
+        Number of frames to forecast.
+    spacing_km, step_minutes : float
+        Of the frames that it will be called with.
+    """
+
+    forecaster: Forecaster
+    leads: int
+    spacing_km: float
+    step_minutes: float
+
+    def __call__(self, rain: Float, /) -> Float:
+        """Forecast (n_in, y, x) -> (leads, y, x), mm h-1."""
+        return self.forecaster.forecast(
+            rain[-self.forecaster.n_in :],
+            self.leads,
+            spacing_km=self.spacing_km,
+            step_minutes=self.step_minutes,
+            thresholds=(),
+        ).rain
 
 
-def check_frames(name: str, rain: NDArray[np.float32], at_least: int) -> None:
-    """Raise ShapeError unless ``rain`` is (n_in >= at_least, y, x)."""
-    if rain.ndim != 3 or len(rain) < at_least:
+def check_past(
+    name: str,
+    rain: Float,
+    leads: int,
+    *,
+    spacing_km: float,
+    step_minutes: float,
+    least: int,
+) -> Float:
+    """Return the past frames as float32, checked; negative rates, which some files have, are 0.
+
+    Raises
+    ------
+    ShapeError
+        Unless ``rain`` is (time >= least, y, x).
+    SettingsError
+        If there is no lead, or the spacing or the step is not positive.
+    """
+    rain = np.asarray(rain, np.float32)
+    if rain.ndim != 3 or len(rain) < least:
         raise ShapeError(
-            f"{name}: expected input frames of shape (n_in >= {at_least}, y, x), "
-            f"found {rain.shape}."
+            f"{name}: expected past frames of shape (time >= {least}, y, x), found {rain.shape}."
         )
+    if leads < 1:
+        raise SettingsError(f"{name}: leads must be at least 1 frame, found {leads!r}.")
+    for what, value in (("spacing_km", spacing_km), ("step_minutes", step_minutes)):
+        if not value > 0:
+            raise SettingsError(f"{name}: {what} must be positive, found {value!r}.")
+    return np.maximum(rain, np.float32(0))
+
+
+def check_thresholds(name: str, thresholds: Sequence[float]) -> tuple[float, ...]:
+    """Return thresholds in mm h-1 as an increasing tuple.
+
+    Raises
+    ------
+    SettingsError
+        If one is not positive and finite.
+    """
+    if not all(0 < t < np.inf for t in thresholds):
+        raise SettingsError(
+            f"{name}: thresholds must be above 0 mm/h, found {tuple(thresholds)!r}."
+        )
+    return tuple(sorted({float(t) for t in thresholds}))

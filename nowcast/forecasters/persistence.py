@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecaster import check_frames, check_n_out
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import check_past
 
 
 @dataclass(frozen=True)
 class Persistence:
     """Forecast that repeats the last frame.
 
-    Parameters
-    ----------
-    n_out : int
-        Number of frames to forecast.
-
     Examples
     --------
     >>> import numpy as np
     >>> last = np.array([[0.0, 1.5]], np.float32)
-    >>> Persistence(n_out=2)(last[np.newaxis])
+    >>> Persistence().forecast(last[np.newaxis], 2, spacing_km=1, step_minutes=5).rain
     array([[[0. , 1.5]],
     <BLANKLINE>
            [[0. , 1.5]]], dtype=float32)
     """
 
-    n_out: int
+    n_in: int = 1
+    least: int = 1
 
-    def __post_init__(self) -> None:
-        check_n_out("Persistence", self.n_out)
-
-    def __call__(self, rain: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """Repeat ``rain[-1]``: (n_in, y, x) -> (n_out, y, x), mm h-1."""
-        check_frames("Persistence", rain, at_least=1)
-        return np.repeat(rain[-1:].astype(np.float32), self.n_out, axis=0)
+    def forecast(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Repeat ``rain[-1]``; see `nowcast.forecasters.forecaster.Forecaster.forecast`."""
+        past = check_past(
+            "persistence", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+            least=self.least,
+        )  # fmt: skip
+        return Forecast(np.repeat(past[-1:], leads, axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.model.model import NowcastModel, minutes
+from nowcast.forecasters.dataset import forecast_dataset
+from nowcast.forecasters.forecast import THRESHOLDS
+from nowcast.forecasters.forecaster import Forecaster
+from nowcast.model.model import minutes
 from nowcast.model.train import frames_ahead, grid_spacing
-from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
-from nowcast.rain.simulated import is_simulated
 from nowcast.rain.store import path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LATEST = "latest"
+#: Minutes ahead unless others are asked for, as near as the step allows.
+LEAD_MINUTES = 60.0
 
 
 def find_time(rain: xr.Dataset, at: str) -> int:
@@ -78,98 +82,89 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
     return frames.astype(np.float32, copy=False)
 
 
-def forecast_dataset(
-    rain: xr.Dataset, index: int, forecast: NDArray[np.float32], method: str
-) -> xr.Dataset:
-    """Describe a forecast (lead_time, y, x) in mm h-1, made from the frames up to ``index``."""
-    import xarray as xr
-
-    step = time_step(rain)
-    lead = np.arange(1, len(forecast) + 1) * step
-    reference = rain["time"].values[index]
-    seconds = {"units": "seconds since 1970-01-01 00:00:00", "calendar": "standard"}
-    coordinates = {name: rain[name] for name in ("y", "x", "latitude", "longitude")}
-    dataset = xr.Dataset(
-        {
-            "rain_rate": (
-                ("lead_time", "y", "x"),
-                forecast,
-                RAIN_RATE | {"long_name": "forecast rain rate"},
-            ),
-            "crs": rain["crs"],
-        },
-        coords={
-            "lead_time": (
-                "lead_time",
-                lead.astype("timedelta64[ns]"),
-                {"standard_name": "forecast_period", "long_name": "lead time"},
-                {"units": "seconds", "dtype": "int64"},
-            ),
-            "forecast_reference_time": (
-                (),
-                reference,
-                {
-                    "standard_name": "forecast_reference_time",
-                    "long_name": "time of the last frame that the forecast is made from",
-                },
-                {**seconds, "dtype": "int64"},
-            ),
-            "time": (
-                "lead_time",
-                reference + lead,
-                {"standard_name": "time", "long_name": "time for which the forecast is made"},
-                {**seconds, "dtype": "int64"},
-            ),
-            **coordinates,
-        },
-        attrs={
-            "Conventions": CONVENTIONS,
-            "title": f"Rain nowcast from {utc_text(reference)} UTC",
-            "institution": rain.attrs.get("institution", "unknown"),
-            "source": f"{method}, from {rain.attrs.get('source', 'weather radar')}",
-            "history": f"{history_line('predict')}\n{rain.attrs.get('history', '')}".strip(),
-            "references": "Shi et al. (2015), arXiv:1506.04214",
-        },
-    )
-    if is_simulated(rain):
-        dataset.attrs["simulated"] = 1
-    return dataset
-
-
 def predict(
-    model: NowcastModel, rain: xr.Dataset, at: str = LATEST, lead_minutes: float | None = None
+    forecaster: Forecaster,
+    rain: xr.Dataset,
+    at: str = LATEST,
+    lead_minutes: float | None = None,
+    *,
+    method: str = "nowcast",
+    thresholds: Sequence[float] = THRESHOLDS,
+    members: int = 0,
+    seed: int = 0,
 ) -> xr.Dataset:
     """Forecast rain from the frames of a store up to a time.
 
     Parameters
     ----------
-    model : NowcastModel
+    forecaster : Forecaster
+        See `nowcast.forecasters.registry.forecaster`.
     rain : Dataset
         An opened rain store.
     at : str
         Time of the last frame to read, or "latest".
     lead_minutes : float, optional
-        How far ahead; without it, as far as the model was trained for.
+        How far ahead; without it, as far as a model was trained for, other methods an hour.
+    method : str
+        How the forecast's source is described.
+    thresholds, members, seed
+        See `nowcast.forecasters.forecaster.Forecaster.forecast`.
 
     Returns
     -------
     Dataset
-        ``rain_rate (lead_time, y, x)`` in mm h-1.
+        ``rain_rate (lead_time, y, x)`` in mm h-1, and what else the forecaster gives; see
+        `nowcast.forecasters.dataset.forecast_dataset`.
 
     Raises
     ------
     DataError, SettingsError
-        When there are no such frames, their grid or step is not the model's, or the lead time is
-        beyond what it was trained for.
+        When there are no such frames, their grid is not square-meshed, or what the forecaster
+        raises.
     """
-    model.check_fits(path_of(rain), grid_spacing(rain), time_step(rain))
-    count = model.n_out if lead_minutes is None else frames_ahead(lead_minutes, model.step)
-    if count > model.n_out:
-        raise DataError(
-            f"--lead: the model was trained for {model.n_out} frames, up to "
-            f"{model.n_out * minutes(model.step):g} min, found {lead_minutes:g} min; "
-            "train one for a longer lead time"
-        )
+    step, spacing = time_step(rain), square_spacing(rain)
+    if lead_minutes is not None:
+        count = frames_ahead(lead_minutes, step)
+    else:
+        count = getattr(forecaster, "n_out", max(1, round(LEAD_MINUTES / minutes(step))))
     index = find_time(rain, at)
-    forecast = model(frames_before(rain, index, model.n_in))[:count]
-    return forecast_dataset(rain, index, forecast, "ConvLSTM encoder-forecaster (nowcast)")
+    run = run_before(rain, index, forecaster.least, forecaster.n_in)
+    forecast = forecaster.forecast(
+        frames_before(rain, index, run),
+        count,
+        spacing_km=spacing / 1000,
+        step_minutes=minutes(step),
+        thresholds=thresholds,
+        members=members,
+        seed=seed,
+    )
+    return forecast_dataset(rain, index, forecast, method)
+
+
+def square_spacing(rain: xr.Dataset) -> float:
+    """Return the metres between a store's grid points, the same along y and x within 2 %.
+
+    Raises
+    ------
+    DataError
+        When they differ more.
+    """
+    along_y, along_x = (abs(spacing) for spacing in grid_spacing(rain))
+    if not abs(along_y - along_x) <= 0.02 * along_x:
+        raise DataError(
+            f"{path_of(rain)}: expected a square mesh, found {along_y:g} m by {along_x:g} m; "
+            "ingest the scans onto one with --spacing"
+        )
+    return (along_y + along_x) / 2
+
+
+def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:
+    """Return how many frames, ``least`` to ``most``, follow each other regularly up to ``index``.
+
+    ``least`` where there are fewer: `frames_before` then says what is missing.
+    """
+    time, step = rain["time"].values[: index + 1], time_step(rain)
+    count = 1
+    while count < min(most, len(time)) and time[-count] - time[-count - 1] == step:
+        count += 1
+    return max(count, least)

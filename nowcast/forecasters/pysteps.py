@@ -1,22 +1,27 @@
-"""Extrapolation by pysteps, the peer to compare with, where pysteps is installed."""
+"""Methods of pysteps, the peer to compare with, where pysteps is installed."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
-import sys
+import io
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
-from nowcast.forecasters.forecaster import check_frames, check_n_out
+from daskdl.errors import MissingExtraError, SettingsError
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import check_past
+from nowcast.forecasters.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 
-#: Threshold in mm h-1 and value in dB of dry pixels of the images that the motion is taken from.
-RAIN_THRESHOLD = 0.1
-DRY_DECIBEL = -15.0
+Float = NDArray[np.float32]
+
+#: Methods of `pysteps.nowcasts` that can be asked for.
+NAMES = ("extrapolation", "sprog", "anvil", "steps", "linda")
 
 
 def pysteps_installed() -> bool:
@@ -25,16 +30,18 @@ def pysteps_installed() -> bool:
 
 
 @dataclass(frozen=True)
-class PystepsExtrapolation:
-    """pysteps' Lucas-Kanade motion of the last three frames and its backward extrapolation.
+class Pysteps:
+    """A nowcast of pysteps along its Lucas-Kanade motion, with its own default settings.
 
     Parameters
     ----------
-    n_out : int
-        Number of frames to forecast.
+    name : str
+        One of `NAMES`; steps gives members, linda gives them where they are asked for.
 
     Raises
     ------
+    SettingsError
+        If pysteps has no such method.
     MissingExtraError
         If pysteps or OpenCV is not installed.
 
@@ -44,34 +51,94 @@ class PystepsExtrapolation:
     nowcasting (v1.0)", Geosci. Model Dev. 12 (2019), 4185-4219.
     """
 
-    n_out: int
+    name: str = "extrapolation"
 
     def __post_init__(self) -> None:
-        check_n_out("PystepsExtrapolation", self.n_out)
+        if self.name not in NAMES:
+            raise SettingsError(
+                f"pysteps: expected one of {', '.join(NAMES)} after the colon, found {self.name!r}."
+            )
         if not pysteps_installed():
             raise MissingExtraError(
-                "PystepsExtrapolation needs pysteps and OpenCV, which are not installed: "
+                f"pysteps:{self.name} needs pysteps and OpenCV, which are not installed: "
                 "pip install 'daskdl[pysteps]'."
             )
 
-    def __call__(self, rain: NDArray[np.float32], /) -> NDArray[np.float32]:
-        """Carry ``rain[-1]`` on: (n_in >= 2, y, x) -> (n_out, y, x), mm h-1, NaN from outside."""
-        check_frames("PystepsExtrapolation", rain, at_least=2)
-        motion_of, extrapolate, to_decibel = _load()
-        recent = rain[-3:].astype(np.float64)
-        decibel, _ = to_decibel(recent, threshold=RAIN_THRESHOLD, zerovalue=DRY_DECIBEL)
-        decibel[~np.isfinite(decibel)] = DRY_DECIBEL
-        forecast = extrapolate(recent[-1], motion_of(decibel, verbose=False), self.n_out)
-        return np.asarray(forecast, np.float32)
+    @property
+    def n_in(self) -> int:
+        """Frames that it reads."""
+        return 4 if self.name == "anvil" else 3
+
+    @property
+    def least(self) -> int:
+        """Frames that it needs."""
+        return 2 if self.name == "extrapolation" else self.n_in
+
+    def forecast(
+        self,
+        rain: Float,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
+
+        NaN is where the rain would come from outside of the grid or from missing pixels. With
+        members, the single field is their mean.
+        """
+        past = check_past(
+            f"pysteps:{self.name}", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+            least=self.least,
+        )[-self.n_in :]  # fmt: skip
+        ensemble = self.name == "steps" or (self.name == "linda" and members > 0)
+        with _silent():
+            from pysteps import motion, nowcasts
+
+            decibel = np.nan_to_num(to_decibel(past).astype(np.float64), nan=DRY_DECIBEL)
+            flow = motion.get_method("LK")(decibel, verbose=False)
+            moved = nowcasts.get_method("extrapolation")(past[-1].astype(np.float64), flow, leads)
+            if self.name == "extrapolation":
+                return Forecast(np.asarray(moved, np.float32))
+            options = self._options(past, spacing_km, step_minutes, max(members, 2), seed, ensemble)
+            in_rates = self.name in ("anvil", "linda")
+            source = np.nan_to_num(past.astype(np.float64)) if in_rates else decibel
+            made = nowcasts.get_method(self.name)(source, flow, leads, **options)
+        made = np.asarray(made, np.float32)
+        if self.name in ("sprog", "steps"):
+            made = np.where(
+                made >= np.float32(10 * np.log10(DRY_BELOW)), 10 ** (made / 10), np.float32(0)
+            )
+        made = np.where(np.isnan(moved), np.float32(np.nan), np.maximum(np.nan_to_num(made), 0))
+        if ensemble:
+            return Forecast(made.mean(axis=0, dtype=np.float32), members=made)
+        return Forecast(made)
+
+    def _options(
+        self, past: Float, spacing_km: float, step_minutes: float, members: int, seed: int,
+        ensemble: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Arguments of the method beyond rain, motion and number of leads."""
+        threshold = 10 * np.log10(DRY_BELOW)
+        if self.name == "sprog":
+            return {"precip_thr": threshold}
+        if self.name == "anvil":
+            return {}
+        shared = {"kmperpixel": spacing_km, "timestep": step_minutes, "seed": seed}
+        if self.name == "steps":
+            return shared | {"n_ens_members": members, "precip_thr": threshold}
+        return shared | {"add_perturbations": ensemble, "n_ens_members": members}
 
 
-def _load() -> tuple[Any, Any, Any]:
-    """Motion, extrapolation and dB transform of pysteps, whose import prints to stdout."""
-    with contextlib.redirect_stdout(sys.stderr):
-        from pysteps import motion, nowcasts
-        from pysteps.utils import transformation
-    return (
-        motion.get_method("LK"),
-        nowcasts.get_method("extrapolation"),
-        transformation.dB_transform,
-    )
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what pysteps prints, when it is imported and as it works, off the terminal."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        yield

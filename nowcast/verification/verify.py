@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.forecaster import FieldForecaster
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.pool import DRAWS, LEVEL, pool
 from nowcast.verification.starts import valid_starts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def verify(
     rain: xr.DataArray,
     starts: Sequence[int] | NDArray[np.integer],
-    forecasters: Mapping[str, Forecaster],
+    forecasters: Mapping[str, FieldForecaster],
     n_in: int,
     n_out: int,
     *,
@@ -53,7 +53,7 @@ def verify(
         Rain rate in mm h-1, NaN where missing, with coordinates ``time`` and ``y``, ``x`` in m.
     starts : sequence of int
         Index of the first forecast frame of each case, see `valid_starts`.
-    forecasters : mapping of str to Forecaster
+    forecasters : mapping of str to callable
         Methods by the name under which they are shown.
     n_in, n_out : int
         Number of frames that go in and that are compared.
@@ -194,7 +194,7 @@ def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> l
 
 
 def _forecast(
-    name: str, forecaster: Forecaster, frames: NDArray[np.float32], n_out: int
+    name: str, forecaster: FieldForecaster, frames: NDArray[np.float32], n_out: int
 ) -> NDArray[np.float32]:
     """Ask one forecaster, with a copy of the frames that it may change, and check its answer."""
     forecast = np.asarray(forecaster(frames.copy()))

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from daskdl.models import ConvLSTMForecaster
-from nowcast.forecasters.predict import forecast_dataset
+from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.model.model import NowcastModel
 from nowcast.model.rain_scale import RainScale
 from nowcast.model.split import split_by_time

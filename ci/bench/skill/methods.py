@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from ci.bench.skill import peers
 from ci.bench.skill.events import Event
 from ci.bench.skill.forecast import Forecast
+from ci.bench.skill.peers import MEMBERS
 from daskdl.errors import SettingsError
 
 #: Frames that every method gets; each uses as many of the last as it wants.
 N_IN = 4
-OURS = ("persistence", "extrapolation")
+OURS = ("persistence", "extrapolation", "sprog", "auto")
 
 
 def names() -> list[str]:
@@ -47,12 +48,25 @@ def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> F
 
 
 def _ours(name: str, frames: NDArray[np.float32], steps: list[int], event: Event) -> Forecast:
-    from nowcast.forecasters import baselines
+    from nowcast.forecasters import forecaster
 
-    known = baselines(steps[-1])
-    if name not in known:
+    if name not in OURS:
         raise SettingsError(f"--methods: expected names among {', '.join(names())}, found {name!r}")
-    return Forecast(known[name](frames)[[k - 1 for k in steps]])
+    made = forecaster(name).forecast(
+        frames,
+        steps[-1],
+        spacing_km=event.spacing,
+        step_minutes=event.step,
+        members=MEMBERS if name == "steps" else 0,
+    )
+    at = [k - 1 for k in steps]
+    return Forecast(
+        made.rain[at],
+        None if made.members is None else made.members[:, at],
+        None
+        if made.probability is None
+        else {t: p[at] for t, p in zip(made.thresholds, made.probability, strict=True)},
+    )
 
 
 def _keep(path: Path, forecast: Forecast, seconds: float) -> None:

@@ -9,7 +9,7 @@ from daskdl.console import run
 from nowcast.cli import app
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict as forecast_of
-from nowcast.model.model import NowcastModel
+from nowcast.forecasters.trained import Trained
 from nowcast.rain.store import open_rain, write_dataset
 from tests.nowcast.stores import moving_rain, write_all
 
@@ -20,7 +20,9 @@ def paths(tmp_path_factory):
 
 
 def predict(paths, out, *arguments: str) -> int:
-    return run(app, ["predict", *map(str, paths), "--out", str(out), *arguments])
+    model, rain = map(str, paths)
+    command = ["predict", rain, "--method", "model", "--model", model, "--out", str(out)]
+    return run(app, [*command, *arguments])
 
 
 @pytest.mark.parametrize("name", ["f.zarr", "new/folder/f.nc"])
@@ -30,7 +32,7 @@ def test_the_forecast_is_written_and_said_on_standard_error(paths, tmp_path, cap
     assert out == ""
     assert err == f"2 frames from 2020-06-01T02:00 UTC written to {tmp_path / name}\n"
     with open_forecast(tmp_path / name) as made, open_rain(paths[1]) as rain:
-        expected = forecast_of(NowcastModel.load(paths[0]), rain, "2020-06-01T02:00", 20)
+        expected = forecast_of(Trained.load(paths[0]), rain, "2020-06-01T02:00", 20)
         np.testing.assert_array_equal(made["rain_rate"], expected["rain_rate"])
         assert np.isfinite(made["rain_rate"]).any()
 

@@ -13,9 +13,11 @@ from nowcast.forecasters.pysteps import pysteps_installed
 def test_pysteps_stands_beside_them_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["nowcast.forecasters.baselines"]
     monkeypatch.setattr(module, "pysteps_installed", lambda: False)
-    assert baselines(7) == {"persistence": Persistence(7), "extrapolation": Extrapolation(7)}
+    methods = baselines(7, 2.0, 10.0)
+    assert {name: method.forecaster for name, method in methods.items()} == {
+        "persistence": Persistence(),
+        "extrapolation": Extrapolation(),
+    }
+    assert {(m.leads, m.spacing_km, m.step_minutes) for m in methods.values()} == {(7, 2.0, 10.0)}
     monkeypatch.undo()
-    assert ("pysteps" in baselines(7)) == pysteps_installed()
-    monkeypatch.setattr(module, "pysteps_installed", lambda: True)
-    monkeypatch.setattr(module, "PystepsExtrapolation", lambda n_out: f"pysteps {n_out}")
-    assert list(baselines(7)) == ["persistence", "extrapolation", "pysteps"]
+    assert ("pysteps" in baselines(7, 2.0, 10.0)) == pysteps_installed()

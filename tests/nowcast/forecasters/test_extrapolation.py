@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from daskdl.errors import ShapeError
-from nowcast.forecasters import Extrapolation, Persistence
 from tests.nowcast.fields import translation
+from tests.nowcast.methods import extrapolation, persistence
 
 
 def knmi_frames(radar_dir: Path, first: int, count: int) -> np.ndarray:
@@ -31,23 +31,23 @@ def csi(forecast: np.ndarray, observed: np.ndarray, pixels: np.ndarray) -> float
 
 def test_moving_storms_are_forecast_where_they_will_be() -> None:
     frames = translation(9, 1.6, -2.3)
-    forecast = Extrapolation(6)(frames[:3])
-    stay = Persistence(6)(frames[:3])
+    forecast = extrapolation(6)(frames[:3])
+    stay = persistence(6)(frames[:3])
     pixels = np.isfinite(forecast[-1])
     assert csi(forecast[-1], frames[-1], pixels) > 0.85
     assert csi(stay[-1], frames[-1], pixels) < 0.5
 
 
 def test_one_frame_has_no_motion() -> None:
-    with pytest.raises(ShapeError, match=r"Extrapolation: .*n_in >= 2.*found \(1, 32, 32\)"):
-        Extrapolation(2)(np.zeros((1, 32, 32), np.float32))
+    with pytest.raises(ShapeError, match=r"extrapolation: .*time >= 2.*found \(1, 32, 32\)"):
+        extrapolation(2)(np.zeros((1, 32, 32), np.float32))
 
 
 def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
     hits = np.zeros((2, 3))
     for first in (10, 40, 70):
         frames = knmi_frames(radar_dir, first, 9)
-        moved, still = (kind(6)(frames[:3])[-1] for kind in (Extrapolation, Persistence))
+        moved, still = (kind(6)(frames[:3])[-1] for kind in (extrapolation, persistence))
         observed = frames[-1]
         pixels = np.isfinite(moved) & np.isfinite(still) & np.isfinite(observed)
         o = (observed >= 1) & pixels

@@ -7,7 +7,9 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.forecasters.predict import find_time, forecast_dataset, frames_before, predict
+from nowcast.forecasters.dataset import forecast_dataset
+from nowcast.forecasters.predict import find_time, frames_before, predict
+from nowcast.forecasters.trained import Trained
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_dataset
 from tests.nowcast.stores import FRAMES, N_IN, N_OUT, START, STEP, moving_rain, small_model
@@ -20,7 +22,7 @@ def rain() -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def model():
-    return small_model()
+    return Trained(small_model())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_frames_with_a_gap_are_refused_and_those_after_it_are_not():
 
 def test_the_forecast_is_the_models(rain, model):
     made = predict(model, rain, "2020-06-01T01:10")
-    expected = model(rain["rain_rate"].values[8 - N_IN : 8])
+    expected = model.model(rain["rain_rate"].values[8 - N_IN : 8])
     np.testing.assert_array_equal(made["rain_rate"], expected)
     assert np.isnan(made["rain_rate"].values[:, :2, :2]).all()
     assert not np.array_equal(expected, predict(model, rain)["rain_rate"], equal_nan=True)

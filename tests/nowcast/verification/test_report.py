@@ -11,16 +11,16 @@ import xarray as xr
 from rich.console import Console
 
 from daskdl.errors import SettingsError
-from nowcast.forecasters import Extrapolation, Persistence
 from nowcast.verification import score_table, to_json, verify, write_json
 from tests.nowcast.fields import translation
+from tests.nowcast.methods import extrapolation, persistence
 from tests.nowcast.verification.test_verify import rain
 
 
 @pytest.fixture(scope="module")
 def scores() -> xr.Dataset:
     frames = rain(translation(24, 1.0, -1.0, size=64, margin=48, seed=2))
-    forecasters = {"persistence": Persistence(3), "flow": Extrapolation(3)}
+    forecasters = {"persistence": persistence(3), "flow": extrapolation(3)}
     return verify(frames, [3, 9, 15], forecasters, 3, 3, thresholds=(0.1, 1.0, 900.0))
 
 

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from nowcast.forecasters import Extrapolation, Persistence
 from nowcast.verification import verify
 from tests.nowcast.fields import translation
+from tests.nowcast.methods import extrapolation, persistence
 
 FRAMES, SIZE = 28, 64
 
@@ -90,7 +90,7 @@ def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
 def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None:
     observed = moving.copy()
     observed[:, :10] = np.nan
-    both = {"persistence": Persistence(4), "flow": Extrapolation(4)}
+    both = {"persistence": persistence(4), "flow": extrapolation(4)}
     scores = verify(observed, [3, 9], both, 3, 4, thresholds=(1.0,))
     table = (
         scores[["hits", "misses", "false_alarms", "correct_negatives"]].to_array().sum("variable")
@@ -110,7 +110,7 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
     scores = verify(
         moving,
         [3, 10, 17, 24],
-        {"persistence": Persistence(4), "flow": Extrapolation(4)},
+        {"persistence": persistence(4), "flow": extrapolation(4)},
         3,
         4,
         thresholds=(1.0,),
@@ -132,7 +132,7 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
 
 
 def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) -> None:
-    scores = verify(moving, range(3, 9), {"persistence": Persistence(4)}, 3, 4)
+    scores = verify(moving, range(3, 9), {"persistence": persistence(4)}, 3, 4)
     assert scores.attrs["cases_sharing_frames"] == 6
     assert scores["csi_difference_low"].isnull().all()
 
@@ -140,7 +140,7 @@ def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) 
 def test_windows_follow_the_grid_spacing(moving: xr.DataArray) -> None:
     frames = moving.to_numpy()
     half = rain(frames, spacing=500.0)
-    scores = verify(half, [3], {"p": Persistence(2)}, 3, 2, scales=(0.1, 1, 5))
+    scores = verify(half, [3], {"p": persistence(2)}, 3, 2, scales=(0.1, 1, 5))
     assert scores.attrs["fss_window_pixels"] == [1, 2, 10]
     assert "csi_difference" not in scores
 
@@ -150,8 +150,8 @@ def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
         frames[...] = 0
         return frames[:2]
 
-    alone = verify(moving, [3], {"p": Persistence(2)}, 3, 2)
-    beside = verify(moving, [3], {"vandal": vandal, "p": Persistence(2)}, 3, 2)
+    alone = verify(moving, [3], {"p": persistence(2)}, 3, 2)
+    beside = verify(moving, [3], {"vandal": vandal, "p": persistence(2)}, 3, 2)
     xr.testing.assert_equal(
         alone["csi"].loc[{"forecaster": "p"}], beside["csi"].loc[{"forecaster": "p"}]
     )
@@ -161,35 +161,35 @@ def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
 def test_gaps_and_ends_are_never_bridged(moving: xr.DataArray, start: int) -> None:
     gap = moving.drop_isel(time=[7])
     with pytest.raises(DataError, match=f"3 frames before and 3 .* 5 min apart.* start {start} "):
-        verify(gap, [3, start], {"p": Persistence(3)}, 3, 3)
+        verify(gap, [3, start], {"p": persistence(3)}, 3, 3)
 
 
 def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -> None:
     late = np.resize([0, 40, 5, 25], FRAMES) * np.timedelta64(1, "s")
-    scores = verify(moving.assign_coords(time=moving.time + late), [9], {"p": Persistence(2)}, 3, 2)
+    scores = verify(moving.assign_coords(time=moving.time + late), [9], {"p": persistence(2)}, 3, 2)
     assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
 
 
 def test_missing_everywhere_is_said(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match=r"all \(p\) are finite, found none in 2 cases"):
-        verify(moving * np.nan, [3, 4], {"p": Persistence(2)}, 3, 2)
+        verify(moving * np.nan, [3, 4], {"p": persistence(2)}, 3, 2)
 
 
 def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
     observed = moving.copy()
     observed[:6] = np.nan
-    scores = verify(observed, [3, 10], {"p": Persistence(2)}, 3, 2)
+    scores = verify(observed, [3, 10], {"p": persistence(2)}, 3, 2)
     assert scores.attrs["n_cases"] == 1
 
 
 def test_no_start_is_said(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match=r"3 \+ 12 consecutive frames .* 28 frames"):
-        verify(moving, [], {"p": Persistence(12)}, 3, 12)
+        verify(moving, [], {"p": persistence(12)}, 3, 12)
 
 
 def test_wrong_answers_are_named(moving: xr.DataArray) -> None:
     with pytest.raises(ShapeError, match=r"\(4, 64, 64\) from p, found \(2, 64, 64\)"):
-        verify(moving, [3], {"p": Persistence(2)}, 3, 4)
+        verify(moving, [3], {"p": persistence(2)}, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_settings_that_make_no_sense(
     moving: xr.DataArray, settings: dict[str, tuple[float, ...]], sentence: str
 ) -> None:
     with pytest.raises(SettingsError, match=sentence):
-        verify(moving, [3], {"p": Persistence(2)}, 3, 2, **settings)
+        verify(moving, [3], {"p": persistence(2)}, 3, 2, **settings)
 
 
 def test_no_method_is_refused(moving: xr.DataArray) -> None:
@@ -215,9 +215,9 @@ def test_no_method_is_refused(moving: xr.DataArray) -> None:
 
 def test_oblong_pixels_are_refused(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match="found 2000 m by 1000 m"):
-        verify(moving.assign_coords(y=moving.y * 2), [3], {"p": Persistence(2)}, 3, 2)
+        verify(moving.assign_coords(y=moving.y * 2), [3], {"p": persistence(2)}, 3, 2)
 
 
 def test_rain_without_a_grid_is_refused(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match="coordinates y and x in m"):
-        verify(moving.drop_vars("x"), [3], {"p": Persistence(2)}, 3, 2)
+        verify(moving.drop_vars("x"), [3], {"p": persistence(2)}, 3, 2)

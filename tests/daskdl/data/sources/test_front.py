@@ -1,4 +1,4 @@
-"""Constructors: the same samples, whatever they are made of."""
+"""Sources: the same samples, whatever they are made of."""
 
 from __future__ import annotations
 

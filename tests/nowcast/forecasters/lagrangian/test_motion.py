@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.motion import linear_weights, motion_field
+from nowcast.forecasters.lagrangian.motion import enlarge, motion_field
 from tests.nowcast.fields import rotation, translation
 
 
@@ -22,7 +22,7 @@ def test_translation_is_found_within_ten_per_cent(dy: float, dx: float) -> None:
 def test_rotation_is_found_within_ten_per_cent_where_it_rains() -> None:
     degrees = 2.0
     frames = rotation(3, degrees)
-    motion = motion_field(frames, smoothing=10.0)
+    motion = motion_field(frames, smoothing_km=10.0)
     y, x = np.mgrid[:160, :160] - 79.5
     rain = (np.hypot(y, x) < 70) & (frames[-1] > 0.1)
     places = np.stack([np.ones(rain.sum()), y[rain], x[rain]], axis=1)
@@ -86,7 +86,7 @@ def test_frames_that_tell_no_motion_are_refused(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"radius": 0}, {"smoothing": -1.0}, {"pairs": 0}, {"downscale": 32}]
+    "setting", [{"radius": 0}, {"smoothing_km": -1.0}, {"pairs": 0}, {"spacing_km": 0}]
 )
 def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> None:
     name = next(iter(setting))
@@ -94,8 +94,8 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> N
         motion_field(np.zeros((3, 64, 64), np.float32), **setting)  # type: ignore[arg-type]
 
 
-def test_linear_weights_interpolate_and_hold_the_ends() -> None:
-    values = np.array([1.0, 3.0, 4.0], np.float32)
-    at = np.array([-1.0, 0.0, 0.5, 1.75, 2.0, 5.0])
-    np.testing.assert_allclose(linear_weights(at, 3) @ values, np.interp(at, range(3), values))
-    np.testing.assert_array_equal(linear_weights(at, 1), np.ones((6, 1)))
+def test_blocks_are_interpolated_and_the_ends_held() -> None:
+    blocks = np.array([[[1.0, 3.0, 4.0]]], np.float32)
+    made = enlarge(blocks, (2, 6), 2)
+    at = (np.arange(6) + 0.5) / 2 - 0.5
+    np.testing.assert_allclose(made, np.broadcast_to(np.interp(at, range(3), [1, 3, 4]), (1, 2, 6)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.advection import advect
+from nowcast.forecasters.lagrangian.advection import advect
 from tests.nowcast.fields import rotation, storms
 
 
@@ -68,8 +68,8 @@ def test_motion_of_another_grid_is_refused() -> None:
         advect(np.zeros((20, 30), np.float32), np.zeros((2, 30, 20), np.float32), 1)
 
 
-@pytest.mark.parametrize("setting", ["n_out", "substeps", "coarsening"])
+@pytest.mark.parametrize("setting", ["leads", "coarsening"])
 def test_settings_below_one_are_refused(setting: str) -> None:
-    settings = {"n_out": 1, setting: 0}
+    settings = {"leads": 1, setting: 0}
     with pytest.raises(SettingsError, match=f"{setting} must be at least 1, found 0"):
         advect(np.zeros((9, 9), np.float32), np.zeros((2, 9, 9), np.float32), **settings)

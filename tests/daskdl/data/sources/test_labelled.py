@@ -1,4 +1,4 @@
-"""xarray: samples along a named dimension, whatever the order of the others."""
+"""Labelled: samples along a named dimension, whatever the order of the others."""
 
 from __future__ import annotations
 

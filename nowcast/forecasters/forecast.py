@@ -1,0 +1,101 @@
+"""A forecast: a field of rain for each lead time, and what is known about its uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+
+Float = NDArray[np.float32]
+
+#: Rain rates in mm h-1 whose exceedance is forecast unless others are asked for.
+THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a forecaster answers: one field a lead time, and probabilities and members if it can.
+
+    Attributes
+    ----------
+    rain : ndarray, (lead, y, x) float32
+        Rain rate in mm h-1, the forecaster's single best field; NaN where it cannot know.
+    thresholds : tuple of float
+        Rain rates in mm h-1 of ``probability``, increasing.
+    probability : ndarray, (threshold, lead, y, x) float32, optional
+        Probability from 0 to 1 that the rain rate reaches each threshold, never larger at a larger
+        threshold; NaN where ``rain`` is.
+    members : ndarray, (member, lead, y, x) float32, optional
+        Equally likely fields of rain rate in mm h-1.
+    event_probability : ndarray, (threshold, lead) float32, optional
+        The probability from which on a yes/no forecast of each threshold says yes: the one that
+        maximises the CSI that the forecast expects of itself.
+    """
+
+    rain: Float
+    thresholds: tuple[float, ...] = ()
+    probability: Float | None = None
+    members: Float | None = None
+    event_probability: Float | None = None
+
+    def exceedance(self, threshold: float) -> Float:
+        """Return the probability (lead, y, x) that the rain rate reaches a threshold.
+
+        From the forecaster's own probabilities, else the fraction of members, else 0 or 1 from the
+        single field.
+
+        Raises
+        ------
+        SettingsError
+            If the forecaster gave probabilities, but not of this threshold.
+        """
+        if self.probability is not None:
+            if threshold not in self.thresholds:
+                raise SettingsError(
+                    f"exceedance: expected a threshold among {self.thresholds} mm/h, "
+                    f"found {threshold!r}; ask the forecaster for it."
+                )
+            return self.probability[self.thresholds.index(threshold)]
+        fields = self.rain[np.newaxis] if self.members is None else self.members
+        reached = (fields >= np.float32(threshold)).mean(axis=0, dtype=np.float32)
+        reached[np.isnan(self.rain)] = np.nan
+        return reached
+
+    def quantiles(self, levels: tuple[float, ...]) -> Float:
+        """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1.
+
+        Of the members where there are some, else from the probabilities: log-linear in the rain
+        rate between thresholds, 0 below the lowest, the highest threshold above it.
+
+        Raises
+        ------
+        SettingsError
+            If a level is not between 0 and 1, or the forecast has neither members nor
+            probabilities.
+        """
+        if not levels or not all(0 < level < 1 for level in levels):
+            raise SettingsError(
+                f"quantiles: expected levels between 0 and 1, found {tuple(levels)!r}."
+            )
+        if self.members is not None:
+            return np.quantile(self.members, levels, axis=0).astype(np.float32)
+        if self.probability is None:
+            raise SettingsError(
+                "quantiles: expected a forecast with members or probabilities, found neither; "
+                "choose a method that gives them, such as sprog."
+            )
+        quantiles = np.zeros((len(levels), *self.rain.shape), np.float32)
+        rates = np.log(np.asarray(self.thresholds, np.float32))
+        for row, level in zip(quantiles, levels, strict=True):
+            beyond = np.float32(1 - level)
+            row[self.probability[-1] >= beyond] = self.thresholds[-1]
+            for k in range(len(rates) - 1):
+                lower, upper = self.probability[k], self.probability[k + 1]
+                between = (lower >= beyond) & (upper < beyond)
+                part = (lower[between] - beyond) / (lower[between] - upper[between])
+                row[between] = np.exp(rates[k] + part * (rates[k + 1] - rates[k]))
+            row[np.isnan(self.rain)] = np.nan
+        return quantiles

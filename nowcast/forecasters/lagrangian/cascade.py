@@ -1,0 +1,65 @@
+"""The last frames in the frame that moves with the rain, taken apart into bands with a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.forecasters.lagrangian.advection import carry, departures
+from nowcast.forecasters.lagrangian.autoregression import BandModel, fit
+from nowcast.forecasters.lagrangian.decibel import to_decibel
+from nowcast.forecasters.lagrangian.motion import motion_field
+from nowcast.forecasters.lagrangian.pyramid import Pyramid, compose, decompose
+
+Float = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Bands of the last two or three frames, moved to the place of the last one.
+
+    Attributes
+    ----------
+    motion : ndarray, (2, y, x) float32
+        Displacement in pixels per step.
+    last : ndarray, (y, x) float32
+        The last frame, mm h-1.
+    past : list of Pyramid
+        Of dB rain, oldest first.
+    models : list of BandModel
+        One a band.
+    """
+
+    motion: Float
+    last: Float
+    past: list[Pyramid]
+    models: list[BandModel]
+
+    @classmethod
+    def of(cls, rain: Float, *, spacing_km: float) -> Cascade:
+        """Take apart the last frames (time >= 2, y, x) in mm h-1; up to three are used."""
+        motion = motion_field(rain, spacing_km=spacing_km)
+        frames = [to_decibel(frame) for frame in rain[-3:]]
+        earlier = list(departures(motion, len(frames) - 1))
+        moved = [carry(f, p) for f, p in zip(frames[:-1], reversed(earlier), strict=True)]
+        past = [decompose(frame) for frame in (*moved, frames[-1])]
+        return cls(motion, rain[-1], past, fit(past))
+
+    def expected(self, leads: int) -> Iterator[Float]:
+        """Give the expected field of each lead, dB rain (y, x), where the last frame was."""
+        last, before = self.past[-1], self.past[-2]
+        ahead = [model.ahead(leads) for model in self.models]
+        for lead in range(leads):
+            bands = []
+            for k, model in enumerate(self.models):
+                recent, older = (np.float32(w) for w in ahead[k][lead])
+                mean = np.float32(model.mean)
+                # Where the earlier frame saw nothing, its anomaly is the last one's.
+                earlier = np.where(before.weights[k] > 0, before.bands[k], last.bands[k])
+                bands.append(mean + recent * (last.bands[k] - mean) + older * (earlier - mean))
+            field = compose(bands, last.weights)
+            field[last.weights[0] == 0] = np.nan
+            yield field

@@ -1,0 +1,69 @@
+"""The forecasters by the names that ``--method`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from daskdl.errors import SettingsError
+from nowcast.forecasters.extrapolation import Extrapolation
+from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.persistence import Persistence
+from nowcast.forecasters.pysteps import NAMES, Pysteps
+from nowcast.forecasters.sprog import Sprog
+from nowcast.forecasters.trained import Trained
+
+#: What needs neither a model nor another package.
+OWN: dict[str, Callable[[], Forecaster]] = {
+    "persistence": Persistence,
+    "extrapolation": Extrapolation,
+    "sprog": Sprog,
+}
+AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
+
+
+def method_names() -> list[str]:
+    """Return all names, of pysteps too whether it is installed or not."""
+    return [AUTO, *OWN, *(PYSTEPS + name for name in NAMES), MODEL]
+
+
+def forecaster(method: str = AUTO, model: Path | None = None) -> Forecaster:
+    """Return a forecaster by its name.
+
+    Parameters
+    ----------
+    method : str
+        One of `method_names`. "auto" is the model, if one is given and its training proved it
+        better than S-PROG on events that it had not seen, and S-PROG otherwise.
+    model : path, optional
+        Folder that ``nowcast train`` wrote, for "model" and "auto".
+
+    Raises
+    ------
+    SettingsError
+        When there is no such method, or "model" has no folder.
+    DataError
+        When the folder holds no model.
+    MissingExtraError
+        When pysteps is asked for and not installed.
+
+    Examples
+    --------
+    >>> forecaster("persistence")
+    Persistence(n_in=1, least=1)
+    """
+    if method in (MODEL, AUTO):
+        if model is not None:
+            trained = Trained.load(model)
+            return trained if method == MODEL or trained.passed else Sprog()
+        if method == MODEL:
+            raise SettingsError(
+                "--method model: expected the folder of a model too, found none; "
+                "add --model FOLDER, or choose --method auto"
+            )
+        return Sprog()
+    if method in OWN:
+        return OWN[method]()
+    if method.startswith(PYSTEPS):
+        return Pysteps(method.removeprefix(PYSTEPS))
+    raise SettingsError(f"--method: expected one of {', '.join(method_names())}, found {method!r}")

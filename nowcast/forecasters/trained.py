@@ -1,0 +1,88 @@
+"""A trained network as a forecaster: frames are checked against what it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import check_past
+from nowcast.model.model import NowcastModel, minutes
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Forecaster that asks a network which ``nowcast train`` wrote.
+
+    Parameters
+    ----------
+    model : NowcastModel
+    """
+
+    model: NowcastModel
+
+    @classmethod
+    def load(cls, folder: Path) -> Trained:
+        """Read a model's folder; DataError when there is none."""
+        return cls(NowcastModel.load(folder))
+
+    @property
+    def n_in(self) -> int:
+        """Frames that it reads."""
+        return self.model.n_in
+
+    @property
+    def least(self) -> int:
+        """Frames that it needs, as many as it reads."""
+        return self.model.n_in
+
+    @property
+    def n_out(self) -> int:
+        """Frames that it was trained to forecast."""
+        return self.model.n_out
+
+    @property
+    def passed(self) -> bool:
+        """Whether training ended with the proof that it is better than S-PROG."""
+        gate = self.model.about.get("gate")
+        return isinstance(gate, dict) and gate.get("passed") is True
+
+    def forecast(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
+
+        Raises
+        ------
+        DataError
+            When the grid or the step is not the model's, or it was trained for fewer leads.
+        """
+        past = check_past(
+            "model", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
+        )
+        self.model.check_fits(
+            "model",
+            (1000 * spacing_km, 1000 * spacing_km),
+            np.timedelta64(round(60 * step_minutes), "s"),
+        )
+        if leads > self.model.n_out:
+            longest = self.model.n_out * minutes(self.model.step)
+            raise DataError(
+                f"--lead: the model was trained for {self.model.n_out} frames, up to "
+                f"{longest:g} min, found {leads * step_minutes:g} min; "
+                "train one for a longer lead time"
+            )
+        return Forecast(self.model(past[-self.n_in :])[:leads])

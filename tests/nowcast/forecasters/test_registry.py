@@ -1,0 +1,36 @@
+"""Tests of the names of forecasters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from daskdl.errors import DataError, SettingsError
+from nowcast.forecasters import Persistence, Sprog, forecaster, method_names
+from nowcast.forecasters.trained import Trained
+from tests.nowcast.stores import small_model
+
+
+def test_names_are_told_and_taken() -> None:
+    assert method_names()[:4] == ["auto", "persistence", "extrapolation", "sprog"]
+    assert forecaster("persistence") == Persistence()
+    with pytest.raises(SettingsError, match=r"expected one of auto, persistence, .* found 'lk'"):
+        forecaster("lk")
+
+
+def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path: Path) -> None:
+    model = small_model()
+    assert isinstance(forecaster("auto"), Sprog)
+    for gate, kind in (({}, Sprog), ({"passed": False}, Sprog), ({"passed": True}, Trained)):
+        model.about["gate"] = gate
+        model.save(tmp_path / "m")
+        assert isinstance(forecaster("auto", tmp_path / "m"), kind)
+        assert isinstance(forecaster("model", tmp_path / "m"), Trained)
+
+
+def test_a_model_needs_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="add --model FOLDER, or choose --method auto"):
+        forecaster("model")
+    with pytest.raises(DataError, match="expected a model that nowcast train wrote"):
+        forecaster("auto", tmp_path)
