@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.vectors.addition import add_into, added
+from daskdl.kernels.vectors.arithmetic import add_into, added
 from daskdl.kernels.vectors.embedding import add_to
 from daskdl.rows import Rows
 

@@ -19,7 +19,7 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
 from daskdl.kernels.runtime.team import over_rows
-from daskdl.kernels.vectors.addition import add_into
+from daskdl.kernels.vectors.arithmetic import add_into
 
 Vector = NDArray[np.float32]
 Bits = NDArray[np.uint16]

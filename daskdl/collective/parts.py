@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.collective.plan import Span
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.vectors.copies import copy_to
+from daskdl.kernels.vectors.arithmetic import copy_to
 
 Vector = NDArray[np.float32]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from daskdl.collective.codec import Bits, add_rounded, decode, encode, encoded_size, round_in_place
 from daskdl.collective.parts import slice_of
 from daskdl.collective.plan import Node, Plan, Round, Span
-from daskdl.kernels.vectors.addition import add_into
-from daskdl.kernels.vectors.copies import copy_to
+from daskdl.kernels.vectors.arithmetic import add_into, copy_to
 from daskdl.train.clocks import Clocks
 from daskdl.train.step import Gradient
 

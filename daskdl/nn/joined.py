@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.vectors.zeros import clear
+from daskdl.kernels.vectors.arithmetic import clear
 from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.nn.structure import Structure
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.vectors.copies import copied, copy_to
-from daskdl.kernels.vectors.zeros import clear
+from daskdl.kernels.vectors.arithmetic import clear, copied, copy_to
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
 from daskdl.nn.parameter import Buffer, Parameter

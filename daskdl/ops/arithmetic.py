@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.products import matmul as products
-from daskdl.kernels.vectors.addition import added
+from daskdl.kernels.vectors.arithmetic import added
 from daskdl.tensor import Array, op
 
 

@@ -10,8 +10,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.vectors.bias import add_bias, bias_gradient
-from daskdl.kernels.vectors.zeros import clear
+from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient, clear
 from daskdl.tensor import Array, op
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.products.matmul import matmul
-from daskdl.kernels.vectors.bias import add_bias, bias_gradient
+from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.tensor import Array, op
 
 
@@ -14,15 +14,12 @@ def rows(x: Array) -> Array:
 
 
 @op
-def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "float32"):
+def linear(x: Array, weight: Array, bias: Array | None):
     """Compute x @ weight.T + bias.  x (..., in), weight (out, in), bias (out,) -> (..., out).
 
     Numbers of ``x`` are taken in the weight's dtype, such as float64 of a table or levels of
     pixels: a product of two kinds of numbers takes several times as long, and so does all that
     follows in float64.
-
-    ``precision="bf16"`` rounds the factors of all three products to bfloat16, see
-    :func:`daskdl.kernels.products.matmul.matmul`.
 
     Raises
     ------
@@ -35,7 +32,7 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
             "numbers of objects"
         )
     x = x.astype(weight.dtype, copy=False)
-    y = matmul(rows(x), weight.T, precision=precision)
+    y = matmul(rows(x), weight.T)
     if bias is not None:
         add_bias(y, bias)
     if x.ndim != 2:
@@ -43,8 +40,8 @@ def linear(x: Array, weight: Array, bias: Array | None, *, precision: str = "flo
 
     def backward(dy: Array):
         return (
-            lambda: matmul(rows(dy), weight, precision=precision).reshape(x.shape),
-            lambda: matmul(rows(dy).T, rows(x), precision=precision),
+            lambda: matmul(rows(dy), weight).reshape(x.shape),
+            lambda: matmul(rows(dy).T, rows(x)),
             lambda: bias_gradient(dy),
         )
 

@@ -14,7 +14,7 @@ from daskdl.kernels.recurrent import trajgru as links
 from daskdl.kernels.recurrent.gru import gru_cell, gru_cell_gradient
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors.activations import leaky_relu, leaky_relu_back
-from daskdl.kernels.vectors.bias import bias_gradient
+from daskdl.kernels.vectors.arithmetic import bias_gradient
 from daskdl.ops.convlstm import same
 from daskdl.ops.sequence import check, plain, turned, unrolled
 from daskdl.tensor import Array, op

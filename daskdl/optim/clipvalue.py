@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.vectors.clip import clip
+from daskdl.kernels.vectors.arithmetic import clip
 from daskdl.optim.method import State, Vector, at_least_zero
 from daskdl.optim.wrapper import Wrapper
 from daskdl.rows import Rows

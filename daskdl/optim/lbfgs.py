@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskdl.kernels.vectors.dots import dot
+from daskdl.kernels.vectors.arithmetic import dot
 from daskdl.optim.method import State, Vector, at_least_zero
 from daskdl.optim.scheduled import Scheduled
 from daskdl.optim.schedules.schedule import Schedule, whole

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.vectors.zeros import clear
+from daskdl.kernels.vectors.arithmetic import clear
 from daskdl.nn import Module, MSELoss, Parameter
 from daskdl.optim import SGD
 from daskdl.scaling.workloads import Workload

@@ -19,7 +19,7 @@ from daskdl.data.on_workers.tasks import on_each, stand_alone
 from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import granted_cores, thread_budget
-from daskdl.kernels.vectors.copies import copied, copy_to
+from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.train import step
 from daskdl.train.evaluation import combined, evaluate
 from daskdl.train.job import Job

@@ -23,7 +23,7 @@ from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.copies import copied, copy_to
+from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.train import step
 from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.job import Job, Measured

@@ -17,9 +17,7 @@ from daskdl.data.random import generator
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.addition import added
-from daskdl.kernels.vectors.copies import copied, copy_to
-from daskdl.kernels.vectors.multiples import times
+from daskdl.kernels.vectors.arithmetic import added, copied, copy_to, times
 from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs
 from daskdl.optim import Method

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskdl.collective.communicator import Exchange
 from daskdl.collective.plan import Handing, Plan, Round
 from daskdl.collective.row_sums import Pieces, RowSums
-from daskdl.kernels.vectors.copies import copied
+from daskdl.kernels.vectors.arithmetic import copied
 from daskdl.kernels.vectors.embedding import gather
 from daskdl.nn import Module
 from daskdl.optim import Method

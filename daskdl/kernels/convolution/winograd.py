@@ -33,7 +33,7 @@ FEW = 8 << 20
 #: Bytes of transformed tiles that the gradient to the weights sums up at a time.
 SUMMED = 1 << 20
 #: Tiles that it sums up at a time at least: their sums are read and written again for each block.
-LEAST = 128
+LEAST_TILES = 128
 #: Channels up to which those of a tile lie together where gradients to the weights are summed up.
 WIDE = 64
 #: Panels of filters that are transformed together: their weights lie together, and all channels of
@@ -281,7 +281,7 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     if not number:
         dw[:] = 0
         return dw
-    block = max(LEAST, SUMMED // (points * (_width(channels) + _width(filters)) * x.itemsize))
+    block = max(LEAST_TILES, SUMMED // (points * (_width(channels) + _width(filters)) * x.itemsize))
     block = -(-number // -(-number // block))  # all blocks about as long
     *v_strips, v_size = _strips(channels, COLUMNS, block)
     *z_strips, z_size = _strips(filters, tiles.FOLDED * ROWS, block)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import exponential
 from daskdl.kernels.runtime.jit import fastjit, fusedjit
 from daskdl.kernels.runtime.memory import empty
@@ -14,9 +15,6 @@ from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
-
-#: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 13
 
 
 def gradient(
@@ -104,7 +102,7 @@ def _rows(x: Array) -> Array:
 
 
 def _least(rows: Array) -> int:
-    return max(1, LEAST // max(1, rows.shape[1]))
+    return grain.least(grain.EXPONENTIAL, rows.shape[1])
 
 
 @fusedjit

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
-
-#: Additions of logarithms below which a second thread costs more than it brings.
-LEAST = 1 << 9
 
 
 def forward(
@@ -70,7 +68,7 @@ def gradient(
 
 
 def _least(left: NDArray[np.float64]) -> int:
-    return max(1, LEAST // max(1, left[0].size if len(left) else 1))
+    return grain.least(grain.LOG_ADDITION, left[0].size if len(left) else 1)
 
 
 @jit

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.nontemporal import drain, put
 from daskdl.kernels.runtime.passes import flat
@@ -21,9 +22,6 @@ Array = NDArray[Any]
 #: Numbers that are summed by themselves; these sums are added in their order, so that they are the
 #: same bits whatever the number of threads.
 BLOCK = 1 << 15
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 16
 
 #: Numbers whose weights are looked up together, in the nearest cache.
 CHUNK = 512
@@ -46,7 +44,7 @@ def sums(
     length = prediction.size // stretches
     blocks = -(-length // BLOCK)
     totals = np.empty(stretches * blocks)
-    least = max(1, LEAST // max(1, min(length, BLOCK)))
+    least = grain.least(grain.SUM, min(length, BLOCK))
     pair = flat(prediction), flat(target)
     over_range(kernel, totals.size, least, *pair, settings, length, totals)
     return totals if blocks == 1 else np.add.reduce(totals.reshape(stretches, blocks), axis=1)

@@ -14,6 +14,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import exponential
 from daskdl.kernels.runtime.jit import fastjit, fusedjit
 from daskdl.kernels.runtime.memory import empty
@@ -22,9 +23,6 @@ from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
-
-#: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 13
 
 #: Numbers of rows whose exponentials are taken together, in the nearest cache.
 BLOCK = 512
@@ -96,7 +94,7 @@ def _rows(x: Array) -> Array:
 
 
 def _least(rows: Array) -> int:
-    return max(1, LEAST // max(1, rows.shape[1]))
+    return grain.least(grain.EXPONENTIAL, rows.shape[1])
 
 
 def _by_rows(kernel: Any, *inputs: Array) -> Array:

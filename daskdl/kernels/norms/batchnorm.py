@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.nontemporal import drain, put, streams
@@ -28,9 +29,6 @@ Array = NDArray[Any]
 #: Numbers in a row of lanes, about; more with more channels. The loops of sums pay more for their
 #: beginning and hold fewer rows of lanes in the first cache, hence their longer ones.
 LANES, SUMMED_LANES = 256, 1024
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 #: Rows that are added up in the input's dtype before they are added to sums in float64.
 BLOCK = 64
@@ -126,7 +124,7 @@ def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *mo
     """Call a kernel on parts of flat vectors that start with a row of lanes."""
     width = lanes.shape[1]
     if x.size:
-        over_rows(kernel, vectors, LEAST // width, lanes, *more, unit=width)
+        over_rows(kernel, vectors, grain.STREAM // width, lanes, *more, unit=width)
 
 
 def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
@@ -140,7 +138,7 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     parts = np.zeros((threads(), 2, many, channels))
     if x.size:
         lanes = parts.reshape(len(parts), 2, width)
-        over_range(kernel, -(-x.size // width), LEAST // width, *arguments, lanes)
+        over_range(kernel, -(-x.size // width), grain.STREAM // width, *arguments, lanes)
     return parts
 
 

@@ -19,6 +19,7 @@ from daskdl.kernels.norms.batchnorm import (
     put_normalised,
 )
 from daskdl.kernels.norms.batchnorm import SUMMED_LANES as SUMMED
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.nontemporal import streams
@@ -27,9 +28,6 @@ from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
-
-#: Numbers of a part at least.
-LEAST = 1 << 15
 
 
 def forward(
@@ -56,7 +54,7 @@ def forward(
     if x.size:
         images, new = flat(x).reshape(n, -1), y.reshape(n, -1)
         own = flat(weight, x.dtype), flat(bias, x.dtype), eps
-        least = 1 + LEAST // (pixels * channels)
+        least = grain.least(grain.STREAM, pixels * channels)
         over_range(_forward, n, least, images, *own, new, statistics, _past(y))
     return y, statistics
 
@@ -70,7 +68,9 @@ def backward(
     if x.size:
         gradients, images = flat(dy, x.dtype).reshape(n, -1), flat(x).reshape(n, -1)
         own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals, _past(dx)
-        over_range(_backward, n, 1 + LEAST // (pixels * channels), gradients, images, *own)
+        over_range(
+            _backward, n, grain.least(grain.STREAM, pixels * channels), gradients, images, *own
+        )
     return dx, totals.sum(0)
 
 

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 #: Numbers that are added up in the rows' dtype before they go to float64.
 RUN = 1024
@@ -27,7 +25,7 @@ def forward(x: Array, eps: float) -> tuple[Array, Array]:
     A row shorter than ``eps`` is divided by that.
     """
     source, new, lengths = flat(x).reshape(x.shape), empty(x.shape, x.dtype), np.empty(len(x))
-    over_rows(_forward, (source, new, lengths), 1 + LEAST // max(1, x.shape[1]), eps)
+    over_rows(_forward, (source, new, lengths), grain.least(grain.STREAM, x.shape[1]), eps)
     return new, lengths
 
 
@@ -36,7 +34,7 @@ def backward(dy: Array, y: Array, lengths: Array, eps: float) -> Array:
     gradient, result, new = flat(dy, y.dtype).reshape(y.shape), flat(y), empty(y.shape, y.dtype)
     result = result.reshape(y.shape)
     rows = gradient, result, lengths, new
-    over_rows(_backward, rows, 1 + LEAST // max(1, y.shape[1]), eps)
+    over_rows(_backward, rows, grain.least(grain.STREAM, y.shape[1]), eps)
     return new
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
@@ -17,9 +18,6 @@ from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 #: Numbers, and rows, that are added up in the rows' dtype before they go to float64.
 RUN, BLOCK = 1024, 64
@@ -39,7 +37,7 @@ def forward(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Ar
     source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)
     weight, bias = flat(weight, x.dtype), flat(bias, x.dtype)
     scales = np.empty((rows, 2), x.dtype)
-    least = 1 + LEAST // max(1, channels)
+    least = grain.least(grain.STREAM, channels)
     over_rows(_forward, (source, new, scales), least, weight, bias, eps)
     return new, scales
 
@@ -50,7 +48,8 @@ def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, 
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     weight, new = flat(weight, x.dtype), empty(x.shape, x.dtype)
 
-    totals, least = np.zeros((threads(), 2, channels)), 1 + LEAST // max(1, channels)  # of parts
+    totals = np.zeros((threads(), 2, channels))  # of parts
+    least = grain.least(grain.STREAM, channels)
     over_range(_backward, rows, least, gradient, source, weight, scales, new, totals)
     return new, totals.sum(0)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
@@ -19,8 +20,8 @@ from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
-#: Numbers of a buffer, about, and numbers below which a second thread costs more than it brings.
-BUFFER, LEAST = 1024, 1 << 13
+#: Numbers of a buffer, about.
+BUFFER = 1024
 
 
 class Response(NamedTuple):
@@ -39,7 +40,7 @@ def forward(x: Array, response: Response) -> Array:
     """Return the normalised rows of x (rows, C)."""
     source, new = flat(x).reshape(x.shape), empty(x.shape, x.dtype)
     settings = _settings(response, x.dtype)
-    least = 1 + LEAST // max(1, x.shape[1])
+    least = grain.least(grain.EXPONENTIAL, x.shape[1])
     over_rows(_forward, (source, new), least, response.size, settings)
     return new
 
@@ -48,7 +49,7 @@ def backward(dy: Array, x: Array, response: Response) -> Array:
     """Return the gradient to x (rows, C)."""
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     new, settings = empty(x.shape, x.dtype), _settings(response, x.dtype)
-    least = 1 + LEAST // max(1, x.shape[1])
+    least = grain.least(grain.EXPONENTIAL, x.shape[1])
     over_rows(_backward, (gradient, source, new), least, response.size, settings)
     return new
 

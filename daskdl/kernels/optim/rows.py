@@ -21,15 +21,13 @@ from daskdl.kernels.optim import adagrad as squares
 from daskdl.kernels.optim import adam as moments
 from daskdl.kernels.optim import sgd as descent
 from daskdl.kernels.optim.steps import step
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_rows
 from daskdl.kernels.vectors.embedding import gather
 
 Array = NDArray[Any]
-
-#: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 #: Elements of the rows that are stepped at a time: with their state they stay in the first cache.
 BLOCK = 1024
@@ -69,7 +67,7 @@ def step_rows(
     d = flat(rows, weights.dtype).reshape(rows.shape)
     settings = np.array(factors, weights.dtype)
     if kernel in _DIRECT:
-        least = max(1, LEAST // max(1, weights.shape[1]))
+        least = grain.least(grain.STREAM, weights.shape[1])
         over_rows(_DIRECT[kernel], (numbers, d), least, weights, *state, settings)
         return
     old = [None if a is None else gather(a, numbers).reshape(-1) for a in state]

@@ -10,14 +10,12 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.pixels.interpolation import PIXELS, addresses, mix_levels, pointer
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 Images = Sequence[Array] | Array
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 16
 
 
 def mix(sources: Images, matrices: Array, results: Images, white: float) -> None:
@@ -33,7 +31,7 @@ def mix(sources: Images, matrices: Array, results: Images, white: float) -> None
         The largest value.
     """
     table = _places(sources, results)
-    least = max(1, LEAST // max(1, sources[0].size))
+    least = grain.least(grain.SUM, sources[0].size)
     levels = sources[0].dtype == np.uint8
     over_range(
         _mix, len(sources), least, table, np.ascontiguousarray(matrices, np.float32),
@@ -44,7 +42,7 @@ def mix(sources: Images, matrices: Array, results: Images, white: float) -> None
 def channel_means(sources: Images) -> NDArray[np.float64]:
     """Return the mean of each channel (N, C) of C-contiguous images, as :func:`mix` takes them."""
     means = np.zeros((len(sources), sources[0].shape[2]))
-    least = max(1, LEAST // max(1, sources[0].size))
+    least = grain.least(grain.SUM, sources[0].size)
     levels = sources[0].dtype == np.uint8
     over_range(_means, len(sources), least, _places(sources, sources), means, levels)
     return means

@@ -26,6 +26,7 @@ from daskdl.kernels.pixels.interpolation import (
     weigh,
     weigh_pairs,
 )
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.team import over_range
 
@@ -37,9 +38,6 @@ TOP, LEFT, HEIGHT, WIDTH, ROWS, COLUMNS, Y, X, H, W, UPSIDE_DOWN, MIRRORED = ran
 
 #: Filters by name: numbers that kernels know them by.
 FILTERS = {"nearest": 0, "bilinear": 1, "bicubic": 2}
-
-#: Numbers of results below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 
 def resample(
@@ -82,7 +80,7 @@ def resample(
     shift = np.zeros(channels, np.float32) if shift is None else shift
     work = max(1, int(geometry[:, H].max()) * int(geometry[:, W].max()) * channels)
     over_range(
-        _resample, len(sources), max(1, LEAST // work), places, geometry, channels,
+        _resample, len(sources), grain.least(grain.STREAM, work), places, geometry, channels,
         FILTERS[filter], antialias, scale, shift,
         sources[0].dtype != np.uint8, results[0].dtype != np.uint8,
     )  # fmt: skip

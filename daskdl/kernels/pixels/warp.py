@@ -10,13 +10,11 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.pixels.interpolation import blend_levels, pointer
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
-
-#: Numbers of results below which a second thread costs more than it brings.
-LEAST = 1 << 14
 
 
 def warp(sources: Sequence[Array], inverses: Array, results: Sequence[Array], fill: Array) -> None:
@@ -39,7 +37,7 @@ def warp(sources: Sequence[Array], inverses: Array, results: Sequence[Array], fi
         ],
         np.int64,
     )
-    least = max(1, LEAST // max(1, results[0].size))
+    least = grain.least(grain.WARP, results[0].size)
     levels = sources[0].dtype == np.uint8
     over_range(
         _warp, len(sources), least, places, np.ascontiguousarray(inverses, np.float64),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.pooling.cells import largest, sum_where
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import ALIGNMENT, empty
 from daskdl.kernels.runtime.nontemporal import drain, streams
@@ -21,9 +22,6 @@ from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
-
-#: Numbers below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 #: Pixels of an image that are added up at once.
 TOGETHER = 1 << 8
@@ -131,7 +129,7 @@ def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_p
 def _rows(y: Array) -> tuple[int, int]:
     """Return how many rows all images y have, and how many a part has at least."""
     n, rows, columns, channels = y.shape
-    return n * rows, 1 + LEAST // max(1, columns * channels)
+    return n * rows, grain.least(grain.STREAM, columns * channels)
 
 
 def _spread(

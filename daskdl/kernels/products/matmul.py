@@ -36,8 +36,6 @@ def matmul(
     a: NDArray[np.floating],
     b: NDArray[np.floating],
     out: NDArray[np.floating] | None = None,
-    *,
-    precision: str = "float32",
 ) -> NDArray[np.floating]:
     """Return ``a @ b``; every matrix product of this package that is called from Python.
 
@@ -46,16 +44,8 @@ def matmul(
     a : array (..., M, K)
     b : array (..., K, N)
     out : array (..., M, N), the numbers of a row side by side, optional
-    precision : "float32" or "bf16"
-        Of float32 matrices: with ``"bf16"`` both are rounded to bfloat16 and their products are
-        summed in float32, by MKL.
-
-    Raises
-    ------
-    MissingExtraError
-        For ``"bf16"`` without the ``mkl`` extra.
     """
-    if precision == "float32" and mkl.library() is None:
+    if mkl.library() is None:
         if a.shape[-1] == 1 and b.ndim > 1 and b.shape[-2] == 1 and a.ndim > 1:
             return np.multiply(a, b, out=out)  # for which numpy has a slow loop
         if out is None and a.ndim == 2 and a.size * b.shape[-1] > FEW and outer.serves(a.T, b):
@@ -66,7 +56,6 @@ def matmul(
     dtype = np.result_type(a, b)
     if dtype not in (np.float32, np.float64) or min(a.ndim, b.ndim) < 2:
         return np.matmul(a, b, out=out)
-    multiply = mkl.matmul_bf16 if precision == "bf16" and dtype == np.float32 else mkl.matmul
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if a.shape[-1] != b.shape[-2]:
@@ -76,11 +65,11 @@ def matmul(
     if not a.shape[-1] or not out.size:
         out[...] = 0
     elif not lead:
-        multiply(a, b, out)
+        mkl.matmul(a, b, out)
     else:
         a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
         for index in np.ndindex(*lead):
-            multiply(a[index], b[index], out[index])
+            mkl.matmul(a[index], b[index], out[index])
     return out
 
 

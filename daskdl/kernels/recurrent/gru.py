@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.products.packed import following, packed, product, room_for
-from daskdl.kernels.recurrent.lstm_cell import LEAST_ROWS, tanh
+from daskdl.kernels.recurrent.lstm_cell import tanh
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
@@ -36,7 +37,7 @@ def gru_cell(gates: Array, bias: Array, slope: float, h: Array, new: Array) -> N
     h, new : arrays (rows, C)
         State before and after the step; the latter is written.
     """
-    over_rows(_cell, (gates, h, new), LEAST_ROWS, bias, slope)
+    over_rows(_cell, (gates, h, new), grain.CELL_ROWS, bias, slope)
 
 
 def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
@@ -53,7 +54,7 @@ def gru_cell_gradient(gates: Array, slope: float, h: Array, dh: Array) -> None:
         Gradient to the state after the step; replaced by that to the state before it, less what
         goes through the gates.
     """
-    over_rows(_cell_gradient, (gates, h, dh), LEAST_ROWS, slope)
+    over_rows(_cell_gradient, (gates, h, dh), grain.CELL_ROWS, slope)
 
 
 def forward(

@@ -15,13 +15,11 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
-
-#: Rows below which a second thread costs more than it brings.
-LEAST_ROWS = 32
 
 # tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, which in
 # float32 is 4e-7: unlike libm's function it vectorises.
@@ -66,7 +64,7 @@ def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:
         State and output after the step; what is written.
     """
     none = np.empty((0, 0), z.dtype)
-    over_rows(lstm_forward, (z, c, new, h), LEAST_ROWS, bias, none)
+    over_rows(lstm_forward, (z, c, new, h), grain.CELL_ROWS, bias, none)
 
 
 def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array) -> None:
@@ -84,7 +82,7 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
         Gradient to the state after the step; replaced by that to the state before it.
     """
     none = np.empty((0, 0), gates.dtype)
-    over_rows(lstm_backward, (gates, c, new, dh, dc), LEAST_ROWS, none)
+    over_rows(lstm_backward, (gates, c, new, dh, dc), grain.CELL_ROWS, none)
 
 
 @fastjit

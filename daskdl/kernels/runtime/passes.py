@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.nontemporal import PAST, streams
 from daskdl.kernels.runtime.team import over_rows
@@ -16,8 +17,8 @@ Array = NDArray[Any]
 #: Elements of which threads take whole numbers, so that their parts of aligned memory are aligned.
 UNIT = 1024
 
-#: Units of a part below which a second thread costs more than it brings.
-LEAST_UNITS = 32
+#: Units that a part has at least.
+LEAST_UNITS = grain.STREAM // UNIT
 
 
 def flat(array: Array, dtype: Any = None) -> Array:

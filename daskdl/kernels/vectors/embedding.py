@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
@@ -18,9 +19,6 @@ from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
-
-#: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 15
 
 _BITS = 11  # of a digit that one pass of the sort looks at
 
@@ -35,7 +33,10 @@ def gather(table: Array, ids: Array) -> Array:
     """
     matrix, numbers = flat(table).reshape(table.shape), flat(ids, np.int64)
     result = empty((numbers.size, table.shape[1]), table.dtype)
-    least, bad = max(1, LEAST // max(1, table.shape[1])), np.zeros(threads(), np.bool_)  # of parts
+    least, bad = (
+        grain.least(grain.STREAM, table.shape[1]),
+        np.zeros(threads(), np.bool_),
+    )  # of parts
     over_range(_gather, numbers.size, least, matrix, numbers, result, bad)
     if bad.any():
         _refuse(ids, len(table))
@@ -74,7 +75,7 @@ def row_gradient(ids: Array, gradient: Array, n_rows: int) -> tuple[NDArray[np.i
     n = _segments(numbers, n_rows, order, starts, unique) if numbers.size else 0
     rows = empty((n, width), gradient.dtype)
     d = d.reshape(numbers.size, width)
-    least = max(1, LEAST // max(1, width))
+    least = grain.least(grain.STREAM, width)
     over_range(_sum, n, least, d, order, starts, rows)
     return unique[:n].copy(), rows
 
@@ -98,7 +99,7 @@ def add_rows(
     width = rows.shape[1]
     result = empty((n, width), rows.dtype)
     one, other = (flat(a, rows.dtype).reshape(a.shape) for a in (rows, other_rows))
-    over_range(_add, n, max(1, LEAST // max(1, width)), one, other, at, result)
+    over_range(_add, n, grain.least(grain.STREAM, width), one, other, at, result)
     return unique[:n].copy(), result
 
 
@@ -106,7 +107,7 @@ def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
     """Add rows (U, C) to those of a table (N, C), in place; ids (U,), each once."""
     width = table.shape[1]
     pairs = flat(ids), flat(rows, table.dtype).reshape(rows.shape)
-    over_rows(_add_to, pairs, max(1, LEAST // max(1, width)), table)
+    over_rows(_add_to, pairs, grain.least(grain.STREAM, width), table)
 
 
 def dense_gradient(ids: Array, gradient: Array, n_rows: int) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.passes import UNIT, flat
 from daskdl.kernels.runtime.team import over_range, over_rows
@@ -42,7 +43,7 @@ def _rows(x: Array, slope: Array) -> tuple[Array, Array]:
 
 
 def _least(rows: Array) -> int:
-    return max(1, 32 * UNIT // max(1, rows.shape[1]))
+    return grain.least(grain.STREAM, rows.shape[1])
 
 
 @fastjit

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
@@ -28,9 +29,6 @@ TILE = 1 << 11
 
 #: Elements that are added up in their own dtype, by a register's lanes side by side.
 RUN = 512
-
-#: Elements below which a second thread costs more than it brings.
-LEAST = 1 << 16
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
@@ -69,7 +67,7 @@ def sum_of_squares(x: Array) -> float:
     """Return the sum of all squares, in float64 and with the same bits whatever the threads."""
     vector = flat(x)
     sums = np.zeros(-(-vector.size // BLOCK))
-    over_range(_squares, len(sums), max(1, LEAST // BLOCK), vector, sums)
+    over_range(_squares, len(sums), grain.least(grain.SUM, BLOCK), vector, sums)
     return float(sums.sum())
 
 
@@ -82,7 +80,7 @@ def _sum(x: Array) -> NDArray[np.float64]:
     if sums.size:
         vector, lined = x.reshape(-1), sums.reshape(lead * blocks, trail)
         kernel = _rows if trail == 1 else _columns
-        least = max(1, LEAST // (min(rows, n) * min(trail, TILE)))
+        least = grain.least(grain.SUM, min(rows, n) * min(trail, TILE))
         over_range(kernel, lead * blocks * tiles, least, vector, n, blocks, rows, lined)
     return sums[:, 0] if blocks == 1 else sums.sum(1)
 

@@ -78,7 +78,7 @@ def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
         y = winograd.convolve(x, weights, (1, 1), (30, 33), None)
         np.testing.assert_allclose(y, correlate(x, weight, same(3)), atol=1e-11)
     for least in (16, 1000):  # in blocks, and all tiles at once
-        monkeypatch.setattr(winograd, "LEAST", least)
+        monkeypatch.setattr(winograd, "LEAST_TILES", least)
         dw = winograd.weight_gradient(x, dy, 3, (1, 1))
         np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, same(3)), atol=1e-10)
 

@@ -16,14 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import types
 
-from daskdl.errors import MissingExtraError
-from daskdl.kernels.products.bfloat16 import from_bfloat16, to_bfloat16
 from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.ops.linear import linear
 
 ROOT = Path(__file__).resolve().parents[4]
 needs_mkl = pytest.mark.skipif(mkl.library() is None, reason="the extra mkl is not installed")
@@ -46,11 +43,8 @@ def test_products_are_asked_of_one_place():
     assert not found, f"use daskdl.kernels.products.matmul.matmul: {found}"
 
 
-def test_without_it_bfloat16_names_the_extra(monkeypatch):
+def test_without_it_nobody_has_threads_of_it(monkeypatch):
     monkeypatch.setattr(mkl, "library", lambda: None)
-    x = np.ones((2, 2), np.float32)
-    with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[mkl\]'"):
-        matmul(x, x, precision="bf16")
     assert mkl.set_local_threads(1) == 0
 
 
@@ -69,19 +63,6 @@ def test_products_of_any_shape_and_layout(dtype, m, k, n, lead, order):
     a, b = operand(m, k, order % 3), operand(k, n, order // 3)
     tolerance = 20 * np.finfo(dtype).eps
     np.testing.assert_allclose(matmul(a, b), np.matmul(a, b), rtol=tolerance, atol=tolerance)
-
-
-@needs_mkl
-def test_bfloat16_sums_rounded_factors_in_float32():
-    rng = np.random.default_rng(0)
-    a, b = (rng.normal(size=s).astype(np.float32) for s in ((33, 70), (70, 21)))
-    rounded = [from_bfloat16(to_bfloat16(x)).astype(np.float64) for x in (a, b)]
-    np.testing.assert_allclose(matmul(a, b, precision="bf16"), rounded[0] @ rounded[1], atol=1e-5)
-    np.testing.assert_allclose(
-        matmul(b.T, a.T, precision="bf16"), (rounded[0] @ rounded[1]).T, atol=1e-5
-    )
-    y = linear(a, np.ascontiguousarray(b.T), None, precision="bf16").data
-    np.testing.assert_allclose(y, rounded[0] @ rounded[1], atol=1e-5)
 
 
 STEP = """

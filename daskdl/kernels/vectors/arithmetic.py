@@ -1,0 +1,193 @@
+"""Arithmetic on whole vectors: sums, multiples, dot products, bounds, biases, copies, zeros.
+
+All threads share a pass, and large results are written past the caches: one core moves bytes no
+faster while the others, which made a gradient, wait. Results have numpy's bits, whatever the number
+of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime import grain
+from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.nontemporal import drain, put, streams
+from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat, one_pass
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.vectors.reduce import sum_over
+
+Array = NDArray[Any]
+
+#: Dtypes that kernels are compiled for; others are left to numpy.
+FLOATS = np.float32, np.float64
+
+#: Numbers of a dot product that are summed by themselves; these sums are added in their order.
+BLOCK = 1 << 15
+
+
+def added(a: Array, b: Array) -> Array:
+    """Return ``a + b``."""
+    if a.shape != b.shape or a.dtype != b.dtype or a.size < grain.SUM or a.dtype.kind != "f":
+        return a + b
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return np.add(a, b, out=empty(a.shape, a.dtype))
+    (total,) = one_pass(plus, a, b)
+    return total
+
+
+def add_into(total: Array, more: Array) -> None:
+    """Do ``total += more``."""
+    plain = total.flags.c_contiguous and more.flags.c_contiguous and total.dtype == more.dtype
+    if total.size >= grain.SUM and plain and total.dtype.kind == "f" and total.shape == more.shape:
+        over_rows(_add_into, (total.reshape(-1), flat(more)), grain.SUM)
+    else:
+        total += more
+
+
+def add_bias(y: Array, bias: Array) -> None:
+    """Do ``y += bias``; y (..., C) and bias (C,)."""
+    if y.dtype not in FLOATS or not y.flags.c_contiguous:
+        y += bias
+    elif y.size:
+        least = grain.least(grain.STREAM, y.shape[-1])
+        over_rows(_add_bias, (y.reshape(-1, y.shape[-1]),), least, flat(bias, y.dtype))
+
+
+def bias_gradient(dy: Array) -> Array:
+    """Return the sums of dy (..., C) over all axes but the last."""
+    axes = tuple(range(dy.ndim - 1))
+    return sum_over(dy, axes).astype(dy.dtype) if dy.dtype in FLOATS else dy.sum(axes)
+
+
+def times(vector: NDArray[np.float32], factor: float, out: NDArray[np.float32]) -> bool:
+    """Write ``factor * vector`` and return whether all of the vector is finite.
+
+    Parameters
+    ----------
+    vector, out : float32 (n,), contiguous
+    factor : float
+    """
+    wrong = np.zeros(threads(), np.bool_)
+    past = True if streams(out) else None
+    units = -(-vector.size // UNIT)
+    over_range(_times, units, LEAST_UNITS, flat(vector), np.float32(factor), out, past, wrong)
+    return not wrong.any()
+
+
+def dot(a: Array, b: Array) -> float:
+    """Return the sum, in float64, of the products of two float32 or float64 vectors (n,)."""
+    a, b = flat(a), flat(b, a.dtype)
+    sums = np.zeros(-(-a.size // BLOCK))
+    over_range(_dots, len(sums), 1, a, b, sums)
+    return float(sums.sum())
+
+
+def clip(x: Array, bound: float, scale: float = 1.0) -> Array:
+    """Return ``scale * x`` with every number within -bound and bound; NaN stays NaN."""
+    (result,) = one_pass(_clip, x, settings=np.array([bound, scale], x.dtype))
+    return result
+
+
+def copied(vector: Array) -> Array:
+    """Return a copy of a vector, or of a single number's array, in memory that is kept."""
+    new: Array = empty(vector.shape, vector.dtype)
+    copy_to(new, vector)
+    return new
+
+
+def copy_to(target: Array, source: Array) -> None:
+    """Do ``target[...] = source`` with arrays of one shape; nothing where both are the same.
+
+    They must not overlap otherwise.
+    """
+    plain = target.flags.c_contiguous and source.flags.c_contiguous
+    alike = target.shape == source.shape and target.dtype == source.dtype
+    if not (plain and alike and streams(target)):
+        np.copyto(target, source, casting="same_kind")
+    elif target.ctypes.data != source.ctypes.data:
+        over_rows(_copy, (flat(source), target.reshape(-1)), LEAST_UNITS, True, unit=UNIT)
+
+
+def clear(vector: NDArray[np.floating[Any]]) -> None:
+    """Set all numbers of a contiguous vector to zero.
+
+    Ordinary stores would read a vector larger than the caches before they write it.
+    """
+    if streams(vector):
+        over_rows(put_zeros, (vector,), LEAST_UNITS, True, unit=UNIT)
+    else:
+        vector[:] = 0
+
+
+@fusedjit
+def plus(a, b, total, settings, past):
+    """Write a + b to the total."""
+    for k in range(a.size):
+        put(total, k, a[k] + b[k], past)
+    drain(past)
+
+
+@fusedjit
+def _add_into(total, more):
+    for k in range(total.size):
+        total[k] += more[k]
+
+
+@jit
+def _add_bias(y, bias):
+    vector = y.reshape(-1)
+    for start in range(0, vector.size, bias.size):
+        for c in range(bias.size):
+            vector[np.uintp(start + c)] += bias[c]
+
+
+@jit
+def _times(vector, factor, out, past, wrong, which, begin, end):
+    """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which]."""
+    source, target = vector[begin * UNIT : end * UNIT], out[begin * UNIT : end * UNIT]
+    found, nothing = False, vector.dtype.type(0)
+    for k in range(source.size):
+        found |= source[k] - source[k] != nothing  # NaN, of a number that is not finite
+        put(target, k, factor * source[k], past)
+    wrong[which] = found
+    drain(past)
+
+
+@fastjit
+def _dots(a, b, sums, which, start, stop):
+    for block in range(start, stop):
+        total = 0.0
+        for k in range(block * BLOCK, min((block + 1) * BLOCK, a.size)):
+            total += np.float64(a[k]) * np.float64(b[k])
+        sums[block] = total
+
+
+@jit
+def _clip(x, new, settings, past):
+    bound, scale = settings[0], settings[1]
+    for k in range(x.size):
+        value = scale * x[k]
+        value = bound if value > bound else value
+        put(new, k, -bound if value < -bound else value, past)
+    drain(past)
+
+
+@jit
+def _copy(source, target, past):
+    for k in range(source.size):
+        put(target, k, source[k], past)
+    drain(past)
+
+
+@fastjit
+def put_zeros(vector, past):
+    """Write zeros."""
+    nothing = vector.dtype.type(0)
+    for k in range(vector.size):
+        put(vector, k, nothing, past)
+    drain(past)

@@ -1,0 +1,221 @@
+"""Arithmetic on vectors: numpy's bits, in any layout and dtype, with any number of threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.runtime import grain
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.nontemporal import PAST
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.vectors.arithmetic import (
+    BLOCK,
+    add_bias,
+    add_into,
+    added,
+    bias_gradient,
+    clear,
+    clip,
+    copied,
+    copy_to,
+    dot,
+    times,
+)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sum_is_numpys(dtype, threads):
+    a, b = np.random.default_rng(0).normal(size=(2, 3, grain.SUM + 5)).astype(dtype)
+    a[0, :2] = np.nan, np.inf
+    with thread_budget(threads):
+        np.testing.assert_array_equal(added(a, b), a + b)
+        np.testing.assert_array_equal(added(a[:, ::2], b[:, ::2]), a[:, ::2] + b[:, ::2])
+        np.testing.assert_array_equal(added(a[:2, 1:], b[1:, 1:]), a[:2, 1:] + b[1:, 1:])
+
+
+def test_sums_of_small_arrays_broadcast_and_mix_as_numpys():
+    a, b = np.ones((2, 3), "f4"), np.ones(3, "f8")
+    assert added(a, b).dtype == np.float64
+    assert added(a, b).shape == (2, 3)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sum_in_place_is_numpys(dtype, threads):
+    a, b = np.random.default_rng(0).normal(size=(2, 3, grain.SUM + 5)).astype(dtype)
+    a[0, :2] = np.nan, np.inf
+    expected, other = a + b, b.astype("f4")
+    mixed = a + other
+    with thread_budget(threads):
+        total, turned, sum_of_two_dtypes = a.copy(), a.T.copy().T, a.copy()
+        add_into(total, b)
+        add_into(turned, b)
+        add_into(sum_of_two_dtypes, other)
+    np.testing.assert_array_equal(total, expected)
+    np.testing.assert_array_equal(turned, expected)
+    np.testing.assert_array_equal(sum_of_two_dtypes, mixed)
+
+
+LONG = 2 * grain.STREAM
+SHAPES = [(0, 3), (4, 0), (1, 1), (7,), (2, 3, 5), (LONG // 40 + 3, 40), (3, LONG // 2, 2)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sum_with_a_bias_is_numpys(shape, dtype, threads):
+    rng = np.random.default_rng(0)
+    y, bias = rng.normal(size=shape).astype(dtype), rng.normal(size=shape[-1]).astype(dtype)
+    expected = y + bias
+    with thread_budget(threads):
+        add_bias(y, bias)
+        gradient = bias_gradient(expected)
+    np.testing.assert_array_equal(y, expected)
+    assert gradient.dtype == y.dtype
+    exact = expected.astype("f8").sum(tuple(range(len(shape) - 1)))
+    np.testing.assert_allclose(gradient, exact, rtol=1e-5, atol=1e-3 if dtype == "f4" else 1e-9)
+
+
+def test_a_bias_goes_to_any_layout_and_dtype():
+    y, bias = np.ones((4, 3, 2), "f4"), np.arange(2.0)
+    turned, whole = y.transpose(1, 0, 2), np.zeros((2, 2), int)
+    add_bias(turned, bias)
+    np.testing.assert_array_equal(y, np.broadcast_to(1 + bias, y.shape))
+    add_bias(whole, np.array([1, 2]))
+    np.testing.assert_array_equal(whole, [[1, 2], [1, 2]])
+    np.testing.assert_array_equal(bias_gradient(turned), [12, 24])
+    assert bias_gradient(turned.astype("f2")).dtype == np.float16
+
+
+SIZES = [0, 7, 40_000, (1 << 20) + 3]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", SIZES)
+def test_multiples_are_numpys(n, threads):
+    x = np.random.default_rng(n).normal(size=n).astype(np.float32)
+    kept, out = x.copy(), empty(n, np.float32)
+    with thread_budget(threads):
+        assert times(x, 7, out)
+    np.testing.assert_array_equal(out, x * np.float32(7))
+    np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", SIZES[1:])
+def test_one_number_that_is_not_finite_is_found_wherever_it_is(n, value, threads):
+    x, out = np.ones(n, np.float32), empty(n, np.float32)
+    for place in (0, n // 2, n - 1):
+        x[place] = value
+        with thread_budget(threads):
+            assert not times(x, 7, out)
+        x[place] = 1
+
+
+def test_finite_numbers_are_so_however_large_or_small():
+    largest, smallest = np.finfo(np.float32).max, np.finfo(np.float32).smallest_subnormal
+    x = np.array([largest, -largest, smallest, 0, -0.0], np.float32)
+    assert times(x, 7, np.empty_like(x))  # though 7 times the largest is not
+
+
+def test_multiples_are_written_to_a_part_of_memory():
+    out = np.zeros(60_001, np.float32)
+    with thread_budget(2):
+        assert times(np.ones(60_000, np.float32), 3, out[1:])
+    assert out[0] == 0
+    assert (out[1:] == 3).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, BLOCK, 5 * BLOCK + 3])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_dot_product_is_the_sum_of_products(n, dtype):
+    a, b = np.random.default_rng(n).normal(size=(2, n)).astype(dtype)
+    exact = math.fsum(a.astype(float) * b.astype(float))
+    assert dot(a, b) == pytest.approx(exact, rel=1e-12, abs=1e-9)
+
+
+def test_two_threads_give_a_dot_product_the_bits_of_one():
+    a, b = np.random.default_rng(0).normal(size=(2, 9 * BLOCK + 7)).astype("f4")
+    with thread_budget(1):
+        alone = dot(a, b)
+    with thread_budget(2):
+        assert dot(a, b) == alone
+
+
+@pytest.mark.parametrize("n", [7, (1 << 20) + 3])
+def test_clipping_is_numpys(n):
+    x = np.random.default_rng(n).normal(size=n).astype(np.float32)
+    x[1], x[2], x[3] = np.inf, -np.inf, np.nan
+    kept = x.copy()
+    np.testing.assert_array_equal(clip(x, 0.5, scale=2), np.clip(2 * x, -0.5, 0.5))
+    np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", SIZES)
+def test_a_copy_has_all_numbers_and_its_own_memory(n, threads):
+    x = np.random.default_rng(0).normal(size=n).astype(np.float32)
+    with thread_budget(threads):
+        new = copied(x)
+    np.testing.assert_array_equal(new, x)
+    assert not np.shares_memory(new, x)
+
+
+def test_a_copy_of_a_single_number_keeps_its_shape():
+    new = copied(np.array(3.0, np.float32))
+    assert new.shape == ()
+    assert new == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_copies_of_parts_that_begin_anywhere_and_other_dtypes(threads):
+    rng = np.random.default_rng(1)
+    x, wide = rng.normal(size=3 << 20).astype(np.float32), rng.normal(size=1 << 20)
+    whole, cast, apart = (empty(3 << 20, np.float32) for _ in range(3))
+    with thread_budget(threads):
+        copy_to(whole, x)
+        copy_to(whole[5 : 5 + (2 << 20)], x[: 2 << 20])
+        copy_to(cast[: 1 << 20], wide)
+        copy_to(apart[: 1 << 20], x[::3])
+    np.testing.assert_array_equal(whole[5 : 5 + (2 << 20)], x[: 2 << 20])
+    np.testing.assert_array_equal(whole[:5], x[:5])
+    np.testing.assert_array_equal(whole[5 + (2 << 20) :], x[5 + (2 << 20) :])
+    np.testing.assert_array_equal(cast[: 1 << 20], wide.astype(np.float32))
+    np.testing.assert_array_equal(apart[: 1 << 20], x[::3])
+
+
+def test_a_copy_onto_itself_stays():
+    x = empty(2 << 20, np.float32)
+    x[:] = 1
+    copy_to(x, x)
+    assert (x == 1).all()
+
+
+def test_copies_to_other_shapes_are_refused():
+    x = empty(2 << 20, np.float32)
+    with pytest.raises(ValueError, match="broadcast"):
+        copy_to(x, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [0, 5, PAST // 4 + 1027])  # the last streams, and ends oddly
+def test_all_cleared_numbers_are_zero_and_no_others(size, dtype, threads):
+    whole = empty(size + 16, dtype)
+    whole[:] = 1
+    with thread_budget(threads):
+        clear(whole[:size])
+    assert not whole[:size].any()
+    assert (whole[size:] == 1).all()
+
+
+def test_a_vector_off_the_cache_lines_is_cleared_too():
+    whole = empty(PAST, np.float32)
+    whole[:] = 1
+    clear(whole[1:-1])
+    assert whole.sum() == 2
