@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.recurrent import gru
+from daskdl.kernels.runtime.grain import CELL_ROWS
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.recurrence import arguments, loop, sigmoid
 
@@ -58,7 +59,7 @@ def test_gradient_is_the_slope(rows, channels, slope):
 
 @pytest.mark.parametrize("slope", [gru.TANH, 0.2])
 def test_two_threads_give_the_bits_of_one(slope):
-    gates, h = draw(2 * gru.LEAST_ROWS + 1, 4, np.float32)
+    gates, h = draw(2 * CELL_ROWS + 1, 4, np.float32)
     results = []
     for n in (1, 2):
         with thread_budget(n):

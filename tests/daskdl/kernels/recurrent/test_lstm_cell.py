@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.recurrent import lstm_cell as gates
+from daskdl.kernels.runtime.grain import CELL_ROWS
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.threads import thread_budget
 
@@ -75,7 +76,7 @@ def test_gradient_is_the_slope(rows, channels):
 
 
 def test_two_threads_give_the_bits_of_one():
-    z, c = draw(3 * gates.LEAST_ROWS, 4, np.float32)
+    z, c = draw(3 * CELL_ROWS, 4, np.float32)
     results = []
     for n in (1, 2):
         with thread_budget(n):
