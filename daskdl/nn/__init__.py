@@ -1,314 +1,56 @@
 """Modules: layers with parameters, containers, losses, and the model file."""
 
-from daskdl.nn import init
-from daskdl.nn.activations import (
-    ELU,
-    GELU,
-    SELU,
-    HardSigmoid,
-    HardSwish,
-    LeakyReLU,
-    LogSigmoid,
-    Mish,
-    ReLU,
-    ReLU6,
-    Sigmoid,
-    SiLU,
-    Softplus,
-    Softsign,
-    Tanh,
-    TanhShrink,
-)
-from daskdl.nn.attention import MultiHeadAttention
-from daskdl.nn.batchnorm import BatchNorm
-from daskdl.nn.bilinear import Bilinear
-from daskdl.nn.border import Crop, Pad
-from daskdl.nn.branches import Branches, Concat, Identity, Map, Parallel, Residual
-from daskdl.nn.conv1d import Conv1d
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.conv3d import Conv3d
-from daskdl.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from daskdl.nn.convlstm import ConvLSTM
-from daskdl.nn.distances import Cosine, Euclidean
-from daskdl.nn.draws import drawing
-from daskdl.nn.dropout import AlphaDropout, Dropout, SpatialDropout
-from daskdl.nn.elementwise import (
-    Abs,
-    Affine,
-    Clip,
-    Exp,
-    GradientReversal,
-    Log,
-    Power,
-    Scale,
-    Sqrt,
-    Square,
-)
-from daskdl.nn.embedding import Embedding, EmbeddingBag
-from daskdl.nn.global_pooling import (
-    AdaptiveAvgPool2d,
-    AdaptiveMaxPool2d,
-    GlobalAvgPool,
-    GlobalMaxPool,
-)
-from daskdl.nn.groupnorm import GroupNorm
-from daskdl.nn.l2norm import Normalize
-from daskdl.nn.layernorm import LayerNorm
-from daskdl.nn.linear import Linear
-from daskdl.nn.locally_connected import LocallyConnected1d, LocallyConnected2d
-from daskdl.nn.losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    DiceLoss,
-    GaussianKLLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HingeLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    Loss,
-    MAPELoss,
-    MarginRankingLoss,
-    MSELoss,
-    MSLELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    PrecipitationLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    SSIMLoss,
-    TripletMarginLoss,
-)
-from daskdl.nn.lrn import LocalResponseNorm, WithinChannelLRN
-from daskdl.nn.maxout import Highway, Maxout
-from daskdl.nn.merge import (
-    Add,
-    Average,
-    CosineSimilarity,
-    Divide,
-    Dot,
-    Join,
-    MatMul,
-    Maximum,
-    Minimum,
-    Multiply,
-    PairwiseDistance,
-    Pick,
-    Split,
-    Stack,
-    Subtract,
-)
-from daskdl.nn.modelfile import load, read_metadata, save
-from daskdl.nn.module import Module
-from daskdl.nn.noise import GaussianDropout, GaussianNoise, GaussianSampler
-from daskdl.nn.parameter import Buffer, Parameter
-from daskdl.nn.penalties import ActivityRegularization, NegativeEntropyPenalty
-from daskdl.nn.pooling import AvgPool1d, AvgPool2d, AvgPool3d, MaxPool1d, MaxPool2d, MaxPool3d
-from daskdl.nn.positions import PositionalEncoding
-from daskdl.nn.prelu import PReLU, RReLU, SReLU
-from daskdl.nn.recurrent import GRU, LSTM, RNN
-from daskdl.nn.reduce import Max, Mean, Min, Sum
-from daskdl.nn.regions import RoIAlign, RoIPool
-from daskdl.nn.resample import Resize, Upsample
-from daskdl.nn.separable import SeparableConv2d
-from daskdl.nn.sequence import Bidirectional, Masking, RecurrentDecoder, TimeDistributed
-from daskdl.nn.sequential import Sequential
-from daskdl.nn.shape import (
-    DepthToSpace,
-    Flatten,
-    Flip,
-    Narrow,
-    Permute,
-    Repeat,
-    Reshape,
-    Select,
-    SpaceToDepth,
-    Squeeze,
-    Unsqueeze,
-)
-from daskdl.nn.softmax import LogSoftmax, Softmax, Softmin
-from daskdl.nn.thresholds import BinaryThreshold, HardShrink, HardTanh, SoftShrink, Threshold
-from daskdl.nn.trajgru import TrajGRU
-from daskdl.nn.transformer import FeedForward, TransformerBlock
+from types import ModuleType as _ModuleType
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "SELU",
-    "Abs",
-    "ActivityRegularization",
-    "AdaptiveAvgPool2d",
-    "AdaptiveMaxPool2d",
-    "Add",
-    "Affine",
-    "AlphaDropout",
-    "Average",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm",
-    "Bidirectional",
-    "Bilinear",
-    "BinaryThreshold",
-    "Branches",
-    "Buffer",
-    "CTCLoss",
-    "Clip",
-    "Concat",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvLSTM",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "Cosine",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "Crop",
-    "CrossEntropyLoss",
-    "DepthToSpace",
-    "DiceLoss",
-    "Divide",
-    "Dot",
-    "Dropout",
-    "Embedding",
-    "EmbeddingBag",
-    "Euclidean",
-    "Exp",
-    "FeedForward",
-    "Flatten",
-    "Flip",
-    "GaussianDropout",
-    "GaussianKLLoss",
-    "GaussianNLLLoss",
-    "GaussianNoise",
-    "GaussianSampler",
-    "GlobalAvgPool",
-    "GlobalMaxPool",
-    "GradientReversal",
-    "GroupNorm",
-    "HardShrink",
-    "HardSigmoid",
-    "HardSwish",
-    "HardTanh",
-    "Highway",
-    "HingeEmbeddingLoss",
-    "HingeLoss",
-    "HuberLoss",
-    "Identity",
-    "Join",
-    "KLDivLoss",
-    "L1Loss",
-    "LayerNorm",
-    "LeakyReLU",
-    "Linear",
-    "LocalResponseNorm",
-    "LocallyConnected1d",
-    "LocallyConnected2d",
-    "Log",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Loss",
-    "MAPELoss",
-    "MSELoss",
-    "MSLELoss",
-    "Map",
-    "MarginRankingLoss",
-    "Masking",
-    "MatMul",
-    "Max",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "Maximum",
-    "Maxout",
-    "Mean",
-    "Min",
-    "Minimum",
-    "Mish",
-    "Module",
-    "MultiHeadAttention",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiLoss",
-    "MultiMarginLoss",
-    "Multiply",
-    "NLLLoss",
-    "Narrow",
-    "NegativeEntropyPenalty",
-    "Normalize",
-    "PReLU",
-    "Pad",
-    "PairwiseDistance",
-    "Parallel",
-    "Parameter",
-    "Permute",
-    "Pick",
-    "PoissonNLLLoss",
-    "PositionalEncoding",
-    "Power",
-    "PrecipitationLoss",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "RecurrentDecoder",
-    "Repeat",
-    "Reshape",
-    "Residual",
-    "Resize",
-    "RoIAlign",
-    "RoIPool",
-    "SReLU",
-    "SSIMLoss",
-    "Scale",
-    "Select",
-    "SeparableConv2d",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "SoftShrink",
-    "Softmax",
-    "Softmin",
-    "Softplus",
-    "Softsign",
-    "SpaceToDepth",
-    "SpatialDropout",
-    "Split",
-    "Sqrt",
-    "Square",
-    "Squeeze",
-    "Stack",
-    "Subtract",
-    "Sum",
-    "Tanh",
-    "TanhShrink",
-    "Threshold",
-    "TimeDistributed",
-    "TrajGRU",
-    "TransformerBlock",
-    "TripletMarginLoss",
-    "Unsqueeze",
-    "Upsample",
-    "WithinChannelLRN",
-    "drawing",
-    "init",
-    "load",
-    "read_metadata",
-    "save",
+from daskdl.nn import init as init
+from daskdl.nn.activations import *
+from daskdl.nn.attention import *
+from daskdl.nn.batchnorm import *
+from daskdl.nn.bilinear import *
+from daskdl.nn.border import *
+from daskdl.nn.branches import *
+from daskdl.nn.conv1d import *
+from daskdl.nn.conv2d import *
+from daskdl.nn.conv3d import *
+from daskdl.nn.conv_transpose import *
+from daskdl.nn.convlstm import *
+from daskdl.nn.distances import *
+from daskdl.nn.draws import *
+from daskdl.nn.dropout import *
+from daskdl.nn.elementwise import *
+from daskdl.nn.embedding import *
+from daskdl.nn.global_pooling import *
+from daskdl.nn.groupnorm import *
+from daskdl.nn.l2norm import *
+from daskdl.nn.layernorm import *
+from daskdl.nn.linear import *
+from daskdl.nn.locally_connected import *
+from daskdl.nn.losses import *
+from daskdl.nn.lrn import *
+from daskdl.nn.maxout import *
+from daskdl.nn.merge import *
+from daskdl.nn.modelfile import *
+from daskdl.nn.module import *
+from daskdl.nn.noise import *
+from daskdl.nn.parameter import *
+from daskdl.nn.penalties import *
+from daskdl.nn.pooling import *
+from daskdl.nn.positions import *
+from daskdl.nn.prelu import *
+from daskdl.nn.recurrent import *
+from daskdl.nn.reduce import *
+from daskdl.nn.regions import *
+from daskdl.nn.resample import *
+from daskdl.nn.separable import *
+from daskdl.nn.sequence import *
+from daskdl.nn.sequential import *
+from daskdl.nn.shape import *
+from daskdl.nn.softmax import *
+from daskdl.nn.thresholds import *
+from daskdl.nn.trajgru import *
+from daskdl.nn.transformer import *
+
+# The names that these files list. Type checkers go by the imports above, as they stand.
+vars()["__all__"] = ["init"] + [
+    n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)
 ]

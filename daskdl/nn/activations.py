@@ -8,6 +8,25 @@ from daskdl import ops
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyReLU",
+    "LogSigmoid",
+    "Mish",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "TanhShrink",
+]
+
 
 class ReLU(Module):
     """max(x, 0)."""

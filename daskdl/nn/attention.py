@@ -13,6 +13,8 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["MultiHeadAttention"]
+
 
 class MultiHeadAttention(Module):
     """Attention of several heads, each over its share of the channels (arXiv 1706.03762).

@@ -13,6 +13,8 @@ from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.ops.batchnorm import batch_norm, batch_norm_inference
 from daskdl.tensor import Tensor
 
+__all__ = ["BatchNorm"]
+
 
 class BatchNorm(Module):
     """Normalise each channel over all other axes, (..., C) -> (..., C).

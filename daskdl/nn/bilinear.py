@@ -10,6 +10,8 @@ from daskdl.nn.initialise import generator, uniform
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Bilinear"]
+
 
 class Bilinear(Module):
     """y[o] = x1 @ weight[o] @ x2 + bias[o], (N, in1) and (N, in2) -> (N, out).

@@ -11,6 +11,8 @@ from daskdl.nn.arguments import sides
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Crop", "Pad"]
+
 
 class Pad(Module):
     """Put elements around the axes between the first and the last, (N, ..., C) -> (N, ..., C).

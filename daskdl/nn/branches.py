@@ -9,6 +9,8 @@ from daskdl.errors import ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Branches", "Concat", "Identity", "Map", "Parallel", "Residual"]
+
 
 class Identity(Module):
     """Hand the input on."""

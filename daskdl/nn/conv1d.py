@@ -12,6 +12,8 @@ from daskdl.nn.padding import Padding
 from daskdl.ops.conv1d import conv1d
 from daskdl.tensor import Tensor
 
+__all__ = ["Conv1d"]
+
 
 class Conv1d(Module):
     """Convolution of sequences, (N, T, in) -> (N, steps, out).

@@ -12,6 +12,8 @@ from daskdl.nn.padding import Padding
 from daskdl.ops.conv2d import conv2d
 from daskdl.tensor import Tensor
 
+__all__ = ["Conv2d"]
+
 
 class Conv2d(Module):
     """Convolution of images, (N, H, W, in) -> (N, rows, columns, out).

@@ -12,6 +12,8 @@ from daskdl.nn.padding import Padding
 from daskdl.ops.conv3d import conv3d
 from daskdl.tensor import Tensor
 
+__all__ = ["Conv3d"]
+
 
 class Conv3d(Module):
     """Convolution of volumes, (N, D, H, W, in) -> (N, depths, rows, columns, out).

@@ -13,6 +13,8 @@ from daskdl.ops.conv_transpose import conv_transpose2d
 from daskdl.ops.shape import reshape
 from daskdl.tensor import Tensor
 
+__all__ = ["ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
 
 class _ConvTranspose(Module):
     """Base of transposed convolutions: weights and settings for so many axes."""

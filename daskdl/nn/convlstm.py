@@ -14,6 +14,8 @@ from daskdl.nn.parameter import Parameter
 from daskdl.ops.convlstm import convlstm
 from daskdl.tensor import Tensor
 
+__all__ = ["ConvLSTM"]
+
 
 class ConvLSTM(Module):
     """An LSTM whose matrix products are convolutions, over sequences of images.

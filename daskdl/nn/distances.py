@@ -10,6 +10,8 @@ from daskdl.nn.initialise import generator, uniform
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Cosine", "Euclidean"]
+
 
 class Euclidean(Module):
     """The distance to each of ``out_features`` learned centres, (..., in) -> (..., out).

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+__all__ = ["drawing"]
+
 _pass = threading.local()
 
 

@@ -13,6 +13,8 @@ from daskdl.nn.module import Module
 from daskdl.ops.dropout import dropout
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["AlphaDropout", "Dropout", "SpatialDropout"]
+
 
 class Dropout(Module):
     """Set a part of all numbers to zero and scale the others up; in inference nothing.

@@ -13,6 +13,19 @@ from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor, op
 
+__all__ = [
+    "Abs",
+    "Affine",
+    "Clip",
+    "Exp",
+    "GradientReversal",
+    "Log",
+    "Power",
+    "Scale",
+    "Sqrt",
+    "Square",
+]
+
 
 class Abs(Module):
     """Magnitude."""

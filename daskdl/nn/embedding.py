@@ -13,6 +13,8 @@ from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["Embedding", "EmbeddingBag"]
+
 
 class Embedding(Module):
     """Rows of a learned table, ids (...) -> (..., features).

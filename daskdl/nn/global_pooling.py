@@ -11,6 +11,8 @@ from daskdl.nn.arguments import Sizes, check_axes, sizes
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "GlobalAvgPool", "GlobalMaxPool"]
+
 
 class GlobalAvgPool(Module):
     """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C)."""

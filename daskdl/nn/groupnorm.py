@@ -13,6 +13,8 @@ from daskdl.nn.parameter import Parameter
 from daskdl.ops.groupnorm import group_norm
 from daskdl.tensor import Tensor
 
+__all__ = ["GroupNorm"]
+
 
 class GroupNorm(Module):
     """Normalise each sample's channels in groups, over all of its pixels (arXiv 1803.08494).

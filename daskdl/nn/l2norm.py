@@ -12,6 +12,8 @@ from daskdl.nn.parameter import Parameter
 from daskdl.ops.l2norm import normalize
 from daskdl.tensor import Tensor
 
+__all__ = ["Normalize"]
+
 
 class Normalize(Module):
     """Divide each vector along the last axis by its Euclidean length, then scale each channel.

@@ -14,6 +14,8 @@ from daskdl.nn.parameter import Parameter
 from daskdl.ops.layernorm import layer_norm
 from daskdl.tensor import Tensor
 
+__all__ = ["LayerNorm"]
+
 
 class LayerNorm(Module):
     """Normalise each sample over its last axes, then scale and shift (arXiv 1607.06450).

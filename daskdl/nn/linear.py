@@ -10,6 +10,8 @@ from daskdl.nn.module import Module
 from daskdl.ops.linear import linear
 from daskdl.tensor import Tensor
 
+__all__ = ["Linear"]
+
 
 class Linear(Module):
     """y = x @ weight.T + bias over the last axis, (..., in) -> (..., out).

@@ -11,6 +11,8 @@ from daskdl.nn.initialise import generator, uniform
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["LocallyConnected1d", "LocallyConnected2d"]
+
 
 class LocallyConnected2d(Module):
     """A convolution of images with weights of its own at each place: one batched product.

@@ -10,6 +10,8 @@ from daskdl.nn.arguments import check_axes
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["LocalResponseNorm", "WithinChannelLRN"]
+
 
 class LocalResponseNorm(Module):
     """Divide each number by a power of the squares of its neighbours in channels.

@@ -11,6 +11,8 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Highway", "Maxout"]
+
 
 class Maxout(Module):
     """The largest of ``pieces`` affine maps, (..., in) -> (..., out).

@@ -15,6 +15,24 @@ from daskdl.errors import DaskdlError, SettingsError, ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = [
+    "Add",
+    "Average",
+    "CosineSimilarity",
+    "Divide",
+    "Dot",
+    "Join",
+    "MatMul",
+    "Maximum",
+    "Minimum",
+    "Multiply",
+    "PairwiseDistance",
+    "Pick",
+    "Split",
+    "Stack",
+    "Subtract",
+]
+
 
 class _Merge(Module):
     """One result of several inputs that come one by one or as a tuple, taken two by two."""

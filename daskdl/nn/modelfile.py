@@ -14,6 +14,8 @@ from daskdl.nn.module import Module
 from daskdl.nn.remote import fetched, is_url, sent
 from daskdl.version import __version__
 
+__all__ = ["load", "read_metadata", "save"]
+
 FORMAT = "daskdl-1"
 #: The one entry of the file's metadata: safetensors writes several in a random order, and the same
 #: model is to give the same bytes.

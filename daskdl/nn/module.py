@@ -17,6 +17,8 @@ from daskdl.nn.predicting import Predicting
 from daskdl.nn.structure import Structure
 from daskdl.nn.summary import Summary, summarise
 
+__all__ = ["Module"]
+
 
 class Module(Structure, Predicting):
     """Base of layers, containers and models.

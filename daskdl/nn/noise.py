@@ -11,6 +11,8 @@ from daskdl.nn.draws import generator_of_draw
 from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["GaussianDropout", "GaussianNoise", "GaussianSampler"]
+
 
 class GaussianDropout(Module):
     """Multiply by normal numbers of mean 1 and variance rate / (1 - rate); in inference by none.

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 
+__all__ = ["Buffer", "Parameter"]
+
 
 class Parameter(Tensor):
     """A tensor that training changes.

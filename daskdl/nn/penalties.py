@@ -10,6 +10,8 @@ from daskdl.errors import SettingsError
 from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor, op
 
+__all__ = ["ActivityRegularization", "NegativeEntropyPenalty"]
+
 
 class ActivityRegularization(Module):
     """Hand the input on; train as if its magnitude times l1 and its square times l2 were a loss.

@@ -9,6 +9,8 @@ from daskdl.nn.arguments import Sizes, check_axes, sides, sizes
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d"]
+
 _AXES = {1: "N T C", 2: "N H W C", 3: "N D H W C"}
 
 

@@ -13,6 +13,8 @@ from daskdl.nn.module import Module
 from daskdl.ops.arithmetic import add
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["PositionalEncoding"]
+
 
 class PositionalEncoding(Module):
     """Add sines and cosines of a step's position, (N, T, C) -> the same shape.

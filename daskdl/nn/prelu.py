@@ -14,6 +14,8 @@ from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor
 
+__all__ = ["PReLU", "RReLU", "SReLU"]
+
 
 class PReLU(Module):
     """x where positive, a learned slope times x elsewhere (K. He et al., arXiv 1502.01852).

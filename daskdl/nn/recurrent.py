@@ -17,6 +17,8 @@ from daskdl.nn.initialise import forget_bias, generator, uniform
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 
+__all__ = ["GRU", "LSTM", "RNN"]
+
 #: The states before or after a sequence: of each layer and direction one tuple of (N, C).
 States = tuple[tuple[Any, ...], ...]
 

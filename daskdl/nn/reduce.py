@@ -9,6 +9,8 @@ from daskdl import ops
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Max", "Mean", "Min", "Sum"]
+
 
 class Sum(Module):
     """The sum over axes, which go away unless ``keepdims``."""

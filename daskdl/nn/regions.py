@@ -9,6 +9,8 @@ from daskdl.nn.module import Module
 from daskdl.ops.regions import roi_align, roi_pool
 from daskdl.tensor import Tensor
 
+__all__ = ["RoIAlign", "RoIPool"]
+
 
 class RoIPool(Module):
     """Maxima of the boxes of regions (R. Girshick, Fast R-CNN, arXiv 1504.08083).

@@ -10,6 +10,8 @@ from daskdl.nn.arguments import Sizes, check_axes, sizes
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Resize", "Upsample"]
+
 
 class Upsample(Module):
     """Make sequences, images and volumes a whole number of times as large, (N, ..., C).

@@ -10,6 +10,8 @@ from daskdl.nn.conv2d import Conv2d
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["SeparableConv2d"]
+
 
 class SeparableConv2d(Module):
     """A convolution of each channel alone, then one of 1 x 1 that mixes them.

@@ -12,6 +12,8 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Bidirectional", "Masking", "RecurrentDecoder", "TimeDistributed"]
+
 
 class TimeDistributed(Module):
     """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...)."""

@@ -7,6 +7,8 @@ from typing import Any, Self
 from daskdl.errors import SettingsError
 from daskdl.nn.module import Module
 
+__all__ = ["Sequential"]
+
 
 class Sequential(Module):
     """Feed each layer's result to the next.

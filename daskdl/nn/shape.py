@@ -11,6 +11,20 @@ from daskdl.nn.module import Module
 from daskdl.ops import shape as ops
 from daskdl.tensor import Tensor
 
+__all__ = [
+    "DepthToSpace",
+    "Flatten",
+    "Flip",
+    "Narrow",
+    "Permute",
+    "Repeat",
+    "Reshape",
+    "Select",
+    "SpaceToDepth",
+    "Squeeze",
+    "Unsqueeze",
+]
+
 
 class Flatten(Module):
     """(N, ...) -> (N, features)."""

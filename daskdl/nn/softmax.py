@@ -8,6 +8,8 @@ from daskdl import ops
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["LogSoftmax", "Softmax", "Softmin"]
+
 
 class Softmax(Module):
     """exp(x) / sum(exp(x)) along ``axis``."""

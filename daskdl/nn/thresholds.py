@@ -10,6 +10,8 @@ from daskdl import ops
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["BinaryThreshold", "HardShrink", "HardTanh", "SoftShrink", "Threshold"]
+
 
 class Threshold(Module):
     """x where above ``threshold``, ``value`` elsewhere."""

@@ -13,6 +13,8 @@ from daskdl.nn.module import Module
 from daskdl.ops.trajgru import trajgru
 from daskdl.tensor import Tensor
 
+__all__ = ["TrajGRU"]
+
 
 class TrajGRU(Module):
     """A convolutional GRU that samples its state along flows that it learns.

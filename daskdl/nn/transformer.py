@@ -14,6 +14,8 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["FeedForward", "TransformerBlock"]
+
 
 class FeedForward(Module):
     """Two affine maps with an activation between them, at each step: (..., C) -> (..., C).

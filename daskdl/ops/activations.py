@@ -16,6 +16,22 @@ from daskdl.kernels.vectors import prelu as prelu_kernel
 from daskdl.ops.arguments import FLOATS
 from daskdl.tensor import Array, op
 
+__all__ = [
+    "elu",
+    "gelu",
+    "hard_sigmoid",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
+    "prelu",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "tanh",
+]
+
 
 def check_float(name: str, x: Array) -> None:
     """Raise a ShapeError unless ``x`` is an array of float32 or float64."""

@@ -11,6 +11,8 @@ from daskdl.kernels.products import matmul as products
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.tensor import Array, op
 
+__all__ = ["add", "divide", "matmul", "multiply", "subtract"]
+
 
 def unbroadcast(gradient: Array, shape: tuple[int, ...]) -> Array:
     """Sum ``gradient`` over the axes along which an input of ``shape`` was broadcast."""

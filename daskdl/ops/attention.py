@@ -14,6 +14,8 @@ from daskdl.ops.shape import transpose
 from daskdl.ops.softmax import softmax
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["attention"]
+
 
 def attention(
     query: Array | Tensor,

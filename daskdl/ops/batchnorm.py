@@ -14,6 +14,8 @@ from daskdl.kernels.vectors.activations import relu_back
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, InParts, Tensor, op
 
+__all__ = ["Statistics", "batch_norm", "batch_norm_inference"]
+
 
 class Statistics(NamedTuple):
     """Mean and variance of each channel of a batch, for running averages.

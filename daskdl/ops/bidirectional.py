@@ -8,6 +8,8 @@ from typing import Any
 from daskdl.ops.shape import concatenate
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["bidirectional"]
+
 
 def bidirectional(
     operation: Callable[..., tuple[Tensor, ...]],

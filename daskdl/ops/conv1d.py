@@ -9,6 +9,8 @@ from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.ops.conv2d import check
 from daskdl.tensor import Array, op
 
+__all__ = ["conv1d"]
+
 
 @op
 def conv1d(

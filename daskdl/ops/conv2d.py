@@ -13,6 +13,8 @@ from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient, clear
 from daskdl.tensor import Array, op
 
+__all__ = ["conv2d"]
+
 
 @op
 def conv2d(

@@ -11,6 +11,8 @@ from daskdl.ops.shape import reshape, transpose
 from daskdl.ops.unfold import fold, unfold
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["conv3d", "conv_transpose3d"]
+
 Triple = tuple[int, int, int]
 
 

@@ -9,6 +9,8 @@ from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.ops.conv2d import check_dtypes, check_steps
 from daskdl.tensor import Array, op
 
+__all__ = ["conv_transpose2d"]
+
 
 @op
 def conv_transpose2d(

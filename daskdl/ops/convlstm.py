@@ -17,6 +17,8 @@ from daskdl.kernels.vectors.arithmetic import bias_gradient
 from daskdl.ops.sequence import check, plain, start_of, unrolled
 from daskdl.tensor import Array, op
 
+__all__ = ["convlstm"]
+
 
 def same(operation: str, name: str, weight: Array) -> Geometry:
     """Return the geometry that keeps an image's size under an odd, square kernel."""

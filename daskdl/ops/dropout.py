@@ -7,6 +7,8 @@ from daskdl.kernels.vectors import dropout as kernel
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 
+__all__ = ["dropout"]
+
 
 @op
 def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):

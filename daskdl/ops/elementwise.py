@@ -10,6 +10,8 @@ from daskdl.errors import SettingsError
 from daskdl.ops.arithmetic import arrays_of, unbroadcast
 from daskdl.tensor import Array, op
 
+__all__ = ["abs", "clip", "exp", "log", "maximum", "minimum", "power", "sqrt", "square", "where"]
+
 
 @op
 def exp(x: Array):

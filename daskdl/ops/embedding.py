@@ -9,6 +9,8 @@ from daskdl.kernels.vectors import embedding as kernel
 from daskdl.rows import Rows
 from daskdl.tensor import Array, op
 
+__all__ = ["embedding"]
+
 
 @op
 def embedding(table: Array, ids: Array, *, padding: int | None = None):

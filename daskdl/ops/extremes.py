@@ -9,6 +9,8 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.tensor import Array, op
 
+__all__ = ["amax", "amin"]
+
 
 @op
 def amax(x: Array, *, axis: int = -1, keepdims: bool = False):

@@ -11,6 +11,8 @@ from daskdl.kernels.norms import groupnorm as kernels
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, op
 
+__all__ = ["group_norm"]
+
 
 @op
 def group_norm(

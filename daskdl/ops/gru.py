@@ -10,6 +10,8 @@ from daskdl.kernels.recurrent import gru as kernel
 from daskdl.ops.sequence import Steps, check, flat, start_of, to_inputs
 from daskdl.tensor import Array, op
 
+__all__ = ["gru"]
+
 
 @op
 def gru(

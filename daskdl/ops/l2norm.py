@@ -6,6 +6,8 @@ from daskdl.kernels.norms import l2norm as kernel
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 
+__all__ = ["normalize"]
+
 
 @op
 def normalize(x: Array, *, eps: float = 1e-12):

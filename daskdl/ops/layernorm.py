@@ -9,6 +9,8 @@ from daskdl.kernels.norms import layernorm as kernel
 from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Array, op
 
+__all__ = ["layer_norm"]
+
 
 @op
 def layer_norm(

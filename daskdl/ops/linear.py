@@ -7,6 +7,8 @@ from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.tensor import Array, op
 
+__all__ = ["linear"]
+
 
 def rows(x: Array) -> Array:
     """View (..., C) as (rows, C)."""

@@ -7,6 +7,8 @@ from daskdl.kernels.norms import lrn as kernel
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 
+__all__ = ["local_response_norm"]
+
 
 @op
 def local_response_norm(

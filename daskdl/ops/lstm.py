@@ -10,6 +10,8 @@ from daskdl.kernels.recurrent import lstm as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 
+__all__ = ["lstm"]
+
 
 @op
 def lstm(

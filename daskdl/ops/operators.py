@@ -13,6 +13,8 @@ from daskdl.ops.arithmetic import add, divide, matmul, multiply, subtract
 from daskdl.ops.elementwise import power
 from daskdl.tensor import Array, Tensor, op
 
+__all__ = ["negative"]
+
 
 @op
 def negative(x: Array):

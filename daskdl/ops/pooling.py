@@ -10,6 +10,8 @@ from daskdl.kernels.pooling.pooling import Windows
 from daskdl.ops.arguments import check_floats
 from daskdl.tensor import Array, op
 
+__all__ = ["avg_pool2d", "global_avg_pool2d", "global_max_pool2d", "max_pool2d"]
+
 
 @op
 def max_pool2d(

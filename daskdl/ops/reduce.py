@@ -12,6 +12,8 @@ from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 
+__all__ = ["mean", "sum"]
+
 Axes = int | tuple[int, ...] | None
 
 

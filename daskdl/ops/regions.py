@@ -14,6 +14,8 @@ from daskdl.ops.arguments import check_floats
 from daskdl.ops.resample import bins, check_windows, linear_weights, weighted
 from daskdl.tensor import Array, op
 
+__all__ = ["adaptive_max_pool2d", "roi_align", "roi_pool"]
+
 #: Pixels off an image from which it does not matter how far a corner is, so that sums stay exact.
 _FAR = 1 << 40
 

@@ -14,6 +14,8 @@ from daskdl.ops.arguments import check_floats
 from daskdl.ops.shape import repeat
 from daskdl.tensor import Array, Tensor, op
 
+__all__ = ["adaptive_avg_pool2d", "along", "resize_bilinear", "upsample_nearest"]
+
 
 @op
 def along(x: Array, *, matrix: Array, axis: int):

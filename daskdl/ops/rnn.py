@@ -11,6 +11,8 @@ from daskdl.kernels.recurrent import rnn as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
 
+__all__ = ["rnn"]
+
 
 @op
 def rnn(

@@ -10,6 +10,20 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Array, op
 
+__all__ = [
+    "concatenate",
+    "depth_to_space",
+    "flip",
+    "pad",
+    "repeat",
+    "reshape",
+    "space_to_depth",
+    "split",
+    "stack",
+    "take",
+    "transpose",
+]
+
 
 @op
 def reshape(x: Array, *, shape: tuple[int, ...]):

@@ -11,6 +11,8 @@ from daskdl.kernels.losses import softmax as kernels
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 
+__all__ = ["log_softmax", "softmax"]
+
 
 @op
 def softmax(x: Array, *, axis: int = -1):

@@ -7,6 +7,8 @@ import numpy as np
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, op
 
+__all__ = ["hard_shrink", "soft_shrink", "softsign", "threshold"]
+
 
 @op
 def threshold(x: Array, *, threshold: float = 0.0, value: float = 0.0):

@@ -19,6 +19,8 @@ from daskdl.ops.convlstm import same
 from daskdl.ops.sequence import check, plain, turned, unrolled
 from daskdl.tensor import Array, op
 
+__all__ = ["trajgru"]
+
 
 @op
 def trajgru(

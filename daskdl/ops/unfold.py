@@ -9,6 +9,8 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Array, op
 
+__all__ = ["fold", "unfold"]
+
 
 @op
 def unfold(

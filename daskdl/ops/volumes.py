@@ -9,6 +9,8 @@ from daskdl.ops.pooling import avg_pool2d, max_pool2d
 from daskdl.ops.shape import reshape
 from daskdl.tensor import Array, Tensor
 
+__all__ = ["avg_pool1d", "avg_pool3d", "max_pool1d", "max_pool3d"]
+
 
 def max_pool1d(
     x: Array | Tensor,

@@ -9,6 +9,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss"]
+
 
 class BCELoss(Loss):
     """Binary cross entropy of probabilities.

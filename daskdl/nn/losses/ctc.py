@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["CTCLoss"]
+
 
 class CTCLoss(Loss):
     """Connectionist temporal classification (A. Graves et al., ICML 2006).

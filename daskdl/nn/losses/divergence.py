@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss, parts
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["GaussianKLLoss", "KLDivLoss"]
+
 
 class KLDivLoss(Loss):
     """Kullback-Leibler divergence of the target from the prediction, along the last axis.

@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["HingeEmbeddingLoss", "HingeLoss", "SoftMarginLoss"]
+
 
 class HingeLoss(Loss):
     """max(0, margin - t x), or its square."""

@@ -8,6 +8,8 @@ from daskdl.errors import ShapeError
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
+__all__ = ["Loss"]
+
 
 class Loss(Module):
     """Called as ``loss(prediction, target, sample_weight=None)``, it returns a scalar.

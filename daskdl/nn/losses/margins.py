@@ -9,6 +9,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["MultiLabelMarginLoss", "MultiMarginLoss"]
+
 
 class MultiMarginLoss(Loss):
     """What wrong classes are above the right one less a margin.

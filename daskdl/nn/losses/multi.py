@@ -9,6 +9,8 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.losses.loss import Loss, parts
 from daskdl.tensor import Tensor
 
+__all__ = ["MultiLoss"]
+
 
 class MultiLoss(Loss):
     """The weighted sum of several losses, of one prediction or of one each.

@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["DiceLoss"]
+
 
 class DiceLoss(Loss):
     """One minus twice what prediction and target share, over their sum.

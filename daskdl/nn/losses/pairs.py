@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss, parts
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["CosineEmbeddingLoss", "MarginRankingLoss", "TripletMarginLoss"]
+
 
 class MarginRankingLoss(Loss):
     """What the one that is to be larger is short of the other plus a margin."""

@@ -12,6 +12,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["PrecipitationLoss"]
+
 
 class PrecipitationLoss(Loss):
     """Squared plus absolute error, heavier where it rains harder; missing targets count nothing.

@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["HuberLoss", "L1Loss", "MAPELoss", "MSELoss", "MSLELoss", "SmoothL1Loss"]
+
 
 class MSELoss(Loss):
     """Mean squared error."""

@@ -8,6 +8,8 @@ from daskdl.nn.losses.loss import Loss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
+__all__ = ["SSIMLoss"]
+
 
 class SSIMLoss(Loss):
     """1 - structural similarity (Z. Wang et al., 2004) of two images.

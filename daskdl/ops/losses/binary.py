@@ -14,6 +14,8 @@ from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
+
 
 @loss
 def binary_cross_entropy(prediction: Array, target: Array, *, weight: Any = None) -> Parts:

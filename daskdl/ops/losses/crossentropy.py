@@ -19,6 +19,8 @@ from daskdl.ops.losses.reduction import (
 )
 from daskdl.tensor import Array
 
+__all__ = ["cross_entropy", "nll"]
+
 
 @loss
 def cross_entropy(

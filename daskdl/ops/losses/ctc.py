@@ -12,6 +12,8 @@ from daskdl.kernels.losses.softmax import log_softmax
 from daskdl.ops.losses.reduction import Parts, check_labels, loss
 from daskdl.tensor import Array
 
+__all__ = ["ctc"]
+
 #: Ends a row of labels that is shorter than others.
 PADDING = -1
 

@@ -8,6 +8,8 @@ from daskdl.errors import ShapeError
 from daskdl.ops.losses.reduction import Parts, along_last, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["gaussian_kl", "kl_divergence"]
+
 
 @loss
 def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False) -> Parts:

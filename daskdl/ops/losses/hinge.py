@@ -9,6 +9,8 @@ from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import Parts, loss, signs
 from daskdl.tensor import Array
 
+__all__ = ["hinge", "hinge_embedding", "soft_margin"]
+
 
 @loss
 def hinge(prediction: Array, target: Array, *, margin: float = 1.0, squared: bool = False) -> Parts:

@@ -9,6 +9,8 @@ import numpy as np
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["gaussian_nll", "poisson_nll"]
+
 
 @loss
 def poisson_nll(

@@ -17,6 +17,8 @@ from daskdl.ops.losses.reduction import (
 )
 from daskdl.tensor import Array
 
+__all__ = ["multi_margin", "multilabel_margin"]
+
 
 @loss
 def multi_margin(

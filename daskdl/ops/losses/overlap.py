@@ -7,6 +7,8 @@ from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["dice"]
+
 
 @loss
 def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool = False) -> Parts:

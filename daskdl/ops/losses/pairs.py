@@ -12,6 +12,8 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.ops.losses.reduction import Parts, along_last, loss, pair, signs
 from daskdl.tensor import Array
 
+__all__ = ["cosine_embedding", "margin_ranking", "triplet"]
+
 #: Added to squared lengths, so that those of zeros have an inverse; PyTorch's number.
 EPS = 1e-12
 

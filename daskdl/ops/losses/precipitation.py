@@ -12,6 +12,8 @@ from daskdl.kernels.runtime.passes import one_pass
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["precipitation"]
+
 
 @loss
 def precipitation(

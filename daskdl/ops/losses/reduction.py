@@ -32,6 +32,8 @@ from daskdl.kernels.vectors.reduce import sum_over
 from daskdl.ops.activations import check_float
 from daskdl.tensor import Array, Tensor, op
 
+__all__ = ["loss"]
+
 #: From a factor for each of the values, or one for all, to the gradient to one input.
 Slope = Callable[[Array], Array]
 

@@ -13,6 +13,15 @@ from daskdl.kernels.runtime.passes import one_pass
 from daskdl.ops.losses.reduction import Parts, Slope, Summed, loss, pair
 from daskdl.tensor import Array
 
+__all__ = [
+    "absolute_error",
+    "huber",
+    "percentage_error",
+    "smooth_l1",
+    "squared_error",
+    "squared_log_error",
+]
+
 
 def _both(difference: Array, slope: Any, values: Array) -> Parts:
     """Return the parts of a loss of ``prediction - target``."""

@@ -11,6 +11,8 @@ from daskdl.kernels.products.matmul import matmul
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 
+__all__ = ["ssim"]
+
 
 @loss
 def ssim(
