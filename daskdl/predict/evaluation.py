@@ -1,23 +1,157 @@
-"""Evaluation: a model's metrics over samples."""
+"""Evaluation: the loss and the metrics of a model over samples, in this process or on a cluster."""
 
 from __future__ import annotations
 
+import copy
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import numpy as np
+from dask._task_spec import TaskRef
 
+from daskdl.cluster.asynchronous import awaitable
+from daskdl.cluster.attempts import until_done
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.failures import for_caller, naming
+from daskdl.cluster.threads import threads_of_task
 from daskdl.data import SampleSet
+from daskdl.data.functions import take
+from daskdl.data.on_workers.shards import load_shard
+from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.tasks import each_here, graph_of, submitted
+from daskdl.data.partition import Partition
+from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
-from daskdl.optim import SGD
+from daskdl.nn.inputs import as_inputs
+from daskdl.predict.arguments import check_samples, metrics_by_name, whole
+from daskdl.predict.measures import LossAndMetrics, Measured, Measures
+from daskdl.predict.predictor import Predictor
+from daskdl.predict.trial import check_evaluation
 from daskdl.tensor import Tensor
-from daskdl.train import Trainer
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """Number of samples of a partition, the sum of the loss over them, each metric's statistics."""
+
+    samples: int
+    loss: float
+    statistics: Measured = field(default=(), repr=False)
+
+    def __sizeof__(self) -> int:
+        return sum(array.nbytes for held in self.statistics for array in held.values())
+
+
+def evaluate_partition(
+    model: Module,
+    measures: Measures,
+    functions: Sequence[Callable[..., Any]],
+    partition: Partition,
+    batch_size: int,
+    seeds: tuple[int, int],
+) -> Evaluation:
+    """Return the evaluation of one partition.
+
+    Parameters
+    ----------
+    model : Module
+        In inference; no gradients are recorded where this is called.
+    measures : Measures
+    functions : sequence of callables
+        Those of :meth:`SampleSet.map`.
+    partition : Partition
+    batch_size : int
+    seeds : (seed, number of the partition)
+        Of the functions' Generators.
+    """
+    seed, number = seeds
+    loss, found = 0.0, list[Measured]()
+    for start in range(0, len(partition), batch_size):
+        chosen = np.arange(start, min(start + batch_size, len(partition)))
+        batch = take(partition, chosen, functions, (seed, "validation", start, number))
+        prediction = model(as_inputs(batch["x"]))
+        loss += float(measures.compare(prediction, batch)) * len(chosen)
+        found.append(measures.measure(prediction, batch))
+    return Evaluation(len(partition), loss, measures.merged(found))
+
+
+def combined(measures: Measures, parts: Sequence[Evaluation]) -> list[float]:
+    """Return the mean loss over the samples of all partitions, added in their order, and metrics.
+
+    Metrics are those of all samples together, not means of those of each partition.
+    """
+    parts = [part for part in parts if part.samples]
+    loss = sum(part.loss for part in parts) / sum(part.samples for part in parts)
+    return [loss, *measures.values([part.statistics for part in parts])]
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """A model, its measures and the functions of samples: all that a task of an evaluation needs.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Lends each thread a copy of the model.
+    measures : Measures
+    functions : sequence of callables
+        Those of :meth:`SampleSet.map`.
+    batch_size, seed : int
+    """
+
+    predictor: Predictor
+    measures: LossAndMetrics
+    functions: Sequence[Callable[..., Any]]
+    batch_size: int
+    seed: int
+
+    def __sizeof__(self) -> int:  # what dask asks when it accounts for a worker's memory
+        return self.predictor.__sizeof__()
+
+    def __call__(self, what: Any, number: int, *inputs: Any) -> Evaluation:
+        """Load a recipe, or make a partition of inputs, and evaluate it."""
+        partition = load_shard(what, number, *inputs)
+        with naming(f"validation, shard {number}"), self.predictor.at_work() as model:
+            # A loss may be a Module, which one thread may call at a time.
+            measures = replace(self.measures, loss=copy.deepcopy(self.measures.loss))
+            seeds = self.seed, number
+            return evaluate_partition(
+                model, measures, self.functions, partition, self.batch_size, seeds
+            )
+
+    def for_sending(self, where: str) -> Evaluator:
+        """Return one that can be sent to workers.
+
+        Raises
+        ------
+        SettingsError
+            When something of it cannot be pickled.
+        """
+        parts = {
+            "loss": self.measures.loss,
+            "metrics": self.measures.metrics,
+            "functions": self.functions,
+        }
+        for name, value in parts.items():
+            try:
+                cloudpickle.dumps(value)
+            except Exception as error:
+                raise SettingsError(
+                    f"{where}: expected {name} that can be pickled and sent to workers, found "
+                    f"{value!r} ({error})"
+                ) from error
+        return replace(self, predictor=self.predictor.snapshot())
+
+
+@awaitable
 def evaluate(
     model: Module,
     samples: SampleSet,
@@ -29,11 +163,90 @@ def evaluate(
     client: Client | None = None,
 ) -> dict[str, float]:
     """Return metrics of a model, and its mean loss if one is given; see Module.evaluate."""
-    trainer = Trainer(model, loss or no_loss, SGD(0.1), metrics=metrics)
-    found = trainer.evaluate(samples, batch_size=batch_size, threads=threads, client=client)
+    named = metrics_by_name("evaluate", metrics, {"loss"})
+    measures = LossAndMetrics(loss or no_loss, tuple(named.values()))
+    values = evaluate_samples(
+        "evaluate", model, measures, samples, batch_size=batch_size, threads=threads, client=client
+    )
+    found = dict(zip(["loss", *named], values, strict=True))
     return found if loss is not None else {n: v for n, v in found.items() if n != "loss"}
 
 
 def no_loss(prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
     """Return 0 where nobody asks for a loss."""
     return Tensor(np.zeros((), np.float32))
+
+
+def evaluate_samples(
+    where: str,
+    model: Module,
+    measures: LossAndMetrics,
+    samples: SampleSet,
+    *,
+    batch_size: int,
+    threads: int | None,
+    client: Client | None,
+    seed: int = 0,
+) -> list[float]:
+    """Return the mean loss over samples, and each metric of them.
+
+    One task loads a partition and evaluates it, so that never more of them are in memory than there
+    are threads at work; what Dask holds already is used where it lies.
+
+    Parameters
+    ----------
+    where : str
+        What was called, for errors.
+    model : Module
+    measures : LossAndMetrics
+    samples : SampleSet
+    batch_size : int
+        Samples that pass through the model at a time.
+    threads : int, optional
+        Arithmetic threads of a task.
+    client : distributed.Client, optional
+        Without one it is done in this process.
+    seed : int
+        Of the Generators of the samples' functions.
+    """
+    check_samples(where, samples)
+    samples.counted(client)
+    batch_size = whole(f"{where}, batch_size", batch_size)
+    if threads is None:
+        threads = threads_of_task(client, samples.partitions, "start of the evaluation")
+    else:
+        threads = whole(f"{where}, threads", threads)
+    predictor = Predictor(model, threads=threads)
+    with predictor.at_work() as copied:
+        check_evaluation(where, copied, measures, samples.head(1))
+    evaluator = Evaluator(predictor, measures, samples.functions, batch_size, seed)
+    if client is not None:
+        return combined(measures, _on_workers(evaluator.for_sending(where), samples, client))
+    at_once = min(max(1, granted_cores() // threads), samples.partitions)
+    with for_caller():
+        return combined(measures, each_here(dict(enumerate(samples.recipes)), evaluator, at_once))
+
+
+def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> list[Evaluation]:
+    """Evaluate partitions where they lie; begin again when data were lost with their workers."""
+    cluster, name, what = Cluster(client), uuid.uuid4().hex[:12], "evaluation"
+
+    def attempt() -> list[Evaluation]:
+        recipes = dict(enumerate(spread(samples.recipes, cluster, what)))
+        # By the same name it would go with the one of an attempt before.
+        sent = cluster.broadcast(f"evaluator-{name}-{uuid.uuid4().hex[:8]}", evaluator, what)
+        more = {"evaluator": TaskRef(sent.key)}
+        graph, behind = graph_of(recipes, lambda i: (f"evaluate-{name}", 0, i), _evaluated, more)
+        futures = submitted(client, {**behind, **graph}, list(graph))
+        try:
+            cluster.wait(futures, what)
+            return cluster.fetch(futures)
+        finally:
+            for future in futures:  # an exception's traceback would keep them, and their tasks
+                future.release()
+
+    return until_done(cluster, what, attempt, lambda: None)
+
+
+def _evaluated(what: Any, number: int, *inputs: Any, evaluator: Evaluator) -> Evaluation:
+    return evaluator(what, number, *inputs)

@@ -14,10 +14,10 @@ from daskdl.data import SampleSet
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.predict import partitions
+from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.predictor import Predictor, prepared
 from daskdl.predict.sampleset import of_samples
-from daskdl.train.arguments import whole
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -107,7 +107,7 @@ class Predictor:
     def over(self, batch: Callable[[int, int], Array], n: int) -> Any:
         """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
         results: tuple[Array, ...] = ()
-        with self._at_work() as model:
+        with self.at_work() as model:
             size = self.batch_size or (self._try(model, batch(0, 1))[1] if n > 1 else 1)
             for start in range(0, max(n, 1), size):
                 stop = min(start + size, n)
@@ -125,7 +125,7 @@ class Predictor:
         about 32 MB: small models want large batches, which cost fewer calls, and large models small
         ones, which stay near the cores.
         """
-        with self._at_work() as model:
+        with self.at_work() as model:
             parts, fitting = self._try(model, one)
         size = self.batch_size or fitting
         return replace(self, batch_size=size, token=f"{self.token}-{size}"), _one(parts)
@@ -141,8 +141,8 @@ class Predictor:
         return parts, max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
 
     @contextmanager
-    def _at_work(self) -> Iterator[Module]:
-        """Give a copy that nobody else works on."""
+    def at_work(self) -> Iterator[Module]:
+        """Lend a copy of the model, in inference, that nobody else works on."""
         try:
             model = self._idle.pop()
         except IndexError:

@@ -20,8 +20,9 @@ from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import granted_cores, thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
+from daskdl.predict.evaluation import combined
 from daskdl.train import step
-from daskdl.train.evaluation import combined, evaluate
+from daskdl.train.evaluation import evaluate
 from daskdl.train.job import Job
 from daskdl.train.step import State, Vector
 
@@ -92,7 +93,7 @@ class InProcessEngine:
                     self._job, state.weights, self._partition(True, s), s, batch_size
                 ),
             )
-            return combined(self._job, list(parts.values()))
+            return combined(self._job.tools(), list(parts.values()))
 
     def forget_state(self) -> None:
         """Do nothing: the state is nowhere else."""

@@ -6,7 +6,7 @@ import io
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -15,20 +15,16 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.metrics import Metric
-from daskdl.metrics.metric import Statistics
 from daskdl.nn import Module, Parameter
 from daskdl.optim import Method
-from daskdl.tensor import Tensor
-
-#: What a prediction was measured to: the statistics of each metric.
-Measured = tuple[Statistics, ...]
+from daskdl.predict.measures import Measures
 
 _unpacked = threading.local()
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What a job unpacks to; the model is this thread's own."""
+class Tools(Measures):
+    """Model, loss, optimizer, functions and metrics of a job; the model is this thread's own."""
 
     model: Module
     loss: Callable[[Any, Any], Any]
@@ -36,25 +32,6 @@ class Tools:
     functions: tuple[Callable[..., Any], ...] = ()
     validation_functions: tuple[Callable[..., Any], ...] = ()
     metrics: tuple[Metric, ...] = ()
-
-    def compare(self, prediction: Any, batch: Mapping[str, Any]) -> Any:
-        """Return the loss of a prediction, with the weights of the samples if they have any."""
-        return self.loss(prediction, batch["y"], **_weight(batch))
-
-    def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
-        """Return each metric's statistics of a prediction."""
-        held = _data(prediction)
-        return tuple(m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics)
-
-    def merged(self, parts: Sequence[Measured]) -> Measured:
-        """Return each metric's statistics of all parts together; nothing of no parts."""
-        columns = zip(*parts, strict=True)
-        return tuple(m.merge(*held) for m, held in zip(self.metrics, columns, strict=bool(parts)))
-
-    def values(self, parts: Sequence[Measured]) -> tuple[float, ...]:
-        """Return each metric of all parts together; nothing of no parts."""
-        merged = self.merged(parts)
-        return tuple(float(m.value(s)) for m, s in zip(self.metrics, merged, strict=bool(parts)))
 
 
 @dataclass(frozen=True)
@@ -139,19 +116,6 @@ def _table(shape: tuple[int, int], requires_grad: bool) -> Parameter:
     table = Parameter(np.zeros((0, shape[1])), requires_grad, sparse=True)
     table.data = np.zeros(shape, np.float32)  # not copied, so that it takes no memory yet
     return table
-
-
-def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:
-    return {"sample_weight": batch["sample_weight"]} if "sample_weight" in batch else {}
-
-
-def _data(prediction: Any) -> Any:
-    """Return the arrays of tensors."""
-    if isinstance(prediction, Tensor):
-        return prediction.data
-    if isinstance(prediction, (tuple, list)):
-        return tuple(map(_data, prediction))
-    return prediction
 
 
 def _short(value: object) -> str:

@@ -24,9 +24,10 @@ from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
+from daskdl.predict.measures import Measured
 from daskdl.train import step
 from daskdl.train.draws import Draw, Draws, draws_of, noted
-from daskdl.train.job import Job, Measured
+from daskdl.train.job import Job
 from daskdl.train.members import Gang, owned
 from daskdl.train.step import Record, State
 from daskdl.train.tables import Tables

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
-from daskdl.cluster.client import LOST, Cluster
-from daskdl.cluster.failures import TaskError
-from daskdl.cluster.settings import setting
+from daskdl.cluster.attempts import until_done
+from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.on_workers.shards import Shards
-from daskdl.errors import ClusterError
+from daskdl.predict.evaluation import Evaluation, combined
 from daskdl.train import step
-from daskdl.train.evaluation import Evaluation, combined, evaluate
+from daskdl.train.evaluation import evaluate
 from daskdl.train.job import Job
 from daskdl.train.step import State
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -75,7 +71,7 @@ class OnCluster:
         what = f"validation after {state.iteration} iterations"
         clean = State(state.weights, state.slots, state.iteration)
         parts = self._until_done(what, lambda: self._evaluate(clean, batch_size, what))
-        return combined(self._job, parts)
+        return combined(self._job.tools(), parts)
 
     def forget_state(self) -> None:
         """Send the state again next time: the driver has changed it."""
@@ -121,25 +117,11 @@ class OnCluster:
     # --- attempts
 
     def _until_done(self, what: str, attempt: Callable[[], T]) -> T:
-        tries = int(setting("attempts"))
-        for left in reversed(range(tries)):
+        def one() -> T:
             self._attempt += 1
-            try:
-                return attempt()
-            except TaskError as error:
-                raised, cause = error.for_caller()
-                raise raised from cause
-            except LOST as error:
-                self._cluster.check_scheduler(what, error)
-                if not left:
-                    raise ClusterError(
-                        f"{what}: tried {tries} times, each time data were lost with their "
-                        f"workers, at last by {type(error).__name__}: {error}; see the workers' "
-                        "logs, for example for too little memory"
-                    ) from error
-                logger.warning("%s: starting again, since %s", what, _first_line(error))
-                self._after_loss()
-        raise AssertionError("the last attempt has returned or raised")
+            return attempt()
+
+        return until_done(self._cluster, what, one, self._after_loss)
 
     def _after_loss(self) -> None:
         """Let go of what may be lost, before another attempt."""
@@ -150,7 +132,3 @@ class OnCluster:
         for shards in (self._training, self._validation):
             if shards is not None:
                 shards.forget()
-
-
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -21,9 +21,10 @@ from daskdl.kernels.vectors.arithmetic import added, copied, copy_to, times
 from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs
 from daskdl.optim import Method
+from daskdl.predict.measures import Measured
 from daskdl.rows import Rows
 from daskdl.train.clocks import Clocks
-from daskdl.train.job import Job, Measured
+from daskdl.train.job import Job
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
 

@@ -10,30 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.asynchronous import awaitable, in_thread
 from daskdl.cluster.current import current_client
-from daskdl.cluster.settings import setting
+from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
 from daskdl.data.blocks import block_lengths, ordered
-from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
+from daskdl.predict.arguments import check_samples, metrics_by_name, whole
+from daskdl.predict.evaluation import evaluate_samples
+from daskdl.predict.measures import LossAndMetrics
 from daskdl.train.arguments import (
     check_callbacks,
-    check_samples,
     check_trainer,
-    metrics_by_name,
     total_of,
     validation_names,
-    whole,
 )
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.engines import check_engine, make_engine
-from daskdl.train.history import History
+from daskdl.train.history import COLUMNS, EPOCH, History
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
-from daskdl.train.measuring import measured
 from daskdl.train.progress import make_progress
 from daskdl.train.step import State, beginning
 from daskdl.train.trial import check_sample
@@ -75,7 +73,7 @@ class Trainer:
     ) -> None:
         check_trainer(model, loss, optimizer, seed)
         self.model, self.loss, self.optimizer, self.seed = model, loss, optimizer, seed
-        self.metrics = metrics_by_name(metrics)
+        self.metrics = metrics_by_name("Trainer", metrics, (*COLUMNS, *EPOCH))
         self.history = History()
 
     def __repr__(self) -> str:
@@ -285,12 +283,16 @@ class Trainer:
         client, threads :
             As in :meth:`fit`.
         """
-        check_samples("Trainer.evaluate", samples)
-        samples.counted(client)
-        batch_size = whole("Trainer.evaluate, batch_size", batch_size)
-        job = self._job(samples, samples, client, threads)
-        check_sample(job, samples.head(1), trains=False)
-        values = measured(job, self.model.snapshot(), samples, batch_size, client)
+        values = evaluate_samples(
+            "Trainer.evaluate",
+            self.model,
+            LossAndMetrics(self.loss, tuple(self.metrics.values())),
+            samples,
+            batch_size=batch_size,
+            threads=threads,
+            client=client,
+            seed=self.seed,
+        )
         return dict(zip(["loss", *self.metrics], values, strict=True))
 
     def _job(
@@ -309,7 +311,7 @@ class Trainer:
             tuple(self.metrics.values()),
         )
         if threads is None:
-            threads = _threads(client, samples.partitions)
+            threads = threads_of_task(client, samples.partitions, "start of the fit")
         job = pack(tools, self.seed, threads)
         if self.model.tables:  # which do not come with a job
             job.tools().model.restore(self.model.snapshot(), copy=False)
@@ -339,15 +341,3 @@ class Trainer:
         if saved is not None:
             check_identity(Path(folder.path), saved.identity, identity)
         return saved
-
-
-def _threads(client: Client | None, shards: int) -> int:
-    """Return the threads of a task if nobody has said how many."""
-    asked = setting("threads")
-    if asked is not None:
-        return int(asked)
-    if client is None:
-        return max(1, granted_cores() // max(1, shards))
-    from daskdl.cluster.client import Cluster
-
-    return min(Cluster(client).workers("start of the fit").values())

@@ -12,9 +12,15 @@ from daskdl.errors import DaskdlError, SettingsError
 from daskdl.metrics import F1, ROCAUC, Accuracy, Mean, MeanAbsoluteError, TopKAccuracy
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD
+from daskdl.predict.arguments import metrics_by_name
 from daskdl.train import EarlyStopping, Trainer
-from daskdl.train.arguments import metrics_by_name
+from daskdl.train.history import COLUMNS, EPOCH
 from tests.daskdl.train.runs import network, problem
+
+
+def named(metrics: Any) -> Any:
+    """Return metrics by name, as a Trainer has them."""
+    return metrics_by_name("Trainer", metrics, (*COLUMNS, *EPOCH))
 
 
 def mae(prediction: Any, target: Any) -> float:
@@ -28,20 +34,32 @@ MAKING = [
     (lambda: Trainer(network(), MSELoss(), "adam"), "a Method .* such as Adam.*, found 'adam'"),
     (lambda: Trainer(network(), MSELoss(), SGD(0.1), seed=-1), "seed: .* at least 0, found -1"),
     (lambda: Trainer(network(), MSELoss(), SGD(0.1), seed=1.5), "seed: .* at least 0, found 1.5"),
-    (lambda: metrics_by_name("auc"), "metrics: expected a list .* or a dict .*, found 'auc'"),
-    (lambda: metrics_by_name(ROCAUC()), r"metrics: expected a list .*, found ROCAUC\(bins=None\)"),
     (
-        lambda: metrics_by_name([ROCAUC(), mae]),
+        lambda: named("auc"),
+        "metrics: expected a list .* or a dict .*, found 'auc'",
+    ),
+    (
+        lambda: named(ROCAUC()),
+        r"metrics: expected a list .*, found ROCAUC\(bins=None\)",
+    ),
+    (
+        lambda: named([ROCAUC(), mae]),
         r"metrics\[1\]: expected a Metric .*Mean\(function\).*, found <function mae",
     ),
-    (lambda: metrics_by_name({"mae": mae}), r"metrics\['mae'\]: expected a Metric"),
-    (lambda: metrics_by_name([ROCAUC]), r"metrics\[0\]: .*ROCAUC\(\); .*, found <class"),
     (
-        lambda: metrics_by_name([TopKAccuracy(2), TopKAccuracy(3)]),
+        lambda: named({"mae": mae}),
+        r"metrics\['mae'\]: expected a Metric",
+    ),
+    (
+        lambda: named([ROCAUC]),
+        r"metrics\[0\]: .*ROCAUC\(\); .*, found <class",
+    ),
+    (
+        lambda: named([TopKAccuracy(2), TopKAccuracy(3)]),
         r"differ .*, found \['top_k_accuracy', 'top_k_accuracy'\]; give a dict",
     ),
-    (lambda: metrics_by_name({"loss": ROCAUC()}), "from 'loss' and the other"),
-    (lambda: metrics_by_name({"seconds": ROCAUC()}), "from 'loss' and the other"),
+    (lambda: named({"loss": ROCAUC()}), "from 'loss' and the other"),
+    (lambda: named({"seconds": ROCAUC()}), "from 'loss' and the other"),
 ]
 
 FITTING = [
@@ -111,6 +129,6 @@ def test_metrics_of_another_kind_of_target_are_known_before_the_first_iteration(
 def test_metrics_are_named_by_their_classes_or_as_told() -> None:
     listed = [ROCAUC(), MeanAbsoluteError(), TopKAccuracy(2), F1(3), Mean(np.subtract)]
     names = ["rocauc", "mean_absolute_error", "top_k_accuracy", "f1", "mean"]
-    assert metrics_by_name(listed) == dict(zip(names, listed, strict=True))
-    named = {"top2": TopKAccuracy(2), "top3": TopKAccuracy(3)}
-    assert metrics_by_name(named) == named
+    assert named(listed) == dict(zip(names, listed, strict=True))
+    by_name = {"top2": TopKAccuracy(2), "top3": TopKAccuracy(3)}
+    assert named(by_name) == by_name

@@ -13,7 +13,8 @@ from sklearn.metrics import roc_auc_score
 from daskdl.data.arrays import Arrays
 from daskdl.metrics import ROCAUC, MeanAbsoluteError
 from daskdl.nn import L1Loss, Sequential
-from daskdl.train.evaluation import Evaluation, combined, evaluate
+from daskdl.predict.evaluation import Evaluation, combined
+from daskdl.train.evaluation import evaluate
 from daskdl.train.job import Job
 from tests.daskdl.train.jobs import N, by_hand, new_job, samples
 
@@ -37,7 +38,7 @@ def test_an_evaluation_sums_over_samples(batch_size: int) -> None:
     expected, _ = by_hand(model, held["x"], held["y"])
     assert found.samples == N
     assert found.loss == pytest.approx(expected, rel=1e-6)
-    loss, error = combined(job, [found])
+    loss, error = combined(job.tools(), [found])
     assert loss == pytest.approx(expected / N, rel=1e-6)
     assert error == pytest.approx(np.abs(model(held["x"]).data - held["y"]).mean(), rel=1e-6)
     assert type(error) is float  # it goes into the manifest of a checkpoint
@@ -51,11 +52,11 @@ def test_metrics_are_of_all_samples_and_not_means_of_shards(shards: int, weights
     y, w = rng.integers(0, 2, (40, 2)).astype(np.float32), rng.lognormal(size=40)
     held = Arrays({"x": rng.normal(size=(40, 3)).astype(np.float32), "y": y})
     whole = weighed(held, w) if weights else held
-    loss, area, error = combined(job, parts(job, model.flat, whole, shards, 7))
+    loss, area, error = combined(job.tools(), parts(job, model.flat, whole, shards, 7))
     scores, each = model(held.arrays["x"]).data, np.repeat(w if weights else np.ones(40), 2)
     expected = roc_auc_score(y.ravel(), scores.ravel(), sample_weight=each)
     assert area == pytest.approx(expected, rel=1e-9)
-    assert (area, error) == tuple(combined(job, parts(job, model.flat, whole, 1, 40))[1:])
+    assert (area, error) == tuple(combined(job.tools(), parts(job, model.flat, whole, 1, 40))[1:])
     errors = np.abs(scores - y).mean(1).astype(float)
     assert error == pytest.approx(np.average(errors, weights=w if weights else None), rel=1e-6)
     # A loss is divided by the samples: only so do shards' losses add up.
@@ -67,8 +68,8 @@ def test_a_shard_without_samples_counts_nothing() -> None:
     held = Arrays({"x": np.float32([0.1, 0.9]), "y": np.float32([0, 1])})
     found = [evaluate(job, model.flat, part, 0, 4) for part in (held.part(0, 0), held)]
     assert found[0].samples == 0
-    assert combined(job, found) == combined(job, found[1:])
-    assert combined(job, found)[1] == 1.0
+    assert combined(job.tools(), found) == combined(job.tools(), found[1:])
+    assert combined(job.tools(), found)[1] == 1.0
 
 
 def test_dask_is_told_the_bytes() -> None:

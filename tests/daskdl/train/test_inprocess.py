@@ -10,6 +10,7 @@ import dask
 import numpy as np
 import pytest
 
+import daskdl.cluster.threads as cluster_threads
 from daskdl.data import Batches, SampleSet
 from daskdl.data.random import permutation
 from daskdl.errors import TrainingError
@@ -17,7 +18,7 @@ from daskdl.kernels.runtime.threads import threads
 from daskdl.metrics import Mean
 from daskdl.nn import BatchNorm, Linear, Module, MSELoss, ReLU, Sequential, Sum
 from daskdl.optim import SGD, Adam, ClipNorm
-from daskdl.train import Trainer, inprocess, trainer
+from daskdl.train import Trainer, inprocess
 from daskdl.train.step import beginning
 from tests.daskdl.train.jobs import new_job
 from tests.daskdl.train.runs import digest, fit, network, problem
@@ -239,7 +240,7 @@ def test_without_a_budget_the_shards_share_all_cores(
     shards: int, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen.clear()
-    monkeypatch.setattr(trainer, "granted_cores", lambda: 8)
+    monkeypatch.setattr(cluster_threads, "granted_cores", lambda: 8)
     monkeypatch.setattr(inprocess, "granted_cores", lambda: 8)
     Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
     assert seen == {budget}

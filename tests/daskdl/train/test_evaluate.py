@@ -1,4 +1,4 @@
-"""Measuring: exact over ragged partitions, of which few are alive at a time."""
+"""Trainer.evaluate: exact over ragged partitions, of which few are alive at a time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,60 @@
+"""Attempts: work on a cluster is begun again when data were lost with their workers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.failures import for_caller
+from daskdl.cluster.settings import setting
+from daskdl.errors import ClusterError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def until_done(
+    cluster: Cluster, what: str, attempt: Callable[[], T], after_loss: Callable[[], None]
+) -> T:
+    """Return the result of an attempt; there are up to ``daskdl.attempts``.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    what : str
+        That is being done, for errors.
+    attempt : callable
+        Does it once.
+    after_loss : callable
+        Lets go of what may be lost, before another attempt.
+
+    Raises
+    ------
+    TrainingError
+        For an exception in a task, with where it happened.
+    ClusterError
+        When the scheduler is gone, or data were lost in each attempt.
+    """
+    tries = int(setting("attempts"))
+    for left in reversed(range(tries)):
+        try:
+            with for_caller():
+                return attempt()
+        except LOST as error:
+            cluster.check_scheduler(what, error)
+            if not left:
+                raise ClusterError(
+                    f"{what}: tried {tries} times, each time data were lost with their "
+                    f"workers, at last by {type(error).__name__}: {error}; see the workers' "
+                    "logs, for example for too little memory"
+                ) from error
+            logger.warning("%s: starting again, since %s", what, _first_line(error))
+            after_loss()
+    raise AssertionError("the last attempt has returned or raised")
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -1,0 +1,33 @@
+"""Arithmetic threads of a task, if nobody has said how many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daskdl.cluster.settings import setting
+from daskdl.kernels.runtime.threads import granted_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
+    """Return ``daskdl.threads``, or those of a worker, or the cores shared out to so many tasks.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Without one the tasks are done in this process.
+    tasks : int
+        At work at a time in this process.
+    what : str
+        That is about to be done, for errors.
+    """
+    asked = setting("threads")
+    if asked is not None:
+        return int(asked)
+    if client is None:
+        return max(1, granted_cores() // max(1, tasks))
+    from daskdl.cluster.client import Cluster
+
+    return min(Cluster(client).workers(what).values())

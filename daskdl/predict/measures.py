@@ -1,0 +1,95 @@
+"""Measures: the loss and the metrics by which predictions are compared with targets."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from daskdl.errors import SettingsError
+from daskdl.metrics import Metric
+from daskdl.metrics.metric import Statistics
+from daskdl.tensor import Tensor
+
+#: The statistics of each metric, of some predictions.
+Measured = tuple[Statistics, ...]
+
+
+class Measures:
+    """Base of what has a loss and metrics."""
+
+    loss: Callable[..., Any]
+    metrics: tuple[Metric, ...]
+
+    def compare(self, prediction: Any, batch: Mapping[str, Any]) -> Any:
+        """Return the loss of a prediction, with the weights of the samples if they have any."""
+        return self.loss(prediction, batch["y"], **_weight(batch))
+
+    def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
+        """Return each metric's statistics of a prediction."""
+        held = _data(prediction)
+        return tuple(m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics)
+
+    def merged(self, parts: Sequence[Measured]) -> Measured:
+        """Return each metric's statistics of all parts together; nothing of no parts."""
+        columns = zip(*parts, strict=True)
+        return tuple(m.merge(*held) for m, held in zip(self.metrics, columns, strict=bool(parts)))
+
+    def values(self, parts: Sequence[Measured]) -> tuple[float, ...]:
+        """Return each metric of all parts together; nothing of no parts."""
+        merged = self.merged(parts)
+        return tuple(float(m.value(s)) for m, s in zip(self.metrics, merged, strict=bool(parts)))
+
+    def check_weight(self, where: str, batch: Mapping[str, Any]) -> None:
+        """Raise a SettingsError for weights that the loss or a metric does not know."""
+        if "sample_weight" not in batch:
+            return
+        for function in (self.loss, *(metric.statistics for metric in self.metrics)):
+            if not _takes_weight(function):
+                raise SettingsError(
+                    f"{where}: the samples have sample_weight, expected {name_of(function)} to "
+                    "take it as an argument of that name, found that it does not; add the "
+                    "argument, or give samples without weights"
+                )
+
+
+@dataclass(frozen=True)
+class LossAndMetrics(Measures):
+    """A loss and metrics.
+
+    Parameters
+    ----------
+    loss : callable
+    metrics : tuple of Metric
+    """
+
+    loss: Callable[..., Any]
+    metrics: tuple[Metric, ...]
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return how errors call a loss or a method of a metric."""
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:
+    return {"sample_weight": batch["sample_weight"]} if "sample_weight" in batch else {}
+
+
+def _data(prediction: Any) -> Any:
+    """Return the arrays of tensors."""
+    if isinstance(prediction, Tensor):
+        return prediction.data
+    if isinstance(prediction, (tuple, list)):
+        return tuple(map(_data, prediction))
+    return prediction
+
+
+def _takes_weight(function: Callable[..., Any]) -> bool:
+    function = getattr(function, "forward", function)  # a loss of daskdl.nn
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True  # it will tell
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,80 @@
+"""Trial: one sample through a model and its measures, so that a mistake shows before it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, DataError, TrainingError
+from daskdl.nn import Module
+from daskdl.nn.inputs import as_inputs
+from daskdl.predict.measures import Measures, name_of
+from daskdl.tensor import Tensor, no_grad
+
+
+def check_evaluation(
+    where: str, model: Module, measures: Measures, batch: Mapping[str, Any]
+) -> None:
+    """Pass one sample through a model in inference, its loss and its metrics.
+
+    Raises
+    ------
+    DataError
+        For samples without x or y.
+    SettingsError
+        For samples with weights, of which the loss or a metric does not know.
+    DaskdlError
+        Errors of the model itself, such as a ShapeError that names the layer.
+    TrainingError
+        For any other exception, and for a loss that is not one number.
+    """
+    check_names(where, batch)
+    measures.check_weight(where, batch)
+    with naming_shapes(model, batch), no_grad():
+        prediction = model(as_inputs(batch["x"]))
+        check_loss(measures, measures.compare(prediction, batch))
+        check_metrics(measures, prediction, batch)
+
+
+def check_names(where: str, batch: Mapping[str, Any]) -> None:
+    """Raise a DataError for samples without x or y."""
+    if "x" not in batch or "y" not in batch:
+        raise DataError(
+            f"{where}: expected samples with x and y, found {sorted(batch)}; name the arrays when "
+            "the SampleSet is made, as in from_arrays(x=..., y=...)"
+        )
+
+
+def check_loss(measures: Measures, loss: Any) -> None:
+    """Raise a TrainingError for a loss that is not one number."""
+    if not isinstance(loss, Tensor) or loss.data.size != 1:
+        found = f"shape {loss.shape}" if isinstance(loss, Tensor) else repr(loss)
+        raise TrainingError(
+            f"{name_of(measures.loss)}: expected the loss to be a Tensor of one number, found "
+            f"{found}; take the mean over the samples, by operations of daskdl.ops"
+        )
+
+
+def check_metrics(measures: Measures, prediction: Any, batch: Mapping[str, Any]) -> None:
+    """Compute each metric, which raises an error of its own if it cannot."""
+    measured = measures.measure(prediction, batch)
+    for metric, statistics in zip(measures.metrics, measured, strict=True):
+        metric.value(statistics)
+
+
+@contextmanager
+def naming_shapes(model: Module, batch: Mapping[str, Any]) -> Iterator[None]:
+    """Say of an exception which model was given a sample of which shapes."""
+    shapes = {name: np.shape(array) for name, array in batch.items()}
+    try:
+        yield
+    except DaskdlError:
+        raise
+    except Exception as error:
+        raise TrainingError(
+            f"{type(model).__name__}: one sample of shapes {shapes} raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
