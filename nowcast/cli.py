@@ -53,6 +53,13 @@ def ingest(
     rhohv: Annotated[
         float, typer.Option(help="Echo of a lower correlation coefficient is no rain.")
     ] = 0.8,
+    fill: Annotated[
+        str,
+        typer.Option(
+            help="Gates without a number in files with one code for both: 'missing', 'no echo', or "
+            "'auto' by what else the file has."
+        ),
+    ] = "auto",
     step: Annotated[
         str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
     ] = None,
@@ -70,7 +77,7 @@ def ingest(
 
     run(
         sources, out, size=size, spacing=spacing, centre=centre, site=site, sweeps=sweeps,
-        combine=combine, zr=zr, hail_cap=hail_cap, noise=noise, rhohv=rhohv, step=step,
+        combine=combine, zr=zr, hail_cap=hail_cap, noise=noise, rhohv=rhohv, fill=fill, step=step,
         cluster=cluster, workers=workers, as_json=as_json,
     )  # fmt: skip
 

@@ -121,14 +121,16 @@ class GateWeights:
             weight = self.matrix @ (~missing).astype(np.float32)
         else:
             total = self.matrix @ flat
-            weight = self._weight()
+            weight = self.reached.reshape(-1).astype(np.float32)
         enough = weight >= np.float32(1.0 - LARGEST_MISSING - 1e-4)
         with np.errstate(invalid="ignore", divide="ignore"):
             cells = np.where(enough, total / weight, np.float32(np.nan))
         return cells.astype(np.float32, copy=False).reshape(self.shape)
 
-    def _weight(self) -> NDArray[np.float32]:
-        return (np.diff(self.matrix.indptr) > 0).astype(np.float32)
+    @property
+    def reached(self) -> NDArray[np.bool_]:
+        """Cells that the radar sees, (ny, nx)."""
+        return (np.diff(self.matrix.indptr) > 0).reshape(self.shape)
 
 
 @lru_cache(maxsize=4)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
-from nowcast.ingest.rain_map import Failure, missing_site, try_headers, try_scan
+from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
+from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import Scan, group_scans
+from nowcast.ingest.series import of_one_radar, store_attributes, target_grid, typical
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import RADAR_ENDINGS, Sources, find_files
 from nowcast.radar.header import Header
+from nowcast.radar.site import Site
 from nowcast.radar.volume import require_readers
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
@@ -33,39 +32,6 @@ Show = Callable[[int, int], None]
 
 # Headers are read by tasks of so many files: each costs milliseconds, a task costs one too.
 FILES_A_HEADER_TASK = 32
-
-
-@dataclass
-class IngestReport:
-    """What an ingest did.
-
-    Parameters
-    ----------
-    store : str
-        The rain store.
-    written : int
-        Scans added.
-    existing : int
-        Scans whose time was in the store before, which were not read again.
-    repeated : int
-        Scans left out because another one of the same run has their time.
-    ignored : int
-        Files in folders that are no radar files.
-    failed : list of (str, str)
-        Files that could not be read, and why.
-    """
-
-    store: str
-    written: int = 0
-    existing: int = 0
-    repeated: int = 0
-    ignored: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-
-    def fail(self, failure: Failure) -> None:
-        """Log and count files that could not be read."""
-        log.warning("%s: skipped: %s", failure.name, failure.reason)
-        self.failed.append((failure.name, failure.reason))
 
 
 def ingest(
@@ -120,27 +86,29 @@ def ingest(
     files = find_files(sources)
     report = IngestReport(store=str(path))
     with connected(client, files.size()) as cluster, writer.locked(path):
-        headers = _read_headers(cluster, files, report)
+        headers = of_one_radar(_read_headers(cluster, files, report), report)
         scans, repeated = group_scans(headers, settings.step)
         report.repeated = len(repeated)
         for scan in repeated:
             log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
-        grid, attributes, scans = _agree(path, scans, settings, report)
+        grid, attributes, scans, site = _agree(path, scans, settings, report)
         total, unread = len(scans), len(report.failed)
 
         def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
-            for scan, result in _read_scans(cluster, part, grid, settings):
+            for scan, result in _read_scans(cluster, part, grid, settings, site):
                 if isinstance(result, Failure):
                     report.fail(result)
                 else:
                     report.written += 1
-                    yield scan.time.astype("datetime64[ns]"), result
+                    report.coverage += result.coverage
+                    yield scan.time.astype("datetime64[ns]"), result.rain
                 if progress is not None:
                     progress(report.written + len(report.failed) - unread, total)
 
         _write(path, scans, results, grid, attributes)
     if not path.exists():
-        raise _nothing_read(report)
+        raise report.nothing_read()
+    report.warn_of_missing()
     return report
 
 
@@ -171,14 +139,13 @@ def _write(
 
 def _agree(
     path: Path, scans: list[Scan], settings: IngestSettings, report: IngestReport
-) -> tuple[Grid, tuple[dict[str, Any], dict[str, Any]], list[Scan]]:
-    """Return the grid, the store's attributes and the scans to read, checked against the store."""
+) -> tuple[Grid, tuple[dict[str, Any], dict[str, Any]], list[Scan], Site | None]:
+    """Return grid, attributes of the store, scans to read and site, checked against the store."""
     if not scans:
-        raise _nothing_read(report)
-    _one_radar([scan.headers[0] for scan in scans])
-    first = scans[0].headers[0]
+        raise report.nothing_read()
+    first = typical([header for scan in scans for header in scan.headers])
     grid = target_grid(first, settings)
-    attributes = _attributes(first, settings)
+    attributes = store_attributes(first, settings)
     if path.exists():
         with open_rain(path) as dataset:
             existing = Grid.from_dataset(dataset, where=str(path))
@@ -203,68 +170,7 @@ def _agree(
         grid = existing
         report.existing = sum(scan.time.tolist() in known for scan in scans)
         scans = [scan for scan in scans if scan.time.tolist() not in known]
-    return grid, attributes, scans
-
-
-def target_grid(header: Header, settings: IngestSettings) -> Grid:
-    """Return the grid that a file's rain goes on: a composite's own, or one around the radar."""
-    if header.grid is not None:
-        return header.grid
-    site = settings.site or header.site
-    if site is None:
-        raise DataError(missing_site(header.path))
-    return Grid.around(
-        site.latitude,
-        site.longitude,
-        size=settings.size,
-        spacing=settings.spacing,
-        centre=settings.centre,
-    )
-
-
-def _one_radar(headers: Sequence[Header]) -> None:
-    stations = {(header.format, header.station): header for header in reversed(headers)}
-    if len(stations) > 1:
-        names = ", ".join(
-            f"{station} ({format}, {Path(header.path).name})"
-            for (format, station), header in list(stations.items())[:6]
-        )
-        raise DataError(
-            f"sources: expected scans of one radar or one composite, found {len(stations)}: "
-            f"{names}; ingest each into a store of its own"
-        )
-
-
-def _attributes(header: Header, settings: IngestSettings) -> tuple[dict[str, Any], dict[str, Any]]:
-    of_rain: dict[str, Any] = {}
-    if header.accumulation is None:
-        # Rates in files are rates already; everything else comes through the Z-R relation.
-        if header.format.value != "CF netCDF":
-            of_rain |= settings.describe(polar=header.format.polar)
-    else:
-        minutes = header.accumulation / np.timedelta64(1, "m")
-        of_rain |= {
-            "cell_methods": f"time: mean (interval: {minutes:g} minutes)",
-            "comment": "mean over the interval that ends at the valid time",
-        }
-    return of_rain, {
-        "title": f"Rain rate of {header.station}",
-        "source": f"weather radar, {header.format.value}, station {header.station}",
-        "station": header.station,
-    }
-
-
-def _nothing_read(report: IngestReport) -> DataError:
-    if not report.failed:
-        return DataError(
-            f"sources: expected radar scans, found none ({report.ignored} other files)"
-        )
-    name, reason = report.failed[0]
-    if len(report.failed) == 1:
-        return DataError(f"{name}: {reason}")
-    return DataError(
-        f"sources: none of {len(report.failed)} files could be read; the first is {name}: {reason}"
-    )
+    return grid, attributes, scans, first.site
 
 
 def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[Header]:
@@ -286,10 +192,14 @@ def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[
 
 
 def _read_scans(
-    client: Client, scans: Sequence[Scan], grid: Grid, settings: IngestSettings
-) -> Iterator[tuple[Scan, NDArray[np.float32] | Failure]]:
-    arguments = [(scan, grid, settings) for scan in scans]
-    for (scan, _, _), result in in_order(client, try_scan, arguments, "scan"):
+    client: Client,
+    scans: Sequence[Scan],
+    grid: Grid,
+    settings: IngestSettings,
+    site: Site | None,
+) -> Iterator[tuple[Scan, RainMap | Failure]]:
+    arguments = [(scan, grid, settings, site) for scan in scans]
+    for (scan, *_), result in in_order(client, try_scan, arguments, "scan"):
         if isinstance(result, Died):
             result = Failure(scan.name, result.reason)
         yield scan, result

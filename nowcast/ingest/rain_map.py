@@ -2,36 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.gridding import Geometry, gate_weights
 from nowcast.ingest.scan import Scan
 from nowcast.ingest.settings import IngestSettings
-from nowcast.radar import composite, reader, volume
+from nowcast.radar import composite, isolated, reader, volume
+from nowcast.radar.guard import ReaderError, guarded
 from nowcast.radar.header import Format, Header
+from nowcast.radar.site import Site
 from nowcast.radar.sweep import Sweep
 from nowcast.rain.grid import Grid
+
+# One code says both "no echo" and "not measured" in these.
+SINGLE_CODE = {Format.CFRADIAL}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Files that could not be read, and why: a value, so that one bad file stops no other task."""
+    """Files that could not be read, and why: a value, so that one bad file stops no other task.
+
+    Parameters
+    ----------
+    name : str
+        The file or files.
+    reason : str
+        A sentence.
+    ours : bool
+        It is a mistake of this program, not the file's fault.
+    """
 
     name: str
     reason: str
+    ours: bool = False
+
+    @classmethod
+    def of(cls, name: str, error: Exception) -> Failure:
+        """Return the failure that an exception of the guard stands for."""
+        # The reason stands beside the name, which need not be said twice.
+        reason = str(error).removeprefix(f"{name}: ")
+        return cls(name, reason, isinstance(error, ReaderError))
+
+
+@dataclass(frozen=True)
+class RainMap:
+    """The rain of a scan.
+
+    Parameters
+    ----------
+    rain : (ny, nx) float32
+        Rain rate in mm h-1; 0 is dry and NaN is missing.
+    coverage : Coverage
+        How many cells of what the scan's radars reach are missing, dry and wet.
+    """
+
+    rain: NDArray[np.float32] = field(repr=False)
+    coverage: Coverage
 
 
 def try_header(path: Path) -> Header | Failure:
     """Return the header of a file, or why there is none."""
     try:
-        return reader.read_header(path)
-    except DataError as error:
-        return _failure(str(path), error)
+        with guarded(str(path)):
+            return isolated.call(str(path), reader.read_header, path)
+    except Exception as error:
+        return Failure.of(str(path), error)
 
 
 def try_headers(paths: list[Path]) -> list[Header | Failure]:
@@ -39,16 +80,30 @@ def try_headers(paths: list[Path]) -> list[Header | Failure]:
     return [try_header(path) for path in paths]
 
 
-def try_scan(scan: Scan, grid: Grid, settings: IngestSettings) -> NDArray[np.float32] | Failure:
+def try_scan(
+    scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None
+) -> RainMap | Failure:
     """Return the rain of a scan on the grid, or why there is none: a task."""
     try:
-        return map_scan(scan, grid, settings)
-    except DataError as error:
-        return _failure(scan.name, error)
+        with guarded(scan.name, scan.format):
+            return map_scan(scan, grid, settings, site)
+    except Exception as error:
+        return Failure.of(scan.name, error)
 
 
-def map_scan(scan: Scan, grid: Grid, settings: IngestSettings) -> NDArray[np.float32]:
-    """Return the rain rate of a scan, (ny, nx) float32 in mm h-1; 0 is dry and NaN is missing.
+def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None = None) -> RainMap:
+    """Return the rain of a scan on a grid.
+
+    Parameters
+    ----------
+    scan : Scan
+        Its files.
+    grid : Grid
+        For composites their own.
+    settings : IngestSettings
+        Sweeps and Z-R relation.
+    site : Site, optional
+        Where the radar stands according to other files of it, for files that do not know.
 
     Raises
     ------
@@ -59,14 +114,29 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings) -> NDArray[np.flo
         header = scan.headers[0]
         if header.grid is None or not grid.matches(header.grid):
             raise DataError(f"{header.path}: expected the grid of {grid}, found {header.grid}")
-        return composite.read_rain(header, scan.index, settings.relation)
-    sweeps = volume.read_sweeps(
+        rain = isolated.call(scan.name, composite.read_rain, header, scan.index, settings.relation)
+        return RainMap(rain, Coverage.of(rain))
+    sweeps: list[Sweep] = isolated.call(
+        scan.name,
+        volume.read_sweeps,
         [Path(header.path) for header in scan.headers],
         scan.format,
-        cuts=settings.sweeps,
-        moment=settings.moment,
+        settings.sweeps,
+        settings.moment,
     )
-    return combine([_map_sweep(sweep, grid, settings, scan) for sweep in sweeps], settings.combine)
+    maps, reached = [], np.zeros(grid.shape, bool)
+    for sweep in sweeps:
+        where = settings.site or sweep.site or site
+        if where is None:
+            raise DataError(missing_site(scan.name))
+        geometry = Geometry.of(where, sweep.elevation, sweep.azimuth, sweep.range)
+        weights = gate_weights(geometry, grid)
+        maps.append(weights.apply(_rain_rate(sweep, settings, scan.format)))
+        reached |= weights.reached
+    if not reached.any():
+        raise DataError(f"{scan.name}: the radar at {where} reaches no cell of the grid of {grid}")
+    rain = combine(maps, settings.combine)
+    return RainMap(rain, Coverage.of(rain, reached))
 
 
 def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
@@ -83,21 +153,16 @@ def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
     return result
 
 
-def _map_sweep(
-    sweep: Sweep, grid: Grid, settings: IngestSettings, scan: Scan
-) -> NDArray[np.float32]:
-    site = settings.site or sweep.site
-    if site is None:
-        raise DataError(missing_site(scan.name))
+def _rain_rate(sweep: Sweep, settings: IngestSettings, format: Format) -> NDArray[np.float32]:
+    """Return the rain rate of each ray and gate."""
     if settings.rhohv is not None:
         sweep = sweep.without_clutter(settings.rhohv)
     assert sweep.dbz is not None
     dbz = sweep.dbz
-    if settings.fill == "no echo" and scan.format is Format.CFRADIAL:
+    silent = settings.fill == "no echo" or (settings.fill == "auto" and not np.isneginf(dbz).any())
+    if format in SINGLE_CODE and silent:
         dbz = np.where(np.isnan(dbz), np.float32(-np.inf), dbz)
-    rain = settings.relation.rain_rate(dbz)
-    geometry = Geometry.of(site, sweep.elevation, sweep.azimuth, sweep.range)
-    return gate_weights(geometry, grid).apply(rain)
+    return settings.relation.rain_rate(dbz)
 
 
 def missing_site(name: str) -> str:
@@ -106,9 +171,3 @@ def missing_site(name: str) -> str:
         f"{name}: the file does not say where the radar stands (latitude and longitude are 0); "
         "give it with --site LAT,LON[,ALT]"
     )
-
-
-def _failure(name: str, error: DataError) -> Failure:
-    reason = str(error)
-    # The reason stands beside the name, which need not be said twice.
-    return Failure(name, reason.removeprefix(f"{name}: "))

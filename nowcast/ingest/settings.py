@@ -45,8 +45,9 @@ class IngestSettings(BaseModel):
     and melting snow, which are to stay, down to 0.8. None switches it off."""
     moment: str | None = None
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
-    fill: Literal["missing", "no echo"] = "missing"
-    """What gates without a number mean in formats with a single code for both (CfRadial)."""
+    fill: Literal["auto", "missing", "no echo"] = "auto"
+    """What gates without a number mean in formats with a single code for both (CfRadial): "auto"
+    takes them for no echo unless the sweep has another way to say that."""
     step: np.timedelta64 | None = None
     """Times are rounded to multiples of this many minutes (``5`` or ``5min``); whole minutes by
     default. Of scans that round to one time the closest is taken."""

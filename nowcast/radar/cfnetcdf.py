@@ -77,7 +77,7 @@ def read_header(path: Path, name: str) -> Header:
         )
 
 
-def read_rain(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return the rain rate in mm h-1 of time ``index``, (ny, nx) with y and x increasing."""
     with _open(path) as dataset:
         rain = _rain(dataset, header.path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar import odim
 from nowcast.radar.header import Format, Header
-from nowcast.radar.site import Site
-from nowcast.radar.sweep import site_of
+from nowcast.radar.sweep import Sweep, site_of
 from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
@@ -40,18 +36,24 @@ def read_header(path: Path, name: str) -> Header:
         )
 
 
-@contextmanager
-def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
-    """Give site and all sweeps of the volume."""
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
-    with sweeps_of(xradar.io.open_cfradial1_datatree(path)) as opened:
-        yield opened
+    return sweeps_of(xradar.io.open_cfradial1_datatree(path), classify, cuts, moment)
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Tell no echo where the file says so (``_Undetect``, as xradar exports it); fill is missing.
 
-    Many CfRadial files write the fill value for no echo too; ingest has a setting for these.
+    Most CfRadial files write the fill value for no echo too: :func:`nowcast.ingest.rain_map` takes
+    it for that in sweeps that have no other way to say it.
     """
-    return odim.classify(moment)
+    values = moment.values
+    missing = np.isnan(values)
+    undetect = moment.attrs.get("_Undetect", moment.encoding.get("_Undetect"))
+    if undetect is None:
+        return np.zeros_like(missing), missing
+    gain = float(moment.encoding.get("scale_factor", 1.0))
+    silent = float(undetect) * gain + float(moment.encoding.get("add_offset", 0.0))
+    return np.abs(values - silent) <= max(abs(gain) * 1e-3, abs(silent) * 1e-6), missing

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
 from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import cfnetcdf, fmi, knmi
+from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format, Header
-from nowcast.radar.plainfile import plain_file
-from nowcast.radar.volume import DAMAGE, LIBRARY_LOCK, damaged
 
-HEADERS = {
-    Format.KNMI: knmi.read_header,
-    Format.CFNETCDF: cfnetcdf.read_header,
-    Format.FMI: fmi.read_header,
+
+class Reader(NamedTuple):
+    """How one format of composites is read.
+
+    ``read_values(path, header, index)`` gives rain in mm h-1, or dBZ with minus infinity for no
+    echo if the header says reflectivity; (ny, nx) float32, y and x increasing, NaN for missing.
+    """
+
+    read_header: Callable[[Path, str], Header]
+    read_values: Callable[[Path, Header, int], NDArray[np.float32]]
+
+
+READERS = {
+    Format.KNMI: Reader(knmi.read_header, knmi.read_values),
+    Format.CFNETCDF: Reader(cfnetcdf.read_header, cfnetcdf.read_values),
+    Format.FMI: Reader(fmi.read_header, fmi.read_values),
 }
 
 
@@ -28,11 +42,8 @@ def read_header(path: Path, format: Format) -> Header:
     DataError
         When it is damaged, or says no time, projection or quantity that is rain.
     """
-    with LIBRARY_LOCK, plain_file(path) as plain:
-        try:
-            return HEADERS[format](plain, str(path))
-        except DAMAGE as error:
-            raise damaged(path, format, error) from error
+    with foreign_file(path, format) as plain:
+        return READERS[format].read_header(plain, str(path))
 
 
 def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.float32]:
@@ -49,13 +60,13 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     relation : ZRRelation
         For composites of reflectivity; rates and accumulations do not need it.
     """
-    path = Path(header.path)
-    with LIBRARY_LOCK, plain_file(path) as plain:
-        try:
-            if header.format is Format.FMI:
-                return relation.rain_rate(fmi.read_reflectivity(plain, header))
-            reader = knmi.read_rain if header.format is Format.KNMI else cfnetcdf.read_rain
-            rain = reader(plain, header, index)
-        except DAMAGE as error:
-            raise damaged(path, header.format, error) from error
-    return np.where(rain < 0, np.float32(np.nan), rain)
+    with foreign_file(Path(header.path), header.format) as plain:
+        values = READERS[header.format].read_values(plain, header, index)
+    if header.grid is not None and values.shape != header.grid.shape:
+        raise DataError(
+            f"{header.path}: expected a map of {header.grid.shape} cells, found {values.shape}"
+        )
+    if header.reflectivity:
+        return relation.rain_rate(values)
+    values[(values < 0) | np.isinf(values)] = np.nan
+    return values

@@ -33,10 +33,11 @@ def read_header(path: Path, name: str) -> Header:
         or "FMI composite",
         times=(_time(fields.get("obstime", ""), name),),
         grid=_grid(fields, width, height, name),
+        reflectivity=True,
     )
 
 
-def read_reflectivity(path: Path, header: Header) -> NDArray[np.float32]:
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return dBZ (ny, nx) with y and x increasing; minus infinity is no echo, NaN is missing."""
     content = read_bytes(path)
     _, width, height, brightest, start = _parse(content, header.path)

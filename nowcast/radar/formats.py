@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import Any
 
 from daskdl.errors import DataError
+from nowcast.radar.attributes import text, text_of
+from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
-from nowcast.radar.plainfile import plain_file, read_bytes
+from nowcast.radar.plainfile import read_bytes
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 # Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.
@@ -50,36 +51,27 @@ def recognise(path: Path) -> Format:
 def _recognise_hdf5(path: Path) -> Format:
     import h5py
 
-    with plain_file(path) as plain:
-        try:
-            file = h5py.File(plain, "r")
-        except OSError as error:
-            raise DataError(f"{path}: damaged or truncated HDF5 file ({error})") from error
-        with file:
-            conventions = attribute(file, "Conventions")
-            if conventions.startswith("ODIM_H5") or ("what" in file and "dataset1" in file):
-                kind = attribute(file["what"], "object") if "what" in file else "nothing"
-                if kind not in {"PVOL", "SCAN"}:
-                    raise DataError(
-                        f"{path}: expected an ODIM_H5 object PVOL or SCAN (polar), found {kind!r}"
-                    )
-                return Format.ODIM
-            if "overview" in file and "image1" in file and "geographic" in file:
-                return Format.KNMI
-            names = set(file)
+    with foreign_file(path, "HDF5") as plain, h5py.File(plain, "r") as file:
+        conventions = text(file, "Conventions")
+        if conventions.startswith("ODIM_H5") or ("what" in file and "dataset1" in file):
+            kind = text(file["what"], "object") if "what" in file else "nothing"
+            if kind not in {"PVOL", "SCAN"}:
+                raise DataError(
+                    f"{path}: expected an ODIM_H5 object PVOL or SCAN (polar), found {kind!r}"
+                )
+            return Format.ODIM
+        if "overview" in file and "image1" in file and "geographic" in file:
+            return Format.KNMI
+        names = {text_of(name) for name in file}
     return _netcdf_kind(conventions, names, path)
 
 
 def _recognise_netcdf3(path: Path) -> Format:
     from scipy.io import netcdf_file
 
-    with plain_file(path) as plain:
-        try:
-            with netcdf_file(plain, "r", mmap=False) as file:
-                conventions = _text(getattr(file, "Conventions", b""))
-                names = set(file.variables)
-        except (OSError, ValueError, TypeError, IndexError) as error:
-            raise DataError(f"{path}: damaged or truncated netCDF file ({error})") from error
+    with foreign_file(path, "netCDF") as plain, netcdf_file(plain, "r", mmap=False) as file:
+        conventions = text_of(getattr(file, "Conventions", b""))
+        names = {text_of(name) for name in file.variables}
     return _netcdf_kind(conventions, names, path)
 
 
@@ -97,18 +89,3 @@ def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
         f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found "
         f"one with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
     )
-
-
-def attribute(node: Any, name: str, default: str = "") -> str:
-    """Return a text attribute of an HDF5 object, however it is stored."""
-    return _text(node.attrs.get(name, default))
-
-
-def _text(value: Any) -> str:
-    import numpy as np
-
-    if isinstance(value, np.ndarray):
-        value = value.reshape(-1)[0] if value.size else ""
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    return str(value).strip("\x00 ")

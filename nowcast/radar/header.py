@@ -52,6 +52,8 @@ class Header:
         The file is one sweep of a volume whose others are in other files.
     accumulation : timedelta64 or None
         Length of the interval that a composite's rain was accumulated over; None for an instant.
+    reflectivity : bool
+        A composite's values are reflectivity in dBZ, and become rain by the Z-R relation.
     """
 
     path: str
@@ -62,3 +64,4 @@ class Header:
     grid: Grid | None = None
     single_sweep: bool = False
     accumulation: np.timedelta64 | None = None
+    reflectivity: bool = False

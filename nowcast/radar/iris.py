@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import CORRELATION
+from nowcast.radar.sweep import CORRELATION, Sweep
 from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
@@ -48,15 +46,13 @@ def _signed(angle: float) -> float:
     return (float(angle) + 180.0) % 360.0 - 180.0
 
 
-@contextmanager
-def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
-    """Give site and all sweeps of the volume."""
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
     # Handed over as bytes: of a file by name the reader leaves the handle to the collector, and of
     # a stream it sorts the rays' azimuths but not their data.
-    with sweeps_of(xradar.io.open_iris_datatree(path.read_bytes())) as opened:
-        yield opened
+    return sweeps_of(xradar.io.open_iris_datatree(path.read_bytes()), classify, cuts, moment)
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

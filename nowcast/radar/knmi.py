@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.formats import attribute
+from nowcast.radar.attributes import text
 from nowcast.radar.header import Format, Header
 from nowcast.rain.grid import Grid
 
@@ -23,13 +23,13 @@ def read_header(path: Path, name: str) -> Header:
 
     with h5py.File(path, "r") as file:
         overview, image = file["overview"], file["image1"]
-        quantity = attribute(image, "image_geo_parameter").upper()
+        quantity = text(image, "image_geo_parameter").upper()
         if "ACCUM" not in quantity or "MM" not in quantity:
             raise DataError(
                 f"{name}: expected an accumulation of precipitation in mm, found {quantity!r}"
             )
-        end = _time(attribute(overview, "product_datetime_end"), name)
-        start = _time(attribute(overview, "product_datetime_start"), name)
+        end = _time(text(overview, "product_datetime_end"), name)
+        start = _time(text(overview, "product_datetime_start"), name)
         if not end > start:
             raise DataError(
                 f"{name}: expected an accumulation that ends after {start}, found {end}"
@@ -37,21 +37,21 @@ def read_header(path: Path, name: str) -> Header:
         return Header(
             path=name,
             format=Format.KNMI,
-            station=attribute(overview, "product_group_name") or "KNMI composite",
+            station=text(overview, "product_group_name") or "KNMI composite",
             times=(end,),
             grid=_grid(file["geographic"], name),
             accumulation=end - start,
         )
 
 
-def read_rain(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return the rain rate in mm h-1, (ny, nx) with y and x increasing, mean over the interval."""
     import h5py
 
     with h5py.File(path, "r") as file:
         raw = file["image1/image_data"][:]
         calibration = file["image1/calibration"]
-        scale, offset = _calibration(attribute(calibration, "calibration_formulas"), header.path)
+        scale, offset = _calibration(text(calibration, "calibration_formulas"), header.path)
         missing = [
             int(np.asarray(calibration.attrs[key]).reshape(-1)[0])
             for key in ("calibration_missing_data", "calibration_out_of_image")
@@ -93,13 +93,13 @@ def _grid(geographic: Any, name: str) -> Grid:
     def number(key: str) -> float:
         return float(np.asarray(geographic.attrs[key]).reshape(-1)[0])
 
-    units = attribute(geographic, "geo_dim_pixel").upper().split(",")[0]
+    units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
         raise DataError(f"{name}: expected pixels in KM, found {units!r}")
     dx, dy = number("geo_pixel_size_x"), -number("geo_pixel_size_y")
     nx, ny = int(number("geo_number_columns")), int(number("geo_number_rows"))
     west, north = number("geo_column_offset") * dx, -number("geo_row_offset") * dy
-    projection = attribute(geographic["map_projection"], "projection_proj4_params")
+    projection = text(geographic["map_projection"], "projection_proj4_params")
     return Grid(
         crs=_in_metres(projection),
         x0=(west + dx / 2) * 1000.0,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.cuts import lowest_cuts
 from nowcast.radar.header import Format, Header
+from nowcast.radar.plainfile import MOST_BYTES
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import REFLECTIVITY
+from nowcast.radar.sweep import REFLECTIVITY, Sweep
 from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 SURVEILLANCE = 1
 # The site stands in the first radials, which follow the metadata record.
 RECORDS_WITH_SITE = 4
+# A record holds 120 radials at most, some 15 kB each.
+MOST_RECORD = 1 << 24
+VOLUME_HEADER = 24
+# Of a message: 12 bytes for the channel terminal manager, then its header, then its body.
+MESSAGE = 12 + 16
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -35,7 +40,7 @@ def read_header(path: Path, name: str) -> Header:
         if len(head) < 24:
             raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
         _check_records(file, path.stat().st_size, name)
-        file.seek(24)
+        file.seek(VOLUME_HEADER)
         day, milliseconds = struct.unpack_from(">II", head, 12)
         site = _find_site(file)
     # Day 1 is 1970-01-01.
@@ -79,10 +84,7 @@ def _find_site(file: IO[bytes]) -> Site | None:
             # Volumes that are not packed record by record: look at the first messages as they are.
             record = size + record + file.read(400_000)
         else:
-            try:
-                record = bz2.decompress(record)
-            except (OSError, ValueError):
-                return None
+            record = _unpacked(record)
         at = record.find(b"RVOL")
         if 0 <= at <= len(record) - 20:
             latitude, longitude, ground, antenna = struct.unpack_from(">ffhH", record, at + 8)
@@ -90,28 +92,84 @@ def _find_site(file: IO[bytes]) -> Site | None:
     return None
 
 
-@contextmanager
-def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
-    """Give site and sweeps of the ``cuts`` lowest elevations."""
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
-    with sweeps_of(xradar.io.open_nexradlevel2_datatree(path, sweep=_lowest(path, cuts))) as opened:
-        yield opened
+    with path.open("rb") as file:
+        head = file.read(VOLUME_HEADER)
+        first = next(_records(file), None)
+        if first is None:  # not packed by record
+            file.seek(0)
+            content = file.read()
+            lowest = _lowest(content, cuts)
+        else:
+            lowest = _lowest(head + first, cuts)
+            file.seek(VOLUME_HEADER)
+            content = head + b"".join(_up_to(_records(file), lowest))
+    names = [f"sweep_{index}" for index in lowest] if lowest else None
+    return sweeps_of(
+        xradar.io.open_nexradlevel2_datatree(content, sweep=names), classify, cuts, moment
+    )
 
 
-def _lowest(path: Path, cuts: int) -> list[str] | None:
-    """Return the surveillance sweeps of the lowest cuts by the scan strategy; None if not known."""
+def _records(file: IO[bytes]) -> Iterator[bytes]:
+    """Give the records of a volume from where the file stands, unpacked; none if they are plain."""
+    while len(size := file.read(4)) == 4:
+        record = file.read(abs(struct.unpack(">i", size)[0]))
+        if not record.startswith(b"BZh"):
+            return
+        yield _unpacked(record)
+
+
+def _unpacked(record: bytes) -> bytes:
+    plain = bz2.BZ2Decompressor().decompress(record, MOST_RECORD + 1)
+    if len(plain) > MOST_RECORD:
+        raise DataError(
+            f"expected records of at most {MOST_RECORD >> 20} MB unpacked, found a larger one"
+        )
+    return plain
+
+
+def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
+    """Give records until the sweeps ``lowest`` are over, all if there are none to look for.
+
+    The low sweeps come first: most of a volume need not be unpacked.
+    """
+    size = 0
+    for record in records:
+        size += len(record)
+        if size > MOST_BYTES:
+            raise DataError(f"expected at most {MOST_BYTES >> 20} MB of records, found more")
+        yield record
+        if lowest and max(_elevation_numbers(record), default=0) > max(lowest) + 1:
+            return
+
+
+def _elevation_numbers(record: bytes) -> Iterator[int]:
+    """Give the number of the elevation, from 1 on, of each radial (message 31) of a record."""
+    at = 0
+    while at + MESSAGE + 24 <= len(record):
+        halfwords, kind = struct.unpack_from(">HxB", record, at + 12)
+        if kind == 31:
+            yield record[at + MESSAGE + 22]
+        # Messages of other types fill a fixed length.
+        at += 12 + 2 * halfwords if kind == 31 and halfwords else 2432
+
+
+def _lowest(content: bytes, cuts: int) -> list[int]:
+    """Return the surveillance sweeps of the lowest cuts by the scan strategy; none if not known."""
     from xradar.io.backends.nexrad_level2 import NEXRADLevel2File
 
-    with NEXRADLevel2File(path, loaddata=False) as file:
+    with NEXRADLevel2File(content, loaddata=False) as file:
         strategy = file.msg_5 or {}
         elevations = strategy.get("elevation_data") or []
-    chosen: list[str] = []
+    chosen: list[int] = []
     for cut in lowest_cuts([float(entry["elevation_angle"]) for entry in elevations], cuts):
         surveillance = [i for i in cut if elevations[i]["waveform_type"] == SURVEILLANCE]
         # Repeats of the cut later in the volume (SAILS) are not needed.
-        chosen += [f"sweep_{i}" for i in surveillance[:1] or cut]
-    return chosen or None
+        chosen += surveillance[:1] or cut
+    return chosen
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

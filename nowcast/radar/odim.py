@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.attributes import number, text
 from nowcast.radar.cuts import lowest_cuts
-from nowcast.radar.formats import attribute
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
-from nowcast.radar.sweep import site_of
+from nowcast.radar.sweep import CORRELATION, MOST_GATES, REFLECTIVITY, Sweep
 
-if TYPE_CHECKING:
-    import xarray as xr
+# From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
+METRES_SINCE = (2, 4)
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -27,68 +26,193 @@ def read_header(path: Path, name: str) -> Header:
     import h5py
 
     with h5py.File(path, "r") as file:
-        times = [
-            _time(
-                attribute(file[key]["what"], "startdate"), attribute(file[key]["what"], "starttime")
-            )
-            for key in _datasets(file)
-            if "what" in file[key]
-        ]
+        times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
         if not times:
             raise DataError(f"{name}: expected at least one dataset with a start time, found none")
-        where: Any = file["where"].attrs if "where" in file else {}
         return Header(
             path=name,
             format=Format.ODIM,
-            station=_station(attribute(file["what"], "source")),
+            station=station(text(file["what"], "source")),
             times=(min(times),),
-            site=Site.known(*(float(where.get(key, np.nan)) for key in ("lat", "lon", "height"))),
-            single_sweep=attribute(file["what"], "object") == "SCAN",
+            site=_site(file),
+            single_sweep=text(file["what"], "object") == "SCAN",
         )
 
 
-@contextmanager
-def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
-    """Give site and sweeps of the ``cuts`` lowest elevations."""
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
     import h5py
-    import xarray as xr
 
     with h5py.File(path, "r") as file:
-        elevations = [float(file[key]["where"].attrs["elangle"]) for key in _datasets(file)]
-    with ExitStack() as stack:
-        sweeps = [
-            stack.enter_context(xr.open_dataset(path, engine="odim", group=f"sweep_{index}"))
-            for cut in lowest_cuts(elevations, cuts)
-            for index in cut
+        # A vertical section has another angle, and is no map.
+        turns = [
+            file[key]
+            for key in datasets(file)
+            if "where" in file[key] and "elangle" in file[key]["where"].attrs
         ]
-        yield (site_of(sweeps[0]) if sweeps else None), sweeps
+        if not turns:
+            raise DataError("expected sweeps with an elevation (elangle), found none")
+        elevations = [_elevation(turn) for turn in turns]
+        metres = version(file) >= METRES_SINCE
+        return [
+            _read_sweep(turns[i], elevations[i], _site(file), metres, moment)
+            for cut in lowest_cuts(elevations, cuts)
+            for i in cut
+        ]
 
 
-def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell 'undetect' (no echo; xradar leaves it as a number) from 'nodata' (NaN already)."""
-    values = moment.values
-    missing = np.isnan(values)
-    undetect = moment.attrs.get("_Undetect", moment.encoding.get("_Undetect"))
-    if undetect is None:
-        return np.zeros_like(missing), missing
-    gain = float(moment.encoding.get("scale_factor", 1.0))
-    silent = float(undetect) * gain + float(moment.encoding.get("add_offset", 0.0))
-    return np.abs(values - silent) <= max(abs(gain) * 1e-3, abs(silent) * 1e-6), missing
+def _read_sweep(
+    turn: Any, elevation: float, site: Site | None, metres: bool, moment: str | None
+) -> Sweep:
+    reflectivity = _moment(turn, (moment,) if moment else REFLECTIVITY)
+    correlation = _moment(turn, CORRELATION)
+    dbz, rhohv = (
+        None if found is None else read_values(found, turn, MOST_GATES)
+        for found in (reflectivity, correlation)
+    )
+    measured = dbz if dbz is not None else rhohv
+    if measured is None:
+        rays, gates = int(number(turn["where"], "nrays")), int(number(turn["where"], "nbins"))
+    else:
+        rays, gates = measured.shape
+    azimuth = _azimuth(turn, rays)
+    order = np.argsort(azimuth, kind="stable")
+    step = number(turn["where"], "rscale")
+    start = number(turn["where"], "rstart", 0.0) * (1.0 if metres else 1000.0)
+    if rhohv is not None:
+        rhohv[np.isinf(rhohv)] = np.nan
+    return Sweep(
+        elevation=elevation,
+        azimuth=azimuth[order],
+        range=start + step * (np.arange(gates, dtype=np.float64) + 0.5),
+        time=_start(turn),
+        site=site,
+        dbz=None if dbz is None else dbz[order],
+        rhohv=None if rhohv is None else rhohv[order],
+    )
 
 
-def _datasets(file: Any) -> list[str]:
-    """Names of the sweeps' groups, in the order of their numbers, which is xradar's."""
-    names = [name for name in file if re.fullmatch(r"dataset\d+", name)]
-    return sorted(names, key=lambda name: int(name[7:]))
+def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
+    """Return the values of a data group, (n, m) float32: -inf is undetect, NaN is nodata.
+
+    Where both codes are one number, it is undetect: an area without echo is what a radar sees most,
+    and those who write so (the Bureau of Meteorology) have no other code for it.
+
+    Parameters
+    ----------
+    data : h5py.Group
+        With ``data`` and, in its own ``what`` or that of ``above``, gain, offset and codes.
+    above : h5py.Group
+        The dataset that the data belong to.
+    most : int
+        Number of values above which the file is taken for damaged.
+    """
+    raw = data["data"]
+    if raw.ndim != 2 or not 0 < raw.size <= most or raw.dtype.kind not in "iuf":
+        raise DataError(
+            f"expected {raw.name} to be two-dimensional with numbers, at most {most}, found "
+            f"{raw.dtype} {raw.shape}"
+        )
+    what = [group["what"] for group in (data, above) if "what" in group]
+
+    def value(key: str, default: float) -> float:
+        owner = next((node for node in what if key in node.attrs), None)
+        return default if owner is None else number(owner, key)
+
+    gain, offset = value("gain", 1.0), value("offset", 0.0)
+    nodata, undetect = value("nodata", np.nan), value("undetect", 0.0)
+    stored = raw[:]
+    values = (stored * np.float64(gain) + offset).astype(np.float32)
+    values[stored == nodata] = np.nan
+    values[stored == undetect] = -np.inf
+    return values
 
 
-def _time(date: str, time: str) -> np.datetime64:
-    text = f"{date[:4]}-{date[4:6]}-{date[6:8]}T{time[:2]}:{time[2:4]}:{time[4:6]}"
-    return np.datetime64(text, "s")
+def datasets(file: Any, prefix: str = "dataset") -> list[str]:
+    """Names of the groups called dataset1, dataset2 ..., in the order of their numbers."""
+    names = [name for name in file if re.fullmatch(rf"{prefix}\d+", name)]
+    return sorted(names, key=lambda name: int(name[len(prefix) :]))
 
 
-def _station(source: str) -> str:
-    """Return the identifier of the radar in an ODIM source attribute.
+def quantity(data: Any, above: Any) -> str:
+    """Return the quantity of a data group, its own or that of the dataset above."""
+    for group in (data, above):
+        if "what" in group and "quantity" in group["what"].attrs:
+            return text(group["what"], "quantity")
+    return ""
+
+
+def _moment(turn: Any, names: Sequence[str]) -> Any:
+    """Return the data group of the first of the named moments that a sweep has; None without."""
+    groups = {
+        quantity(turn[key], turn): turn[key]
+        for key in reversed(datasets(turn, "data"))
+        if "data" in turn[key]
+    }
+    return next((groups[name] for name in names if name in groups), None)
+
+
+def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
+    """Return the middle of each ray in degrees, as stated in ``how`` or else from north on."""
+    how = turn["how"].attrs if "how" in turn else {}
+    start, stop = (np.asarray(how.get(key, ())) for key in ("startazA", "stopazA"))
+    if start.shape != (rays,) or start.dtype.kind not in "iuf":
+        return (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)
+    start = start.astype(np.float64)
+    if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
+        stop = np.roll(start, -1)
+    return (start + ((stop - start) % 360.0) / 2.0) % 360.0
+
+
+def _elevation(turn: Any) -> float:
+    """Return the elevation in degrees: the median of what was measured, or the one it was set to.
+
+    Some antennas turn a tenth of a degree off the angle they are set to.
+    """
+    how = turn["how"].attrs if "how" in turn else {}
+    start, stop = (np.asarray(how.get(key, ())) for key in ("startelA", "stopelA"))
+    if start.size and start.shape == stop.shape and start.dtype.kind == stop.dtype.kind == "f":
+        angles = (start + stop) / 2.0
+    else:
+        angles = np.asarray(how.get("elangles", ()))
+    if angles.size and angles.dtype.kind == "f" and np.isfinite(angles).all():
+        return float(np.median(angles))
+    return number(turn["where"], "elangle")
+
+
+def _site(file: Any) -> Site | None:
+    if "where" not in file:
+        return None
+    return Site.known(*(number(file["where"], key, np.nan) for key in ("lat", "lon", "height")))
+
+
+def version(file: Any) -> tuple[int, int]:
+    """Return the version of the data model that a file states; (2, 0) where it states none."""
+    found = re.search(r"V(\d+)_(\d+)", text(file, "Conventions"))
+    return (int(found[1]), int(found[2])) if found else (2, 0)
+
+
+def _start(turn: Any) -> np.datetime64:
+    what = turn["what"]
+    return read_time(text(what, "startdate"), text(what, "starttime"))
+
+
+def read_time(date: str, time: str) -> np.datetime64:
+    """Return the time of ODIM's date (YYYYMMDD) and time (HHMMSS)."""
+    try:
+        if not re.fullmatch(r"\d{14}", date + time):
+            raise ValueError
+        return np.datetime64(
+            f"{date[:4]}-{date[4:6]}-{date[6:8]}T{time[:2]}:{time[2:4]}:{time[4:6]}", "s"
+        )
+    except ValueError:
+        raise DataError(
+            f"expected a date YYYYMMDD and a time HHMMSS, found {date!r} and {time!r}"
+        ) from None
+
+
+def station(source: str) -> str:
+    """Return the identifier of the radar or composite in an ODIM source attribute.
 
     The WMO number first: files of one radar do not always carry its other names.
     """

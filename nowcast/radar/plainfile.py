@@ -1,10 +1,9 @@
-"""A radar file without the gzip or bzip2 that archives wrap it in."""
+"""A radar file without the gzip or bzip2 that archives wrap it in, of a bounded size."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
-import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -13,6 +12,11 @@ from io import BufferedReader
 from pathlib import Path
 
 from daskdl.errors import DataError
+
+# Far above what one radar file holds (a volume of all moments: 0.1 GB), and still no burden. A file
+# that unpacks to more is no radar file, or made to fill the disk.
+MOST_BYTES = 1 << 30
+PIECE = 1 << 20
 
 
 def _opener(path: Path) -> gzip.GzipFile | bz2.BZ2File | BufferedReader:
@@ -31,28 +35,52 @@ def read_bytes(path: Path, count: int = -1) -> bytes:
     Raises
     ------
     DataError
-        When the file cannot be read or its compression breaks off.
+        When the file cannot be read, its compression breaks off, or it is larger than
+        ``MOST_BYTES``.
     """
-    try:
-        with _opener(path) as file:
-            return file.read(count)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read to its end ({error})") from error
+    return b"".join(_pieces(path, count))
 
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[Path]:
-    """Give the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed."""
+    """Give the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed.
+
+    Raises
+    ------
+    DataError
+        As :func:`read_bytes`.
+    """
     with path.open("rb") as file:
-        packed = file.read(3)[:2] in (b"\x1f\x8b", b"BZ")
-    if not packed:
+        magic = file.read(3)
+    if not (magic[:2] == b"\x1f\x8b" or magic == b"BZh"):
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise _too_large(path, size)
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="nowcast-") as folder:
         plain = Path(folder) / path.stem
-        try:
-            with _opener(path) as packed_file, plain.open("wb") as file:
-                shutil.copyfileobj(packed_file, file)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: cannot be unpacked to its end ({error})") from error
+        with plain.open("wb") as file:
+            for piece in _pieces(path):
+                file.write(piece)
         yield plain
+
+
+def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:
+    """Give the unpacked bytes of a file piece by piece."""
+    left = MOST_BYTES if count < 0 else count
+    try:
+        with _opener(path) as file:
+            while left and (piece := file.read(min(left, PIECE))):
+                left -= len(piece)
+                yield piece
+            if count < 0 and not left and file.read(1):
+                raise _too_large(path, MOST_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read to its end ({error})") from error
+
+
+def _too_large(path: Path, size: int) -> DataError:
+    return DataError(
+        f"{path}: expected a radar file of at most {MOST_BYTES >> 20} MB unpacked, found "
+        f"{size >> 20} MB or more"
+    )

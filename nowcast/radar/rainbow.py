@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
+from nowcast.radar.sweep import Sweep
 from nowcast.radar.tree import sweeps_of
 
 if TYPE_CHECKING:
@@ -58,13 +57,11 @@ def _number(block: str, tag: str) -> float:
     return float(found[1]) if found else float("nan")
 
 
-@contextmanager
-def open_sweeps(path: Path, cuts: int) -> Iterator[tuple[Site | None, list[xr.Dataset]]]:
-    """Give site and all sweeps of the volume."""
+def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
-    with sweeps_of(xradar.io.open_rainbow_datatree(str(path))) as opened:
-        yield opened
+    return sweeps_of(xradar.io.open_rainbow_datatree(str(path)), classify, cuts, moment)
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -11,6 +11,11 @@ from nowcast.radar import composite, volume
 from nowcast.radar.formats import recognise
 from nowcast.radar.header import Header
 
+# What damage makes of a time is mostly zero or far away; no archive of digital scans is older.
+FIRST, LAST = np.datetime64("1980-01-01"), np.datetime64("2100-01-01")
+# Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
+MOST_CELLS = 1 << 27
+
 
 def read_header(path: Path) -> Header:
     """Return the header of a radar file of any format that is read.
@@ -25,4 +30,13 @@ def read_header(path: Path) -> Header:
     header = reader(path, format)
     if not header.times or any(np.isnat(time) for time in header.times):
         raise DataError(f"{path}: expected a time in the {format} file, found none")
+    wrong = [time for time in header.times if not FIRST <= time < LAST]
+    if wrong:
+        raise DataError(
+            f"{path}: expected times from {FIRST} on and before {LAST}, found {wrong[0]}"
+        )
+    if header.grid is not None and header.grid.nx * header.grid.ny > MOST_CELLS:
+        raise DataError(
+            f"{path}: expected a grid of at most {MOST_CELLS} cells, found {header.grid.shape}"
+        )
     return header

@@ -9,13 +9,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
 from nowcast.radar.site import Site
 
 if TYPE_CHECKING:
     import xarray as xr
 
 REFLECTIVITY = ("DBZH", "DBZ", "TH", "DBTH", "DBZV", "reflectivity", "corrected_reflectivity", "DZ")
+REFLECTIVITY_STANDARD = (
+    "equivalent_reflectivity_factor",
+    "radar_equivalent_reflectivity_factor_h",
+    "radar_equivalent_reflectivity_factor",
+)
 CORRELATION = ("RHOHV", "URHOHV", "RHO_HV", "cross_correlation_ratio", "RH")
+
+CORRELATION_STANDARD = (
+    "cross_correlation_ratio_hv",
+    "cross_correlation_ratio",
+    "radar_correlation_coefficient_hv",
+)
+
+# Far beyond what radars have: a file with more is damaged.
+MOST_RAYS = 10_000
+MOST_GATES = 1 << 25
+FARTHEST = 1_000_000.0
 
 # Which gates of a moment have no echo (dry) and which are missing: two masks like the array.
 Classify = Callable[["xr.DataArray"], tuple[NDArray[np.bool_], NDArray[np.bool_]]]
@@ -51,6 +68,33 @@ class Sweep:
     site: Site | None
     dbz: NDArray[np.float32] | None
     rhohv: NDArray[np.float32] | None
+
+    def __post_init__(self) -> None:
+        """Refuse what no radar sends: a damaged file is not to become a map of something."""
+        shape = (self.azimuth.size, self.range.size)
+        steps = np.diff(self.range)
+        checks = {
+            "an elevation from -10 to 90 degrees": (-10 <= self.elevation <= 90, self.elevation),
+            "a time": (not np.isnat(self.time), self.time),
+            f"1 to {MOST_RAYS} rays": (0 < shape[0] <= MOST_RAYS, shape[0]),
+            f"1 to {MOST_GATES} gates": (shape[1] > 0 and shape[0] * shape[1] <= MOST_GATES, shape),
+            "azimuths from 0 to 360 degrees": (
+                bool(np.all((self.azimuth >= 0) & (self.azimuth <= 360))),
+                self.azimuth[:4],
+            ),
+            f"gates in equal steps up to {FARTHEST / 1000:g} km": (
+                bool(np.all((steps > 0) & (np.abs(self.range[:-1]) < FARTHEST)))
+                and self.range[-1] <= FARTHEST
+                and (steps.size == 0 or np.ptp(steps) <= 0.02 * steps.mean() + 1.0),
+                self.range[:4],
+            ),
+        }
+        for expected, (fulfilled, found) in checks.items():
+            if not fulfilled:
+                raise DataError(f"expected {expected} in a sweep, found {found}")
+        for moment in (self.dbz, self.rhohv):
+            if moment is not None and moment.shape != shape:
+                raise DataError(f"expected {shape} rays and gates, found {moment.shape} values")
 
     @property
     def reach(self) -> float:
@@ -107,8 +151,10 @@ def from_xradar(
     """
     azimuth = np.asarray(dataset["azimuth"].values, np.float64)
     order = np.argsort(azimuth, kind="stable")
-    reflectivity = find(dataset, (moment,) if moment else REFLECTIVITY)
-    correlation = find(dataset, CORRELATION)
+    reflectivity = (
+        find(dataset, (moment,)) if moment else find(dataset, REFLECTIVITY, REFLECTIVITY_STANDARD)
+    )
+    correlation = find(dataset, CORRELATION, CORRELATION_STANDARD)
     dbz = rhohv = None
     if reflectivity is not None:
         values = reflectivity.values.astype(np.float32)
@@ -133,11 +179,25 @@ def from_xradar(
     )
 
 
-def find(dataset: xr.Dataset, names: tuple[str, ...]) -> xr.DataArray | None:
-    """Return the first of the named moments that a sweep has, rays first; None without any."""
+def find(
+    dataset: xr.Dataset, names: tuple[str, ...], standard_names: tuple[str, ...] = ()
+) -> xr.DataArray | None:
+    """Return the first of the named moments that a sweep has, rays first; None without any.
+
+    Moments under other names are found by their CF standard name.
+    """
+    moments = {
+        str(name): moment
+        for name, moment in dataset.data_vars.items()
+        if {"azimuth", "range"} == set(moment.dims) and moment.dtype.kind in "iuf"
+    }
     for name in names:
-        if name in dataset.data_vars and {"azimuth", "range"} == set(dataset[name].dims):
-            return dataset[name].transpose("azimuth", "range")
+        if name in moments:
+            return moments[name].transpose("azimuth", "range")
+    for standard_name in standard_names:
+        for moment in moments.values():
+            if moment.attrs.get("standard_name") == standard_name:
+                return moment.transpose("azimuth", "range")
     return None
 
 

@@ -2,66 +2,34 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from dask.utils import SerializableLock
-
-from daskdl.errors import DaskdlError, DataError, MissingExtraError
+from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import cfradial, iris, nexrad, odim, rainbow
-from nowcast.radar.cuts import join_moments, lowest_cuts, usable_sweeps
+from nowcast.radar.cuts import join_moments, usable_sweeps
+from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format, Header
-from nowcast.radar.plainfile import plain_file
-from nowcast.radar.site import Site
-from nowcast.radar.sweep import Classify, Sweep, elevation_of, from_xradar
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-# The HDF5 and netCDF C libraries may be entered by one thread at a time.
-LIBRARY_LOCK = SerializableLock("nowcast-radar-files")
+from nowcast.radar.sweep import Sweep
 
 LIBRARIES = ("xradar", "h5py", "netCDF4", "pyproj")
-
-# What third-party readers raise on files that are damaged.
-DAMAGE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    ZeroDivisionError,
-    OverflowError,
-    AssertionError,
-    NotImplementedError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-)
 
 
 class Reader(NamedTuple):
     """How one polar format is read."""
 
     read_header: Callable[[Path, str], Header]
-    open_sweeps: Callable[[Path, int], AbstractContextManager[tuple[Site | None, list[xr.Dataset]]]]
-    classify: Classify
+    read_sweeps: Callable[[Path, int, str | None], list[Sweep]]
 
 
 READERS = {
-    Format.NEXRAD: Reader(nexrad.read_header, nexrad.open_sweeps, nexrad.classify),
-    Format.ODIM: Reader(odim.read_header, odim.open_sweeps, odim.classify),
-    Format.IRIS: Reader(iris.read_header, iris.open_sweeps, iris.classify),
-    Format.RAINBOW: Reader(rainbow.read_header, rainbow.open_sweeps, rainbow.classify),
-    Format.CFRADIAL: Reader(cfradial.read_header, cfradial.open_sweeps, cfradial.classify),
+    Format.NEXRAD: Reader(nexrad.read_header, nexrad.read_sweeps),
+    Format.ODIM: Reader(odim.read_header, odim.read_sweeps),
+    Format.IRIS: Reader(iris.read_header, iris.read_sweeps),
+    Format.RAINBOW: Reader(rainbow.read_header, rainbow.read_sweeps),
+    Format.CFRADIAL: Reader(cfradial.read_header, cfradial.read_sweeps),
 }
 
 
@@ -82,15 +50,12 @@ def read_header(path: Path, format: Format) -> Header:
     DataError
         When it is damaged or says no time.
     """
-    with LIBRARY_LOCK, plain_file(path) as plain:
-        try:
-            return READERS[format].read_header(plain, str(path))
-        except DAMAGE as error:
-            raise damaged(path, format, error) from error
+    with foreign_file(path, format) as plain:
+        return READERS[format].read_header(plain, str(path))
 
 
 def read_sweeps(
-    paths: Sequence[Path], format: Format, *, cuts: int = 1, moment: str | None = None
+    paths: Sequence[Path], format: Format, cuts: int = 1, moment: str | None = None
 ) -> list[Sweep]:
     """Return the usable sweeps of one scan, lowest first.
 
@@ -112,7 +77,8 @@ def read_sweeps(
     """
     sweeps: list[Sweep] = []
     for path in paths:
-        sweeps += _read_file(path, READERS[format], format, cuts, moment)
+        with foreign_file(path, format) as plain:
+            sweeps += READERS[format].read_sweeps(plain, cuts, moment)
     usable = usable_sweeps(join_moments(sweeps), cuts)
     if not usable:
         raise DataError(
@@ -120,33 +86,3 @@ def read_sweeps(
             f"({moment or 'DBZH'}), found {len(sweeps)} sweeps without"
         )
     return usable
-
-
-def _read_file(
-    path: Path, reader: Reader, format: Format, cuts: int, moment: str | None
-) -> list[Sweep]:
-    with LIBRARY_LOCK, plain_file(path) as plain:
-        try:
-            with reader.open_sweeps(plain, cuts) as (site, datasets):
-                planes = [
-                    dataset
-                    for dataset in datasets
-                    if {"azimuth", "range"} <= set(dataset.dims) and min(dataset.sizes.values()) > 0
-                ]
-                low = lowest_cuts([elevation_of(dataset) for dataset in planes], cuts)
-                return [
-                    from_xradar(planes[i], site, reader.classify, moment)
-                    for cut in low
-                    for i in cut
-                ]
-        except DAMAGE as error:
-            raise damaged(path, format, error) from error
-
-
-def damaged(path: Path, format: Format, error: BaseException) -> DaskdlError:
-    """Return the error that tells that a file could not be read and why."""
-    if isinstance(error, DataError | MissingExtraError):
-        return error
-    text = str(error).strip().splitlines()
-    reason = f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
-    return DataError(f"{path}: damaged or truncated {format} file ({reason})")

@@ -11,6 +11,8 @@ from distributed import Client, LocalCluster
 from daskdl.cluster import bounded as tasks
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.ingest import ingest
+from nowcast.radar import guard, isolated, odim, volume
+from nowcast.radar.header import Format
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
 from tests.nowcast.radar.odim_file import write_sweep
@@ -263,3 +265,55 @@ def test_the_files_may_lie_beside_the_store(tmp_path, client):
     assert report.written == 1
     again = ingest([folder], folder / "rain.zarr", client=client, **SMALL)
     assert (again.written, again.existing, again.failed) == (0, 1, [])
+
+
+def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
+    tmp_path, client, monkeypatch
+):
+    folder = write_series(tmp_path / "scans", 0, 5, 10)
+    read = odim.read_sweeps
+
+    def mistaken(path, cuts, moment):
+        sweeps = read(path, cuts, moment)
+        return sweeps if path.name != "05.h5" else guard.foreign_file(len(sweeps[0]), "x")
+
+    # The worker is a thread of this process, and is to read in it: it calls what stands here.
+    monkeypatch.setattr(isolated, "call", lambda name, function, *given: function(*given))
+    monkeypatch.setitem(volume.READERS, Format.ODIM, volume.Reader(odim.read_header, mistaken))
+    monkeypatch.setattr(guard, "OURS", __name__.partition(".")[0])
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert (report.written, report.mistakes) == (2, 1)
+    ((name, reason),) = report.failed
+    assert name.endswith("05.h5")
+    assert "by a mistake of its own (TypeError" in reason
+    assert "test_ingest, line" in reason
+
+
+def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, caplog):
+    folder = write_series(tmp_path / "scans", *range(0, 55, 5))
+    write_sweep(folder / "00.h5", "130004", site=(0.0, 0.0, 0.0))
+    write_sweep(folder / "05.h5", "130504", site=(21.0, 5.0, 100.0))
+    write_sweep(folder / "50.h5", "135004", source="WMO:99999")
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    with open_rain(tmp_path / "rain.zarr") as dataset:
+        expected = Grid.around(51.0, 5.0, size=(40, 40), spacing=1000.0)
+        assert Grid.from_dataset(dataset).matches(expected)
+        assert dataset.attrs["station"] == "06475"
+        # The first does not know its site and is mapped by that of the others.
+        assert float(dataset["rain_rate"][0].max()) == float(dataset["rain_rate"][1].max()) > 1
+    reasons = {name.rsplit("/", 1)[1]: reason for name, reason in report.failed}
+    assert set(reasons) == {"05.h5", "50.h5"}
+    assert "reaches no cell of the grid" in reasons["05.h5"]
+    assert "expected a scan of '06475'" in reasons["50.h5"]
+
+
+def test_more_than_half_missing_is_said(tmp_path, client, caplog):
+    raw = np.full((72, 40), 255, np.uint8)
+    raw[:30] = 0
+    raw[:5, :30] = 140
+    ingest([write_sweep(tmp_path / "a.h5", raw=raw)], tmp_path / "a.zarr", client=client, **SMALL)
+    assert "57 % of what the radar should see is missing" in caplog.text
+    caplog.clear()
+    report = ingest([write_sweep(tmp_path / "b.h5")], tmp_path / "b.zarr", client=client, **SMALL)
+    assert report.coverage.missing + report.coverage.dry + report.coverage.wet == 40 * 40
+    assert "missing" not in caplog.text

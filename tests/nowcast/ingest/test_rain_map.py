@@ -77,13 +77,13 @@ def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
         spacing=min(40.0, distance * np.radians(360 / len(dbz)) / 4),
         centre=(latitude[strongest], longitude[strongest]),
     )
-    rain = map_scan(scan, fine, settings)
+    rain = map_scan(scan, fine, settings).rain
     assert rain[10, 10] == np.nanmax(rain)
     assert rain[10, 10] == pytest.approx(relation.rain_rate(dbz[strongest]), rel=1e-5)
 
     # Many gates a cell: the mean of the rates of xradar's gates in it.
     coarse = Grid.around(place.latitude, place.longitude, size=(240, 240), spacing=2000.0)
-    rain = map_scan(scan, coarse, settings)
+    rain = map_scan(scan, coarse, settings).rain
     project = pyproj.Transformer.from_crs("EPSG:4326", coarse.crs, always_xy=True)
     x, y = project.transform(longitude, latitude)
     column = np.floor((x - coarse.x0) / 2000 + 0.5).astype(int)
@@ -104,7 +104,7 @@ def test_no_echo_is_zero_and_outside_is_missing(polar):
     (scan,), _ = group_scans([read_header(polar / "2013051000000600dBZ.vol")])
     site = scan.headers[0].site
     grid = Grid.around(site.latitude, site.longitude, size=(220, 220), spacing=1000.0)
-    rain = map_scan(scan, grid, AS_MEASURED)
+    rain = map_scan(scan, grid, AS_MEASURED).rain
     distance = np.hypot(*np.meshgrid(grid.x, grid.y))
     assert np.isnan(rain[distance > 101_000]).all()
     assert not np.isnan(rain[distance < 99_000]).any()
@@ -115,7 +115,7 @@ def test_nodata_of_the_french_radar_stays_missing(polar):
     (scan,), _ = group_scans([read_header(polar / "T_PAZE63_C_LFPW_20230420065446.h5")])
     site = scan.headers[0].site
     grid = Grid.around(site.latitude, site.longitude, size=(200, 200), spacing=1000.0)
-    rain = map_scan(scan, grid, AS_MEASURED)
+    rain = map_scan(scan, grid, AS_MEASURED).rain
     assert 0.01 < np.isnan(rain).mean() < 0.2
 
 
@@ -124,8 +124,8 @@ def test_low_correlation_is_no_rain_by_default(helchteren):
     (scan,), _ = group_scans([read_header(path) for path in paths])
     site = scan.headers[0].site
     grid = Grid.around(site.latitude, site.longitude, size=(100, 100), spacing=2000.0)
-    kept = map_scan(scan, grid, IngestSettings())
-    everything = map_scan(scan, grid, IngestSettings.of(rhohv=None))
+    kept = map_scan(scan, grid, IngestSettings()).rain
+    everything = map_scan(scan, grid, IngestSettings.of(rhohv=None)).rain
     assert np.nansum(kept) < 0.9 * np.nansum(everything)
     assert np.array_equal(np.isnan(kept), np.isnan(everything))
     assert np.all(kept <= everything + 1e-5)
@@ -137,7 +137,7 @@ def test_several_elevations_are_combined(tmp_path):
     grid = Grid.around(51.0, 5.0, size=(40, 40), spacing=1000.0)
 
     def rain(**settings):
-        return map_scan(scan, grid, AS_MEASURED.model_copy(update=settings))
+        return map_scan(scan, grid, AS_MEASURED.model_copy(update=settings)).rain
 
     relation = AS_MEASURED.relation
     assert np.nanmax(rain()) == pytest.approx(relation.rain_rate(np.array(30.0)), rel=1e-5)

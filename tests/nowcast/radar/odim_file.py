@@ -21,6 +21,7 @@ def write_sweep(
     elevations: tuple[float, ...] = (0.5,),
     site: tuple[float, float, float] = (51.0, 5.0, 100.0),
     source: str = "WMO:06475,NOD:behel",
+    nodata: float = 255.0,
 ) -> Path:
     """Write a volume with one sweep an elevation; raw 0 is undetect, 255 nodata, dBZ = raw/2 - 32.
 
@@ -53,7 +54,7 @@ def write_sweep(
             attributes["quantity"] = np.bytes_(quantity)
             gain, offset = (0.5, -32.0) if quantity == "DBZH" else (1 / 254, -1 / 254)
             for key, value in {
-                "gain": gain, "offset": offset, "nodata": 255.0, "undetect": 0.0
+                "gain": gain, "offset": offset, "nodata": nodata, "undetect": 0.0
             }.items():  # fmt: skip
                 attributes[key] = value
             if raw is None:

@@ -7,6 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
+from nowcast.ingest.rain_map import map_scan
+from nowcast.ingest.scan import group_scans
+from nowcast.ingest.series import target_grid
+from nowcast.ingest.settings import IngestSettings
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
 from nowcast.radar.volume import read_sweeps
@@ -47,3 +51,51 @@ def test_a_truncated_file_is_an_error(exported, tmp_path):
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match=r"cut\.nc: damaged or truncated"):
         read_header(path)
+
+
+@pytest.fixture
+def renamed(exported, tmp_path):
+    """The volume with moments known by standard_name only, and no echo as fill value."""
+    import netCDF4
+
+    path = tmp_path / "renamed.nc"
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        file.set_auto_mask(False)
+        file.set_auto_scale(False)
+        moments = {
+            "DBZH": "equivalent_reflectivity_factor",
+            "RHOHV": "cross_correlation_ratio_hv",
+        }
+        for name in [n for n, v in file.variables.items() if v.ndim == 2 or n in moments]:
+            variable = file.variables[name]
+            if "standard_name" in variable.ncattrs():
+                variable.delncattr("standard_name")
+        for name, standard_name in moments.items():
+            if name in file.variables:
+                variable = file.variables[name]
+                variable.standard_name = standard_name
+                if name == "DBZH":
+                    values = variable[:]
+                    values[values == variable.getncattr("_Undetect")] = variable._FillValue
+                    variable[:] = values
+                    variable.delncattr("_Undetect")
+                file.renameVariable(name, f"field_{len(name)}")
+    return path
+
+
+def test_moments_may_be_known_by_standard_name_only(renamed, exported):
+    (sweep,), (origin,) = (read_sweeps([p], Format.CFRADIAL) for p in (renamed, exported))
+    echo = np.isfinite(origin.dbz)
+    np.testing.assert_array_equal(sweep.dbz[echo], origin.dbz[echo])
+    assert np.isnan(sweep.dbz[~echo]).all()
+
+
+@pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("no echo", 0.0), ("missing", 0.5)])
+def test_fill_is_no_echo_where_nothing_else_says_it(renamed, fill, missing):
+    header = read_header(renamed)
+    scans, _ = group_scans([header])
+    settings = IngestSettings.of(fill=fill, size=64, spacing=4000.0)
+    result = map_scan(scans[0], target_grid(header, settings), settings)
+    share = result.coverage.shares()[0] / 100
+    assert share == 0.0 if missing == 0.0 else share > missing

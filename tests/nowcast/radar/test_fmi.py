@@ -34,7 +34,7 @@ def test_grey_is_reflectivity_from_south_to_north(radar_dir):
     assert header.times == (np.datetime64("2016-09-28T18:00:00"),)
     content = gzip.decompress((radar_dir / NAME).read_bytes())
     grey = np.frombuffer(content[-760 * 1226 :], np.uint8).reshape(1226, 760)[::-1]
-    dbz = fmi.read_reflectivity(radar_dir / NAME, header)
+    dbz = fmi.read_values(radar_dir / NAME, header, 0)
     assert (np.isnan(dbz) == (grey == 255)).all()
     assert (np.isneginf(dbz) == (grey == 0)).all()
     assert np.nanmax(dbz) == (178 - 64) / 2

@@ -65,3 +65,25 @@ def test_a_volume_that_breaks_off_is_an_error(polar, tmp_path, share):
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(DataError, match=r"KLBB: truncated: expected .* bytes or more, found"):
         read_header(path)
+
+
+def test_zeros_after_the_name_are_no_volume(tmp_path):
+    path = tmp_path / "zeros"
+    path.write_bytes(b"AR2V0006.001" + bytes(400_000))
+    with pytest.raises(DataError, match="zeros: expected times from 1980-01-01 on"):
+        read_header(path)
+
+
+def test_a_record_that_unpacks_to_too_much_is_refused(polar, tmp_path, monkeypatch):
+    monkeypatch.setattr(nexrad, "MOST_RECORD", 100_000)
+    with pytest.raises(DataError, match="records of at most 0 MB unpacked"):
+        read_sweeps([polar / LBB], Format.NEXRAD)
+
+
+def test_only_the_records_of_the_lowest_cut_are_unpacked(polar, monkeypatch):
+    sizes = []
+    unpacked = nexrad._unpacked
+    monkeypatch.setattr(nexrad, "_unpacked", lambda record: sizes.append(1) or unpacked(record))
+    read_sweeps([polar / LBB], Format.NEXRAD)
+    content = (polar / LBB).read_bytes()
+    assert len(sizes) < content.count(b"1AY&SY") / 4

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
+from daskdl.errors import DataError
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
 from nowcast.radar.site import Site
@@ -51,3 +54,82 @@ def test_helchteren_has_no_number_for_no_echo(helchteren, number):
     assert echo.min() > -32
     assert 0.5 < np.isneginf(sweep.dbz).mean() < 0.9
     assert not np.isnan(sweep.dbz).any()
+
+
+def test_one_code_for_nodata_and_undetect_is_undetect(tmp_path):
+    # As in the volumes of the Bureau of Meteorology: clear air is not missing.
+    path = write_sweep(tmp_path / "a.h5", nodata=0.0)
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert not np.isnan(sweep.dbz).any()
+    assert np.isneginf(sweep.dbz).sum() == sweep.dbz.size - 100 - 1
+
+
+def test_attributes_of_one_element_read_as_their_element(tmp_path):
+    # As in the volumes of KNMI.
+    path, plain = (write_sweep(tmp_path / name) for name in ("a.h5", "b.h5"))
+
+    def wrap(name, node):
+        for key, value in list(node.attrs.items()):
+            node.attrs[key] = np.array([value])
+
+    with h5py.File(path, "r+") as file:
+        wrap("/", file)
+        file.visititems(wrap)
+    header, expected = (read_header(p) for p in (path, plain))
+    assert (header.times, header.site, header.station) == (
+        expected.times, expected.site, expected.station
+    )  # fmt: skip
+    (sweep,), (other,) = (read_sweeps([p], Format.ODIM) for p in (path, plain))
+    np.testing.assert_array_equal(sweep.dbz, other.dbz)
+
+
+def test_gain_may_stand_in_the_dataset(tmp_path):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        for key in ("gain", "offset", "nodata", "undetect"):
+            file["dataset1/what"].attrs[key] = file["dataset1/data1/what"].attrs[key]
+            del file["dataset1/data1/what"].attrs[key]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert (sweep.dbz[10:20, 10:20] == 30.0).all()
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "value", "sentence"),
+    [
+        ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
+        ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
+        ("dataset1/where", "elangle", np.nan, "'elangle' of /dataset1/where to be one number"),
+        ("dataset1/where", "elangle", -40.0, "an elevation from -10 to 90"),
+        ("dataset1/data1/what", "gain", np.array([1.0, 2.0]), "'gain' of .* to be one number"),
+        ("dataset1/what", "starttime", np.bytes_("25:00"), "a time HHMMSS, found '20200207'"),
+    ],
+)
+def test_attributes_that_cannot_be_are_named(tmp_path, node, key, value, sentence):
+    path = write_sweep(tmp_path / "a.h5")
+    with h5py.File(path, "r+") as file:
+        file[node].attrs[key] = value
+    with pytest.raises(DataError, match=rf"a\.h5: expected .*{sentence}"):
+        read_sweeps([path], Format.ODIM)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
+    path = [polar / "T_PAGZ35_C_ENMI_20170421090837.hdf", helchteren[2]][index]
+    with h5py.File(path) as file:
+        count = sum(name.startswith("dataset") for name in file)
+    for sweep in read_sweeps([path], Format.ODIM, cuts=3):
+        found = 0
+        for number in range(count):
+            with xr.open_dataset(path, engine="odim", group=f"sweep_{number}") as other:
+                other = other.load()
+            if abs(float(other["elevation"][0]) - sweep.elevation) > 1e-4:
+                continue
+            found += 1
+            np.testing.assert_allclose(other["azimuth"], sweep.azimuth, atol=1e-4)
+            np.testing.assert_allclose(other["range"], sweep.range, atol=0.1)
+            expected = other["DBZH"].values
+            silent = np.isneginf(sweep.dbz)
+            np.testing.assert_array_equal(np.isnan(expected), np.isnan(sweep.dbz))
+            assert (expected[silent] == expected.min()).all()
+            np.testing.assert_allclose(expected[~silent], sweep.dbz[~silent], atol=1e-4)
+        assert found == 1

@@ -8,7 +8,7 @@ import pytest
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import volume
 from nowcast.radar.header import Format
-from nowcast.radar.volume import damaged, read_sweeps
+from nowcast.radar.volume import read_sweeps
 from tests.nowcast.radar.odim_file import write_sweep
 
 
@@ -43,10 +43,3 @@ def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setattr(volume, "find_spec", lambda name: None if name == "xradar" else name)
     with pytest.raises(MissingExtraError, match=r"needs xradar: pip install 'daskdl\[nowcast\]'"):
         volume.require_readers()
-
-
-def test_what_third_parties_raise_becomes_a_sentence():
-    error = damaged("a.vol", Format.RAINBOW, KeyError("sweep_3"))
-    assert str(error) == "a.vol: damaged or truncated Rainbow 5 file (KeyError: 'sweep_3')"
-    known = DataError("a.vol: no")
-    assert damaged("a.vol", Format.RAINBOW, known) is known

@@ -93,9 +93,9 @@ def test_numbers_that_make_no_scans_are_refused(wrong: dict[str, float], tmp_pat
 
 def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
     """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
-    from nowcast.ingest.ingest import target_grid
     from nowcast.ingest.rain_map import map_scan, try_header
     from nowcast.ingest.scan import group_scans
+    from nowcast.ingest.series import target_grid
     from nowcast.ingest.settings import IngestSettings
 
     settings = IngestSettings.of(size=120, spacing=2000.0)
@@ -106,7 +106,7 @@ def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
     grid = target_grid(grouped[0].headers[0], settings)
     weather = Weather(1, hours=1)
     for number in (0, 4):
-        rain = map_scan(grouped[number], grid, settings)
+        rain = map_scan(grouped[number], grid, settings).rain
         truth = weather.rain_field(600.0 * number + 10, grid.x[None, :], grid.y[:, None])
         seen = np.isfinite(rain)
         assert 0.7 < seen.mean() < 0.8

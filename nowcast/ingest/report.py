@@ -1,0 +1,81 @@
+"""What an ingest did: scans written, files that failed, and how much is missing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from daskdl.errors import DataError
+from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.rain_map import Failure
+
+log = logging.getLogger("nowcast.ingest")
+
+# Per cent; where more is missing, clear air was mistaken for it or the grid is far too large.
+MOST_MISSING = 50.0
+
+
+@dataclass
+class IngestReport:
+    """What an ingest did.
+
+    Parameters
+    ----------
+    store : str
+        The rain store.
+    written : int
+        Scans added.
+    existing : int
+        Scans whose time was in the store before, which were not read again.
+    repeated : int
+        Scans left out because another one of the same run has their time.
+    ignored : int
+        Files in folders that are no radar files.
+    failed : list of (str, str)
+        Files that could not be read, and why.
+    mistakes : int
+        How many of them for a mistake of this program.
+    coverage : Coverage
+        How many cells of what was written are missing, dry and wet: for polar scans of those that
+        the radar reaches, for composites of all.
+    """
+
+    store: str
+    written: int = 0
+    existing: int = 0
+    repeated: int = 0
+    ignored: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    mistakes: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
+
+    def fail(self, failure: Failure) -> None:
+        """Log and count files that could not be read."""
+        log.warning("%s: skipped: %s", failure.name, failure.reason)
+        self.failed.append((failure.name, failure.reason))
+        self.mistakes += failure.ours
+
+    def warn_of_missing(self) -> None:
+        """Log a warning when more than half of what was written is missing."""
+        missing = self.coverage.shares()[0]
+        if missing > MOST_MISSING:
+            log.warning(
+                "%s: %.0f %% of what the radar should see is missing; expected at most %g %%: look "
+                "at a picture (nowcast plot); where files have one code for no echo and missing, "
+                "--fill 'no echo' takes it for no echo",
+                self.store, missing, MOST_MISSING,
+            )  # fmt: skip
+
+    def nothing_read(self) -> DataError:
+        """Return the error that says why there is nothing to write."""
+        if not self.failed:
+            return DataError(
+                f"sources: expected radar scans, found none ({self.ignored} other files)"
+            )
+        name, reason = self.failed[0]
+        if len(self.failed) == 1:
+            return DataError(f"{name}: {reason}")
+        return DataError(
+            f"sources: none of {len(self.failed)} files could be read; the first is {name}: "
+            f"{reason}"
+        )

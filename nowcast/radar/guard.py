@@ -1,0 +1,93 @@
+"""The guard around every foreign file: its damage is one sentence, and a mistake of ours says so.
+
+What is wrong with a file reaches us as any exception of any library. Which one does not matter, but
+where it was raised does: inside a library, or by Python's own checks of values, it is the file's
+fault; a type, a name or an attribute that does not fit, raised by a line of this program, is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import walk_tb
+
+from dask.utils import SerializableLock
+
+from daskdl.errors import DaskdlError, DataError, MissingExtraError, SettingsError
+from nowcast.radar.plainfile import plain_file
+
+# The HDF5 and netCDF C libraries may be entered by one thread at a time.
+LIBRARY_LOCK = SerializableLock("nowcast-radar-files")
+
+# Raised by a line of ours, these tell of a mistake in it; readers check what they take from files.
+MISTAKES = (TypeError, AttributeError, NameError, AssertionError, ImportError, NotImplementedError)
+
+OURS = __name__.partition(".")[0]
+
+
+class ReaderError(DaskdlError, RuntimeError):
+    """A reader of this program failed by a mistake of its own; the file may be sound."""
+
+    exit_code = 1
+
+
+@contextmanager
+def guarded(name: str, what: str = "radar") -> Iterator[None]:
+    """Turn whatever is raised inside into one sentence that names a file.
+
+    Parameters
+    ----------
+    name : str
+        The file, or files.
+    what : str
+        Its format.
+
+    Raises
+    ------
+    DataError
+        When the file is damaged or not what it has to be.
+    MissingExtraError
+        When a library that reads it is not installed.
+    ReaderError
+        When the mistake is this program's.
+    """
+    try:
+        yield
+    except (MissingExtraError, ReaderError):
+        raise
+    except DataError as error:
+        if str(error).startswith(name):
+            raise
+        raise DataError(f"{name}: {error}") from error
+    except Exception as error:
+        raise explained(error, name, what) from error
+
+
+@contextmanager
+def foreign_file(path: Path, what: str) -> Iterator[Path]:
+    """Give the path of a file unpacked, alone in the libraries that read it, and guarded."""
+    with guarded(str(path), what), LIBRARY_LOCK, plain_file(path) as plain:
+        yield plain
+
+
+def explained(error: Exception, name: str, what: str) -> DaskdlError:
+    """Return the error that says whose fault an exception is that reading a file has raised."""
+    lines = str(error).strip().splitlines()
+    reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    place = _place_in_our_code(error)
+    if place and isinstance(error, MISTAKES):
+        return ReaderError(
+            f"{name}: nowcast failed by a mistake of its own ({reason}, in {place}); the file may "
+            "be sound: please report it with this line"
+        )
+    if isinstance(error, SettingsError):  # a site or grid that a file gave and that cannot be
+        return DataError(f"{name}: damaged {what} file ({error})")
+    return DataError(f"{name}: damaged or truncated {what} file ({reason})")
+
+
+def _place_in_our_code(error: Exception) -> str:
+    """Return "module, line N" of the line that raised an error, or "" if it is a library's."""
+    frame, line = list(walk_tb(error.__traceback__))[-1]
+    module = str(frame.f_globals.get("__name__", ""))
+    return f"{module}, line {line}" if module.partition(".")[0] == OURS else ""

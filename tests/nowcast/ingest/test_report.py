@@ -1,0 +1,35 @@
+"""The report of an ingest: failures counted, ours apart, and the warning of what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from nowcast.ingest.coverage import Coverage
+from nowcast.ingest.rain_map import Failure
+from nowcast.ingest.report import IngestReport
+
+
+def test_failures_are_logged_and_counted(caplog):
+    report = IngestReport("rain.zarr")
+    report.fail(Failure("a.h5", "truncated"))
+    report.fail(Failure("b.h5", "our mistake", ours=True))
+    assert report.failed == [("a.h5", "truncated"), ("b.h5", "our mistake")]
+    assert report.mistakes == 1
+    assert "a.h5: skipped: truncated" in caplog.text
+
+
+@pytest.mark.parametrize(("missing", "warned"), [(50, False), (51, True), (0, False)])
+def test_more_than_half_missing_is_a_warning(caplog, missing, warned):
+    IngestReport("rain.zarr", coverage=Coverage(missing, 100 - missing, 0)).warn_of_missing()
+    assert ("rain.zarr: 51 % of what the radar should see" in caplog.text) == warned
+
+
+def test_why_there_is_nothing():
+    report = IngestReport("rain.zarr", ignored=2)
+    assert "found none (2 other files)" in str(report.nothing_read())
+    report.failed.append(("a.h5", "truncated"))
+    assert str(report.nothing_read()) == "a.h5: truncated"
+    report.failed.append(("b.h5", "empty"))
+    assert "none of 2 files could be read; the first is a.h5: truncated" in str(
+        report.nothing_read()
+    )
