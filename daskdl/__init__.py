@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.version import __version__
 
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
-    from daskdl.cluster.connect import connect
+    from daskdl.cluster.connection import connect
     from daskdl.data import SampleSet
     from daskdl.models import load
     from daskdl.nn import save

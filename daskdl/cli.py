@@ -37,7 +37,7 @@ def doctor(
         _print(diagnosis(), as_json)
         return
     from daskdl.cluster import connect
-    from daskdl.cluster.connect import wait_for
+    from daskdl.cluster.connection import wait_for
 
     with connect(cluster, workers=workers) as client:
         wait_for(client, workers or 1, "doctor")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.vectors.embedding import add_rows, row_gradient
-from daskdl.kernels.vectors.reduce import sum_of_squares
+from daskdl.kernels.vectors.reduce import squares_between
 
 Array = NDArray[Any]
 
@@ -91,9 +91,10 @@ class Rows:
         """Return the same with each number multiplied by a factor, of their dtype."""
         return replace(self, values=self.values * self.values.dtype.type(factor))
 
-    def squares(self) -> float:
-        """Return the sum of the squares."""
-        return sum_of_squares(self.values.reshape(-1))
+    def squares(self) -> NDArray[np.float64]:
+        """Return the sum of the squares of each row, (U,)."""
+        ends = np.arange(len(self.ids) + 1) * self.values.shape[1]
+        return squares_between(self.values.reshape(-1), ends[:-1], ends[1:])
 
     def part(self, start: int, stop: int) -> Rows:
         """Return those from ``start`` and before ``stop``, with the ids that they have here."""

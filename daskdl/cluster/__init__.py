@@ -1,5 +1,5 @@
 """Dask's plumbing: connect, queues, plugins, a client with deadlines; no samples, no models."""
 
-from daskdl.cluster.connect import connect
+from daskdl.cluster.connection import connect
 
 __all__ = ["connect"]

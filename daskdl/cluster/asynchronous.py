@@ -82,7 +82,7 @@ def _checked(client: Any) -> Any:
 
     if not isinstance(client, Client):
         raise SettingsError(
-            f"client: expected a distributed.Client, found {client!r}; daskdl.cluster.connect "
+            f"client: expected a distributed.Client, found {client!r}; daskdl.cluster.connection "
             "makes one from an address"
         )
     if client.scheduler is None:

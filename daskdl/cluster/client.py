@@ -18,8 +18,8 @@ from distributed import KilledWorker
 from distributed.client import FuturesCancelledError, _wait
 from distributed.comm import CommClosedError
 
+from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
-from daskdl.data.on_workers.placement import Place
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:

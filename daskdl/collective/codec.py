@@ -1,15 +1,17 @@
-"""Wire: numbers as members of a gang send them: float32, or parameters rounded to bfloat16.
+"""Codec: how numbers are sent between ranks: as float32, or the first of them as bfloat16.
 
-Half the bytes, and what they cost: a parameter's gradient keeps 8 bits before each addition of the
+bfloat16 halves the bytes, and costs precision: a number keeps 8 bits before each addition of the
 tree, which is made in float32, and gradients are those of weights rounded in the same way; each
 member updates its own weights in float32. So that nobody has to ask who adds and who sends, both
-operands of every sum are rounded, and so are weights that never leave their member: the result is
-the same bits on any number of workers, as without.
+operands of every sum are rounded, and so are numbers that never leave their member: the result is
+the same bits on any number of workers.
 
-Buffers of the model, such as running means, lie behind the parameters and stay float32.
+Buffers of a model, such as running means, lie behind its parameters and stay float32.
 """
 
 from __future__ import annotations
+
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from daskdl.kernels.runtime.team import over_rows
 from daskdl.kernels.vectors.arithmetic import add_into
 
 Vector = NDArray[np.float32]
-Bits = NDArray[np.uint16]
+Words = NDArray[np.uint16]
 
 #: Numbers of a part below which a second thread costs more than it brings.
 LEAST = LEAST_UNITS * UNIT
@@ -39,21 +41,99 @@ def check_wire(wire: str) -> None:
         )
 
 
+class Codec(Protocol):
+    """A format of messages; ``start`` is where the numbers begin in the whole vector."""
+
+    def room(self, out: Vector, start: int) -> NDArray[Any]:
+        """Return memory for a message that :meth:`decode` turns into ``out``; maybe ``out``."""
+
+    def encode(self, values: Vector, start: int) -> NDArray[Any]:
+        """Return numbers as they are sent; maybe a view."""
+
+    def decode(self, words: NDArray[Any], start: int, out: Vector) -> None:
+        """Undo :meth:`encode`, into ``out``."""
+
+    def round(self, values: Vector, start: int) -> None:
+        """Round numbers in place as sending them does."""
+
+    def add(self, a: Vector, b: Vector, start: int) -> None:
+        """Add b to a in place, both rounded before; b may change."""
+
+
+class Float32:
+    """Numbers as they are."""
+
+    def room(self, out: Vector, start: int) -> NDArray[Any]:
+        """Return ``out`` itself."""
+        return out
+
+    def encode(self, values: Vector, start: int) -> NDArray[Any]:
+        """Return the numbers themselves."""
+        return values
+
+    def decode(self, words: NDArray[Any], start: int, out: Vector) -> None:
+        """Do nothing: ``out`` was filled."""
+
+    def round(self, values: Vector, start: int) -> None:
+        """Do nothing."""
+
+    def add(self, a: Vector, b: Vector, start: int) -> None:
+        """Add b to a in place."""
+        add_into(a, b)
+
+
+class BFloat16:
+    """The first ``rounded`` numbers of the vector as bfloat16, those behind as float32.
+
+    Parameters
+    ----------
+    rounded : int
+    """
+
+    def __init__(self, rounded: int) -> None:
+        self.rounded = rounded
+
+    def room(self, out: Vector, start: int) -> NDArray[Any]:
+        """Return 16-bit words for a message."""
+        return empty(encoded_size(out.size, self.rounded - start), np.uint16)
+
+    def encode(self, values: Vector, start: int) -> NDArray[Any]:
+        """Return numbers as 16-bit words."""
+        return encode(values, self.rounded - start)
+
+    def decode(self, words: NDArray[Any], start: int, out: Vector) -> None:
+        """Undo :meth:`encode`, into ``out``."""
+        decode(words, self.rounded - start, out)
+
+    def round(self, values: Vector, start: int) -> None:
+        """Round numbers in place."""
+        round_in_place(values, self.rounded - start)
+
+    def add(self, a: Vector, b: Vector, start: int) -> None:
+        """Add b to a in place, both rounded before."""
+        add_rounded(a, b, self.rounded - start)
+
+
+def codec_of(rounded: int) -> Codec:
+    """Return the codec that rounds the first so many numbers, none for 0."""
+    return BFloat16(rounded) if rounded else Float32()
+
+
 def encoded_size(size: int, rounded: int) -> int:
     """Return how many 16-bit words ``size`` numbers take of which the first are rounded."""
     return 2 * size - max(0, min(rounded, size))
 
 
-def encode(values: Vector, rounded: int) -> Bits:
+def encode(values: Vector, rounded: int) -> Words:
     """Return numbers as words: the first ``rounded`` as bfloat16, the others as they are."""
     rounded = max(0, min(rounded, values.size))
-    words: Bits = empty(encoded_size(values.size, rounded), np.uint16)
+    words: Words = empty(encoded_size(values.size, rounded), np.uint16)
     over_rows(_round_to, (flat(values[:rounded]).view(np.uint32), words[:rounded]), LEAST)
     words[rounded:].view(np.uint8)[...] = values[rounded:].view(np.uint8)
     return words
 
 
-def decode(words: Bits, rounded: int, out: Vector) -> None:
+def decode(words: Words, rounded: int, out: Vector) -> None:
     """Undo :func:`encode`, into ``out``."""
     rounded = max(0, min(rounded, out.size))
     over_rows(_widen, (flat(words[:rounded]), out[:rounded].view(np.uint32)), LEAST)

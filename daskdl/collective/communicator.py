@@ -1,263 +1,282 @@
-"""Exchange: messages between the members of one attempt, each wait with a deadline."""
+"""Communicator: reduce-scatter, all-gather, broadcast, gather and barrier of a group's ranks."""
 
 from __future__ import annotations
 
-import asyncio
-import select
-import time
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from distributed.protocol import to_serialize
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from daskdl.collective.rendezvous import BrokenGangError, Meeting
-from daskdl.collective.transport.connecting import can_link, linked
-from daskdl.collective.transport.socket import Array, Head, Link, check, coming
+from daskdl.collective.codec import Codec, Float32
+from daskdl.collective.exchange import Exchange
+from daskdl.collective.group import Group
+from daskdl.collective.parts import rows_of, slice_of
+from daskdl.collective.payload import Payload
+from daskdl.collective.plan import WHOLE, Span
+from daskdl.collective.reduction import Reduction, arrays_of, empty_rows, rows_in
+from daskdl.collective.rendezvous import Rendezvous
+from daskdl.kernels.runtime.memory import empty
+from daskdl.rows import Rows
 
-if TYPE_CHECKING:
-    from distributed.comm import Comm
-
-T = TypeVar("T")
-
-#: Seconds after which one who waits looks whether the attempt has been ended.
-GLANCE = 0.1
+Array = NDArray[Any]
 
 
-class Exchange:
-    """One member's connections to its peers in one attempt.
+class Communicator:
+    """What one rank calls to compute with the others; every rank makes the same calls.
 
-    What goes over TCP is sent and received by the task's own thread, through a
-    :class:`~daskdl.collective.transport.socket.Link` to each peer; other connections, such as those
-    with TLS, by the worker's event loop, which the thread waits for.
+    Sums are those of one binary tree over the shards, so that they have the same bits on any number
+    of ranks. A step's number is part of each message: a rank that is elsewhere is found out.
 
     Parameters
     ----------
-    meeting : Meeting
-        The worker's.
-    run, attempt, rank : str, int, int
-        Who speaks; a message of another run or attempt is refused.
-    peers : mapping of rank to address
-    names : mapping of rank to str
-        As errors call them.
-    patience : float
-        Seconds to wait for a peer.
+    group : Group
+    rank : int
+    exchange : Exchange
+        With :attr:`peers`.
     """
 
-    def __init__(
-        self,
-        meeting: Meeting,
-        run: str,
-        attempt: int,
-        rank: int,
-        peers: Mapping[int, str],
-        names: Mapping[int, str],
-        patience: float,
-    ) -> None:
-        self._meeting, self._run, self._attempt, self._rank = meeting, run, attempt, rank
-        self._peers, self._names, self._patience = dict(peers), dict(names), patience
-        self._comms: dict[int, Comm] = {}
-        self._links: dict[int, Link] = {}
+    def __init__(self, group: Group, rank: int, exchange: Exchange) -> None:
+        self.group, self.rank = group, rank
+        self.plan, self._place = group.plans[rank], group.tree[rank]
+        self._exchange = exchange
+        self._step = 0  # of calls that are not given one
 
-    def open(self) -> None:
-        """Connect to all peers.
+    @classmethod
+    def connect(
+        cls, rendezvous: Rendezvous, group: Group, run: str, attempt: int, rank: int
+    ) -> Communicator:
+        """Connect a rank to its peers in an attempt of a run.
 
         Raises
         ------
         BrokenGangError
+            When a peer cannot be reached or does not come in time.
         """
-        if not self._peers:
-            return
-        who = self._run, self._attempt, self._rank
-        self._comms = self._in_loop(self._meeting.meet(*who, self._peers, self._patience))
-        for comm in self._comms.values():
-            comm.allow_offload = False  # a hop between threads costs more than it gives
-        # A peer has the same kind of connection, and comes to the same conclusion.
-        if all(map(can_link, self._comms.values())):
-            self._in_loop(self._link())
+        peers = group.plans[rank].peers
+        addresses = {peer: group.addresses[peer] for peer in peers}
+        names = {peer: group.name(peer) for peer in peers}
+        who = run, attempt, rank
+        exchange = Exchange.open(rendezvous, *who, addresses, names, group.patience)
+        return cls(group, rank, exchange)
 
-    def swap(
-        self,
-        iteration: int,
-        kind: str,
-        sends: Mapping[int, tuple[Any, Sequence[Array]]],
-        receives: Mapping[int, Sequence[Array]],
-    ) -> dict[int, Any]:
-        """Send a note and arrays to some peers, and return the notes of others.
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.group.addresses)
 
-        What is sent must not be changed until something has come from all who depend on it.
+    @property
+    def shards(self) -> list[int]:
+        """Shards of this rank."""
+        return self.group.shards(self.rank)
+
+    def reduce_scatter(self, reduction: Reduction, step: int) -> Payload:
+        """Add up all shards' payloads; return the sum of the parts that this rank owns.
 
         Parameters
         ----------
-        iteration, kind : int, str
-            Of what is sent and must be received.
-        sends : mapping of peer to (note, arrays)
-            A note is plain data; it may be a list with None where an array of ``receives`` does not
-            come.
-        receives : mapping of peer to arrays
-            That are filled.
+        reduction : Reduction
+            Of this rank's plan, with the payloads of its own shards put in.
+        step : int
 
         Raises
         ------
         BrokenGangError
-            When a peer is lost, late, or ends the attempt.
+            As all that goes over an exchange.
         """
-        what = iteration, kind
-        if self._links:
-            return self._swap_links(what, sends, receives)
-        return self._in_loop(self._swap(what, sends, receives))
+        for i, round_ in enumerate(self.plan.reduce):
+            reduction.begin_round()
+            room = {peer: partial(reduction.room, i, peer) for peer in round_.receives}
+            sends = reduction.outgoing(round_)
+            reduction.take(i, self._exchange.swap(step, f"reduce {i}", sends, room))
+        return reduction.total()
+
+    def all_gather(
+        self,
+        vector: Array,
+        step: int,
+        kind: str = "gather",
+        codec: Codec | None = None,
+        place: Callable[[Span], slice] | None = None,
+        rows: Sequence[Rows] = (),
+    ) -> list[Rows]:
+        """Fill a vector, of which every rank has its own parts, with the parts of all.
+
+        Parameters
+        ----------
+        vector : (n,)
+            Filled in place.
+        step, kind : int, str
+            For messages and errors.
+        codec : Codec, optional
+            How its numbers are sent, by default as they are; not for other dtypes than float32.
+        place : callable, optional
+            From a span of the plan to the slice of the vector, by default :func:`slice_of`.
+        rows : sequence of Rows
+            Rows of tables, this rank's own parts; of one dtype, the same on every rank.
+
+        Returns
+        -------
+        list of Rows
+            All ranks' rows of each table.
+        """
+        codec, place = codec or Float32(), place or partial(slice_of, size=vector.size)
+        shapes, dtype = (
+            [each.shape for each in rows],
+            rows[0].values.dtype if rows else np.dtype(np.float32),
+        )
+        held = [(span, [r.part(*rows_of(span, r.shape[0])) for r in rows]) for span in self._owned]
+        for i, round_ in enumerate(self.plan.gather):
+            came: dict[int, list[Rows]] = {}
+            words: dict[int, list[Array]] = {}
+
+            def room(
+                peer: int,
+                note: Any,
+                spans: Mapping[int, Sequence[Span]] = round_.receives,
+                came: dict[int, list[Rows]] = came,
+                words: dict[int, list[Array]] = words,
+            ) -> list[Array]:
+                slices = map(place, spans[peer])
+                words[peer] = [codec.room(vector[s], s.start) for s in slices]
+                came[peer] = empty_rows(note, shapes * len(spans[peer]), dtype)
+                return words[peer] + arrays_of(came[peer])
+
+            sends = {}
+            for peer, spans in round_.sends.items():
+                mine = [each for span in spans for each in rows_in(held, span)]
+                coded = [codec.encode(vector[s], s.start) for s in map(place, spans)]
+                sends[peer] = [len(each.ids) for each in mine], coded + arrays_of(mine)
+            rooms = {peer: partial(room, peer) for peer in round_.receives}
+            self._exchange.swap(step, f"{kind} {i}", sends, rooms)
+            for peer, spans in round_.receives.items():
+                for s, coded_part in zip(map(place, spans), words[peer], strict=True):
+                    codec.decode(coded_part, s.start, vector[s])
+                each = iter(came[peer])
+                held += [(span, [next(each) for _ in shapes]) for span in spans]
+        return rows_in(held, WHOLE) if shapes else []
+
+    def all_reduce(self, arrays: Mapping[int, ArrayLike] | ArrayLike) -> Array:
+        """Return the sum over all shards of an array for each, in float32.
+
+        Parameters
+        ----------
+        arrays : mapping of shard to array, or an array
+            One array for each shard of this rank, all of one shape; an array by itself is that of
+            the only shard. A shard may be left out: it adds nothing then.
+
+        Examples
+        --------
+        Inside a function that :func:`daskdl.collective.run` runs::
+
+            total = comm.all_reduce({shard: gradient(shard) for shard in comm.shards})
+        """
+        if not isinstance(arrays, Mapping):
+            if len(self.shards) != 1:
+                raise ValueError(
+                    f"all_reduce: expected an array for each shard {self.shards} of rank "
+                    f"{self.rank}, found one array; pass a dict of arrays by shard"
+                )
+            arrays = {self.shards[0]: arrays}
+        held = {s: np.array(a, np.float32) for s, a in arrays.items()}
+        shapes = {a.shape for a in held.values()}
+        if len(shapes) > 1 or not held.keys() <= set(self.shards):
+            raise ValueError(
+                f"all_reduce: expected arrays of one shape for shards among {self.shards}, found "
+                f"{ {s: a.shape for s, a in held.items()} }"
+            )
+        step, shape = self._next(), next(iter(shapes), None)
+        known = self.gather(None if shape is None else list(shape), (), step)
+        told = self.broadcast(next((s for s, _ in known or () if s is not None), None), step)
+        if told is None:
+            raise ValueError("all_reduce: expected an array of at least one shard, found none")
+        vector = np.zeros(int(np.prod(told)), np.float32)
+        reduction = Reduction(self.plan, vector.size)
+        for shard in self.shards:
+            own = held.get(shard)
+            reduction.put(shard, None if own is None else Payload(own.reshape(-1)))
+        total, start = self.reduce_scatter(reduction, step).vector, 0
+        for s in reduction.owned:
+            stop = start + s.stop - s.start
+            vector[s] = total[start:stop]
+            start = stop
+        self.all_gather(vector, step)
+        return vector.reshape(told)
+
+    def broadcast(self, note: Any, step: int | None = None) -> Any:
+        """Return rank 0's note, which is plain data, on all ranks."""
+        step, place = self._next(step), self._place
+        if place.parent is not None:
+            note = self._exchange.swap(step, "broadcast", {}, {place.parent: _nothing})[
+                place.parent
+            ]
+        self._exchange.swap(step, "broadcast", dict.fromkeys(place.children, (note, ())), {})
+        return note
+
+    def gather(
+        self, note: Any, arrays: Sequence[Array] = (), step: int | None = None
+    ) -> list[tuple[Any, list[Array]]] | None:
+        """Return all ranks' notes and arrays on rank 0, by rank; None on the others.
+
+        Parameters
+        ----------
+        note : plain data
+        arrays : sequence of (n,)
+            As many on every rank, of the same dtypes; lengths may differ.
+        step : int, optional
+        """
+        step, tree = self._next(step), self.group.tree
+        place, dtypes = self._place, [a.dtype for a in arrays]
+        # By rank below: its note and the lengths of its arrays. Arrays of one index lie side by
+        # side in a message, in the order of ``below``.
+        came: dict[int, list[Array]] = {}
+
+        def room(child: int, note: Any) -> list[Array]:
+            lengths = [sum(each) for each in zip(*(of for _, of in note), strict=True)]
+            came[child] = [empty(n, t.type) for n, t in zip(lengths, dtypes, strict=True)]
+            return came[child]
+
+        rooms = {child: partial(room, child) for child in place.children}
+        heard = self._exchange.swap(step, "gather", {}, rooms)
+        notes = [[note, [len(a) for a in arrays]]]
+        notes += [each for child in place.children for each in heard[child]]
+        joined = [
+            np.concatenate([a, *(came[child][i] for child in place.children)]) if came else a
+            for i, a in enumerate(arrays)
+        ]
+        if place.parent is not None:
+            self._exchange.swap(step, "gather", {place.parent: (notes, joined)}, {})
+            return None
+        parts = []
+        for i, array in enumerate(joined):
+            ends = np.cumsum([lengths[i] for _, lengths in notes])[:-1]
+            parts.append(np.split(array, ends))
+        by_rank = {
+            rank: (notes[k][0], [part[k] for part in parts])
+            for k, rank in enumerate(tree[self.rank].below)
+        }
+        return [by_rank[rank] for rank in range(self.size)]
+
+    def barrier(self) -> None:
+        """Wait until every rank has come here."""
+        step = self._next()
+        self.gather(None, (), step)
+        self.broadcast(None, step)
 
     def close(self, why: str | None = None) -> None:
-        """End the attempt here; peers that still wait for something are told ``why``."""
-        self._in_loop(self._close(why))
+        """End the attempt on this rank; peers that still wait are told ``why``."""
+        self._exchange.close(why)
 
-    def _in_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        loop = self._meeting.worker.loop.asyncio_loop
-        return asyncio.run_coroutine_threadsafe(work, loop).result()
+    @property
+    def _owned(self) -> list[Span]:
+        return self.plan.owned
 
-    async def _link(self) -> None:
-        """Take the connections from the event loop."""
-        what = -1, "first words"
-        tasks = {
-            peer: asyncio.ensure_future(linked(comm, connects=peer < self._rank))
-            for peer, comm in self._comms.items()
-        }
-        try:
-            limit = time.monotonic() + self._patience
-            while not all(task.done() for task in tasks.values()):
-                await asyncio.wait(
-                    tasks.values(), timeout=GLANCE, return_when=asyncio.FIRST_EXCEPTION
-                )
-                for peer, task in tasks.items():
-                    if task.done() and (error := task.exception()):
-                        raise self._broken(what, peer, error)
-                    if self._ended() or (not task.done() and time.monotonic() > limit):
-                        raise self._broken(what, peer, None)
-        finally:
-            for task in tasks.values():
-                task.cancel()
-            self._links = {
-                peer: task.result()
-                for peer, task in tasks.items()
-                if task.done() and not task.cancelled() and not task.exception()
-            }
-
-    def _swap_links(
-        self,
-        what: tuple[int, str],
-        sends: Mapping[int, tuple[Any, Sequence[Array]]],
-        receives: Mapping[int, Sequence[Array]],
-    ) -> dict[int, Any]:
-        head = (self._run, self._attempt, *what)
-        for peer, (note, arrays) in sends.items():
-            self._links[peer].send(head, note, arrays)
-        for peer, arrays in receives.items():
-            self._links[peer].receive(head, arrays)
-        busy = {peer: self._links[peer] for peer in {*sends, *receives}}
-        ready, limit = set(busy), time.monotonic() + self._patience
-        while True:
-            for peer in ready:
-                try:
-                    busy[peer].go_on()
-                except OSError as error:  # a broken gang, too
-                    raise self._broken(what, peer, error) from error
-            busy = {peer: link for peer, link in busy.items() if link.sends or link.receives}
-            if not busy:
-                return {peer: self._links[peer].note for peer in receives}
-            ready = _ready(busy, GLANCE)
-            if ready:
-                limit = time.monotonic() + self._patience
-            elif self._ended() or time.monotonic() > limit:
-                late = [peer for peer, link in busy.items() if link.receives]
-                raise self._broken(what, (late or [*busy])[0], None)
-
-    def _ended(self) -> str | None:
-        return self._meeting.why(self._run, self._attempt)
-
-    async def _swap(
-        self,
-        what: tuple[int, str],
-        sends: Mapping[int, tuple[Any, Sequence[Array]]],
-        receives: Mapping[int, Sequence[Array]],
-    ) -> dict[int, Any]:
-        head = (self._run, self._attempt, *what)
-        reading = {
-            peer: asyncio.ensure_future(_read(self._comms[peer], head, arrays))
-            for peer, arrays in receives.items()
-        }
-        writing = {
-            peer: asyncio.ensure_future(_write(self._comms[peer], head, note, arrays))
-            for peer, (note, arrays) in sends.items()
-        }
-        tasks = {*reading.values(), *writing.values()}
-        try:
-            if tasks:
-                await asyncio.wait(
-                    tasks, timeout=self._patience, return_when=asyncio.FIRST_EXCEPTION
-                )
-            for group in (reading, writing):
-                for peer, task in group.items():
-                    if task.done() and (error := task.exception()):
-                        raise self._broken(what, peer, error)
-            for group in (reading, writing):
-                for peer, task in group.items():
-                    if not task.done():
-                        raise self._broken(what, peer, None)
-            return {peer: task.result() for peer, task in reading.items()}
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    def _broken(
-        self, what: tuple[int, str], peer: int, error: BaseException | None
-    ) -> BrokenGangError:
-        iteration, kind = what
-        where = f"iteration {iteration}, {kind}" if iteration >= 0 else kind
-        if why := self._ended():
-            return BrokenGangError(f"{where}: {why}")
-        where = f"{where}: {self._names[peer]}"
-        if error is None:
-            return BrokenGangError(f"{where} sent nothing for {self._patience:g} s")
-        if isinstance(error, BrokenGangError):
-            return BrokenGangError(f"{where} ended the attempt: {error}")
-        broken = BrokenGangError(f"{where} is lost ({type(error).__name__}: {error})")
-        broken.__cause__ = error
-        return broken
-
-    async def _close(self, why: str | None) -> None:
-        if why is not None:
-            for link in self._links.values():
-                link.end(self._run, self._attempt, why)
-            for comm in () if self._links else self._comms.values():
-                with suppress(OSError):
-                    await _write(comm, (self._run, self._attempt, -1, "end"), why, ())
-        for link in self._links.values():
-            link.close()
-        for comm in self._comms.values():
-            try:
-                await asyncio.wait_for(comm.close(), self._patience)
-            except (OSError, TimeoutError):
-                comm.abort()
-        await self._meeting.end(self._run, self._attempt, why or "it has ended")
+    def _next(self, step: int | None = None) -> int:
+        if step is None:
+            self._step, step = self._step + 1, self._step
+        return step
 
 
-def _ready(links: Mapping[int, Link], seconds: float) -> set[int]:
-    """Wait until some links can go on, and return which; none if that takes too long."""
-    poll, peers = select.poll(), {}
-    for peer, link in links.items():
-        peers[link.fileno()] = peer
-        poll.register(link, select.POLLIN * link.reads | select.POLLOUT * link.writes)
-    return {peers[number] for number, _ in poll.poll(1000 * seconds)}
-
-
-async def _write(comm: Comm, head: Head, note: Any, arrays: Sequence[Array]) -> None:
-    await comm.write([head, note, [to_serialize(a) for a in arrays]])
-
-
-async def _read(comm: Comm, head: Head, arrays: Sequence[Array]) -> Any:
-    """Return the note, and fill those of the arrays that the note does not leave out."""
-    found, note, values = await comm.read()
-    check(found, head, note)
-    for array, value in zip(coming(note, arrays), values, strict=True):
-        array[...] = value
-    return note
+def _nothing(note: Any) -> Sequence[Array]:
+    return ()

@@ -1,4 +1,4 @@
-"""Plan: who sends which part of which partial sum to whom, so that the canonical tree is added.
+"""Plan: which part of which partial sum each member sends to whom, along the canonical tree.
 
 A node of the tree (see :mod:`daskdl.collective.tree`) is a sum over the shards below it, and lies
 in pieces with the members that hold these shards. Where two nodes are added, each piece of one
@@ -24,13 +24,16 @@ Node = tuple[int, int]
 #: (start, stop) of a part of the vector.
 Span = tuple[Fraction, Fraction]
 
-#: Who holds which part of a sum, in the order of the parts.
-Layout = list[tuple[Fraction, Fraction, int]]
+#: (start, stop, member) of each part of a sum, in the order of the parts.
+Holders = list[tuple[Fraction, Fraction, int]]
+
+#: All of a vector.
+WHOLE: Span = Fraction(0), Fraction(1)
 
 
 @dataclass
-class Round:
-    """What one member does after the rounds before.
+class ReduceRound:
+    """One round of a reduction, as one member takes part in it.
 
     Attributes
     ----------
@@ -46,8 +49,8 @@ class Round:
 
 
 @dataclass
-class Handing:
-    """A round in which members hand on parts of a vector that are ready."""
+class GatherRound:
+    """One round of an all-gather, as one member takes part in it: spans by peer."""
 
     sends: dict[int, list[Span]] = field(default_factory=dict)
     receives: dict[int, list[Span]] = field(default_factory=dict)
@@ -55,36 +58,36 @@ class Handing:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a member does in each iteration.
+    """One member's part in a reduce-scatter and in the all-gather that follows it.
 
     Attributes
     ----------
     local : list of (left, right, result)
         Sums of its own shards, in the order of the tree.
-    reduce : list of Round
-        After which it has the sum over all shards of its :attr:`owned` parts.
+    reduce : list of ReduceRound
+        At their end it has the sum over all shards of its :attr:`owned` parts.
     root : Node
-        That sum.
+        The sum over all shards.
     owned : list of Span
-        The parts of the vector that it updates.
-    gather : list of Handing
-        After which it has the whole vector from its owners.
+        The parts of the vector of which it gets the sum.
+    gather : list of GatherRound
+        At their end it has the whole vector.
     """
 
     local: list[tuple[Node, Node, Node]]
-    reduce: list[Round]
+    reduce: list[ReduceRound]
     root: Node
     owned: list[Span]
-    gather: list[Handing]
+    gather: list[GatherRound]
 
     @property
     def peers(self) -> list[int]:
         """Members with which it speaks."""
-        steps: list[Round | Handing] = [*self.reduce, *self.gather]
+        steps: list[ReduceRound | GatherRound] = [*self.reduce, *self.gather]
         return sorted({peer for step in steps for peer in (*step.sends, *step.receives)})
 
 
-def sums(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:
+def additions(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:
     """Return the tree's additions (left, right, result), lowest level first, and its root."""
     steps: list[tuple[Node, Node, Node]] = []
 
@@ -118,41 +121,41 @@ def plans(owners: Sequence[int]) -> list[Plan]:
     owners : sequence of int
         The member that holds each shard; members count from 0 and each has a shard.
     """
-    steps, root = sums(len(owners))
+    steps, root = additions(len(owners))
     members = range(max(owners) + 1)
     alone = _alone(owners, steps)
     whole = Fraction(0), Fraction(1)
-    layouts: dict[Node, Layout] = {(0, s): [(*whole, m)] for s, m in enumerate(owners)}
+    holders: dict[Node, Holders] = {(0, s): [(*whole, m)] for s, m in enumerate(owners)}
     levels = sorted({result[0] for _, _, result in steps if result not in alone})
     at = {level: i for i, level in enumerate(levels)}
-    reduce: list[list[Round]] = [[Round() for _ in levels] for _ in members]
+    reduce: list[list[ReduceRound]] = [[ReduceRound() for _ in levels] for _ in members]
     for left, right, result in steps:
         if result in alone:
-            layouts[result] = [(*whole, alone[result])]
+            holders[result] = [(*whole, alone[result])]
             continue
 
         def send(source: int, sink: int, node: Node, span: Span, i: int = at[result[0]]) -> None:
             reduce[source][i].sends.setdefault(sink, []).append((node, span))
             reduce[sink][i].receives.setdefault(source, []).append((node, span))
 
-        layouts[result] = []
-        weights = [len({m for *_, m in layouts[node]}) for node in (left, right)]
-        for a, b, one, other in _meeting(layouts[left], layouts[right]):
+        holders[result] = []
+        weights = [len({m for *_, m in holders[node]}) for node in (left, right)]
+        for a, b, one, other in _overlaps(holders[left], holders[right]):
             middle = b if one == other else a + (b - a) * Fraction(weights[0], sum(weights))
             if one != other:
                 send(other, one, right, (a, middle))
                 send(one, other, left, (middle, b))
             for start, stop, m in ((a, middle, one), (middle, b, other)):
                 if start < stop:
-                    layouts[result].append((start, stop, m))
+                    holders[result].append((start, stop, m))
                     reduce[m][at[result[0]]].adds.append((left, right, result, (start, stop)))
-    gather = _backwards(reduce, layouts[root])
+    gather = _backwards(reduce, holders[root])
     return [
         Plan(
             [step for step in steps if alone.get(step[2]) == m],
             reduce[m],
             root,
-            joined([(a, b) for a, b, holder in layouts[root] if holder == m]),
+            joined([(a, b) for a, b, holder in holders[root] if holder == m]),
             gather[m],
         )
         for m in members
@@ -171,7 +174,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _alone(owners: Sequence[int], steps: Sequence[tuple[Node, Node, Node]]) -> dict[Node, int]:
-    """Return the sums of which all shards lie with one member, and that member."""
+    """Return the sums whose shards all lie with one member, and that member."""
     alone = {(0, s): m for s, m in enumerate(owners)}
     for left, right, result in steps:
         if left in alone and alone[left] == alone.get(right):
@@ -179,8 +182,8 @@ def _alone(owners: Sequence[int], steps: Sequence[tuple[Node, Node, Node]]) -> d
     return alone
 
 
-def _meeting(left: Layout, right: Layout) -> Iterator[tuple[Fraction, Fraction, int, int]]:
-    """Yield the parts that have one holder on either side, with both."""
+def _overlaps(left: Holders, right: Holders) -> Iterator[tuple[Fraction, Fraction, int, int]]:
+    """Yield (start, stop, holder on the left, holder on the right) of parts with one of each."""
     i = j = 0
     for a, b in pairwise(sorted({p for start, stop, _ in (*left, *right) for p in (start, stop)})):
         while left[i][1] <= a:
@@ -190,22 +193,22 @@ def _meeting(left: Layout, right: Layout) -> Iterator[tuple[Fraction, Fraction, 
         yield a, b, left[i][2], right[j][2]
 
 
-def _backwards(reduce: list[list[Round]], root: Layout) -> list[list[Handing]]:
-    """Return the way back: who was sent a part to add to returns it, unless it is there already."""
+def _backwards(reduce: list[list[ReduceRound]], root: Holders) -> list[list[GatherRound]]:
+    """Return the all-gather's rounds: the reduction's messages backwards, without what is known."""
     cuts = sorted({p for a, b, _ in root for p in (a, b)})
     place = {p: i for i, p in enumerate(cuts)}
     known = [{place[a] for a, _, holder in root if holder == m} for m in range(len(reduce))]
-    gather: list[list[Handing]] = [[] for _ in reduce]
+    gather: list[list[GatherRound]] = [[] for _ in reduce]
     for i in reversed(range(len(reduce[0]))):
-        handings = [Handing() for _ in reduce]
+        rounds_of = [GatherRound() for _ in reduce]
         for sink, rounds in enumerate(reduce):
             for source, parts in rounds[i].sends.items():
                 inside = {k for _, (a, b) in parts for k in range(place[a], place[b])} - known[sink]
                 known[sink] |= inside
                 spans = joined([(cuts[k], cuts[k + 1]) for k in inside])
                 if spans:
-                    handings[source].sends[sink] = spans
-                    handings[sink].receives[source] = spans
-        for m, handing in enumerate(handings):
-            gather[m].append(handing)
+                    rounds_of[source].sends[sink] = spans
+                    rounds_of[sink].receives[source] = spans
+        for m, round_ in enumerate(rounds_of):
+            gather[m].append(round_)
     return gather

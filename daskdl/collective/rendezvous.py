@@ -1,66 +1,49 @@
-"""Meeting: on every worker, where members of a gang find each other and keep their state."""
+"""Rendezvous: the worker plugin by which ranks of a collective find each other."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from distributed import WorkerPlugin
 from distributed.comm import connect
 from distributed.core import Status
 from distributed.protocol import to_serialize
-from numpy.typing import NDArray
 
-from daskdl.train.desk import Desk
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from distributed import Worker
     from distributed.comm import Comm
 
-Vector = NDArray[np.float32]
 
+class Rendezvous(WorkerPlugin):
+    """Hands connections between workers to the ranks of collectives that run there.
 
-class BrokenGangError(ConnectionError):
-    """An attempt of a gang that cannot go on; the sentence says where and why."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a member has at a group's end and begins the next one with."""
-
-    gang: str
-    iteration: int
-    weights: Vector = field(repr=False)
-    slots: dict[str, Vector] = field(repr=False)
-
-
-class Meeting(WorkerPlugin):
-    """Hands connections between workers to the members of gangs that run there.
-
-    Members meet at the address that the worker has anyway, so that no port is opened and whatever
+    Ranks meet at the address that the worker has anyway, so that no port is opened and whatever
     the cluster uses (TCP, TLS, UCX) is used. A connection belongs to one attempt of one run, and
     one that comes after the attempt has ended is closed: no message of an old attempt is read.
     """
 
     name = "daskdl-gang"
-    #: A fit that begins must not take the place of what others meet at.
+    #: A run that begins must not take the place of what others meet at.
     idempotent = True
-    #: Runs whose state is kept at most.
+    #: Most runs whose state is kept.
     runs = 2
 
     def setup(self, worker: Worker) -> None:
         """Begin on a worker."""
         self.worker = worker
-        self.kept: OrderedDict[str, Kept] = OrderedDict()
+        #: What a rank of each run keeps here from one task to the next.
+        self.kept: OrderedDict[str, Any] = OrderedDict()
         self._came: dict[tuple[str, int, int], asyncio.Future[Comm]] = {}
         self._open: dict[tuple[str, int], set[Comm]] = {}
         self._ended: dict[str, tuple[int, str]] = {}
-        self._desks: dict[tuple[str, int], Desk] = {}
-        #: What a member of a run is at, for who asks why it takes so long.
+        self._mailboxes: dict[tuple[str, int], Mailbox] = {}
+        #: What the rank of a run here is at, by run: told when it takes too long.
         self.at: dict[str, str] = {}
         worker.handlers["daskdl_gang_join"] = self.join
         worker.handlers["daskdl_gang_ask"] = self.ask
@@ -68,7 +51,7 @@ class Meeting(WorkerPlugin):
         worker.handlers["daskdl_gang_forget"] = self.forget
 
     async def join(self, comm: Comm, run: str, attempt: int, rank: int) -> Any:
-        """Take a connection from the member ``rank``."""
+        """Take a connection from ``rank``."""
         if self._over(run, attempt):
             comm.abort()
             return Status.dont_reply
@@ -134,32 +117,31 @@ class Meeting(WorkerPlugin):
             give_up(None)
 
     async def ask(self, run: str, attempt: int, first: int, word: Any = None) -> Any:
-        """Have the first member of a gang, which is here, run a group.
+        """Post a request to rank 0, which is here, and wait for its answer.
 
         Parameters
         ----------
         run, attempt, first : str, int, int
-            Whose, and the iteration that the group begins with.
+            The answer's number is ``first``, for a fit the group's first iteration.
         word : sequence, optional
-            What the group is; without one the gang has been told already, and an empty one lets it
-            come to its end.
+            The request; without one rank 0 has it already, and an empty one ends the attempt.
 
         Returns
         -------
-        {"result": what the member answers}; None if the gang has come to its end.
+        {"result": the answer}; None if the attempt has come to its end.
         """
         if self._over(run, attempt):
             return None
-        desk = self.desk(run, attempt)
-        if word is not None and (not desk.put(word) or not word):
+        mailbox = self.mailbox(run, attempt)
+        if word is not None and (not mailbox.put(word) or not word):
             return None
-        answer = await asyncio.wrap_future(desk.answer(first))
-        desk.given(first)
+        answer = await asyncio.wrap_future(mailbox.answer(first))
+        mailbox.given(first)
         return None if answer is None else {"result": to_serialize(answer)}
 
-    def desk(self, run: str, attempt: int) -> Desk:
-        """Return where the driver and the first member of an attempt speak."""
-        return self._desks.setdefault((run, attempt), Desk())
+    def mailbox(self, run: str, attempt: int) -> Mailbox:
+        """Return the mailbox of the driver and rank 0 of an attempt."""
+        return self._mailboxes.setdefault((run, attempt), Mailbox())
 
     async def end(self, run: str, attempt: int, why: str) -> str:
         """End an attempt, if it is not over: whoever waits for a peer in it is told ``why``.
@@ -167,7 +149,7 @@ class Meeting(WorkerPlugin):
         Returns
         -------
         str
-            What the member here is at; empty if it is at nothing.
+            What the rank here is at; empty if it is at nothing.
         """
         at = self.at.get(run, "")
         if self._over(run, attempt):
@@ -178,8 +160,8 @@ class Meeting(WorkerPlugin):
             if not came.done():
                 came.set_exception(BrokenGangError(why))
                 came.exception()  # maybe nobody waits
-        for number in [n for n in self._desks if n[0] == run and n[1] <= attempt]:
-            self._desks.pop(number).close()
+        for number in [n for n in self._mailboxes if n[0] == run and n[1] <= attempt]:
+            self._mailboxes.pop(number).close()
         for number, comms in list(self._open.items()):
             if number[0] == run and number[1] <= attempt:
                 del self._open[number]
@@ -188,7 +170,7 @@ class Meeting(WorkerPlugin):
         return at
 
     async def forget(self, run: str) -> None:
-        """End all of a run and let go of what it keeps here."""
+        """End all attempts of a run and drop what it keeps here."""
         await self.end(run, 1 << 62, "the run has ended")
         self.kept.pop(run, None)
 
@@ -196,13 +178,13 @@ class Meeting(WorkerPlugin):
         """Return why an attempt was ended, None if it was not."""
         return self._over(run, attempt)
 
-    def keep(self, run: str, attempt: int, kept: Kept) -> None:
-        """Keep a member's state for the next group, if the attempt is not over."""
+    def keep(self, run: str, attempt: int, kept: Any) -> None:
+        """Keep a rank's state for its next task, if the attempt is not over."""
         self.kept[run] = kept
         self.kept.move_to_end(run)
         while len(self.kept) > self.runs:
             self.kept.popitem(last=False)
-        # Looked at last: a member that comes to its end late is not to keep what nobody asks for,
+        # Looked at last: a rank that comes to its end late is not to keep what nobody asks for,
         # and the run may be forgotten in another thread just now.
         if self._over(run, attempt):
             self.kept.pop(run, None)

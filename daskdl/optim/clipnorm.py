@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.vectors.reduce import sum_of_squares
+from daskdl.kernels.vectors.reduce import BLOCK, squares_between
 from daskdl.optim.method import State, Vector
 from daskdl.optim.wrapper import Wrapper
 from daskdl.rows import Rows
@@ -24,7 +24,7 @@ class ClipNorm(Wrapper):
     The rows of tables count like all else.
 
     R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. Whoever owns slices of the vector can
-    step them after a sum of one number over all owners, as :class:`Layerwise` shows.
+    step them after a small exchange: of a number for each :attr:`grain` of the vector.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class ClipNorm(Wrapper):
     """
 
     norm: float
-    known: tuple[float, ...] | None = field(default=None, repr=False)
+    known: float | None = field(default=None, repr=False)  # sum of squares of the whole gradient
 
-    joint = True
+    grain = BLOCK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,16 +44,20 @@ class ClipNorm(Wrapper):
             raise SettingsError(f"ClipNorm: expected norm > 0, found {self.norm!r}")
 
     @property
+    def joint(self) -> bool:
+        """The norm is that of the whole vector."""
+        return True
+
+    @property
     def by_element(self) -> bool:
         """The norm is that of the whole vector."""
         return False
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
-        """Return the same for slices side by side; None for an engine that adds up no sums."""
-        inner = self.method.part(slices) if reduces else None
-        return None if inner is None else replace(self, method=inner)
+    def term_starts(self, size: int) -> NDArray[np.int64]:
+        """Return where each block begins."""
+        return np.arange(0, size, BLOCK)
 
-    def sums(
+    def terms(
         self,
         weights: Vector,
         gradient: Vector,
@@ -61,12 +65,21 @@ class ClipNorm(Wrapper):
         iteration: int,
         scale: float = 1.0,
     ) -> NDArray[np.float64]:
-        """Return the sum of squares of the gradient, (1,)."""
-        return np.array([scale * scale * sum_of_squares(gradient)])
+        """Return the sum of squares of each block of the gradient, (G, 1)."""
+        starts = self.term_starts(gradient.size)
+        stops = np.minimum(starts + BLOCK, gradient.size)
+        return squares_between(gradient, starts, stops)[:, None]
 
-    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
-        """Return the same with the sums over all slices."""
-        return replace(self, known=tuple(map(float, sums)))
+    def row_terms(self, gradients: Sequence[Rows]) -> list[NDArray[np.float64]]:
+        """Return the sum of squares of each row."""
+        return [rows.squares() for rows in gradients]
+
+    def knowing(
+        self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
+    ) -> Self:
+        """Return the same with the sum of squares of the whole gradient."""
+        total = float(np.ascontiguousarray(terms[:, 0]).sum())
+        return replace(self, known=total + sum(float(of.sum()) for of in row_terms))
 
     def update(
         self,
@@ -78,17 +91,15 @@ class ClipNorm(Wrapper):
         overwrite: bool = False,
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
-        (total,) = self.known or self.sums(weights, gradient, state, iteration, scale)
-        share = scale * self._share(total)
+        if self.known is None:
+            put = (weights, gradient, state, iteration, scale)
+            return self.knowing(self.terms(*put)).update(*put, overwrite)
+        share = scale * self._share(scale * scale * self.known)
         return self.method.update(weights, gradient, state, iteration, share, overwrite)
 
     def init_rows(self, size: int) -> State:
         """Return the state of the one inside."""
         return self.rows_of(size)
-
-    def row_sums(self, gradients: Sequence[Rows], scale: float = 1.0) -> NDArray[np.float64]:
-        """Return the sum of squares of all rows, (1,)."""
-        return np.array([scale * scale * sum(rows.squares() for rows in gradients)])
 
     def update_rows(
         self,
@@ -100,8 +111,8 @@ class ClipNorm(Wrapper):
         scale: float = 1.0,
     ) -> None:
         """Step the rows of a table, in place."""
-        (total,) = self.known or self.row_sums([gradient], scale)
-        share = scale * self._share(total)
+        total = float(gradient.squares().sum()) if self.known is None else self.known
+        share = scale * self._share(scale * scale * total)
         self.method.update_rows(name, table, gradient, state, iteration, share)
 
     def _share(self, total: float) -> float:

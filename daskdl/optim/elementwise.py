@@ -25,7 +25,7 @@ class Elementwise(Grouped):
         """Any slice of the vector may be stepped by itself."""
         return True
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+    def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the same: it does for any slices."""
         return self if self.by_element else None
 

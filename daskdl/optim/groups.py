@@ -82,7 +82,7 @@ class Grouped(Scheduled):
         return self
 
     @abstractmethod
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+    def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the method for slices side by side, None if there is none."""
 
     def update(
@@ -110,7 +110,7 @@ class Grouped(Scheduled):
     ) -> tuple[Vector, State]:
         """Return new weights and state, where ranges differ in learning rate and decay."""
 
-    def sums_of_groups(
+    def terms_of_groups(
         self,
         weights: Vector,
         gradient: Vector,
@@ -118,9 +118,9 @@ class Grouped(Scheduled):
         iteration: int,
         scale: float,
         groups: Grouping,
-    ) -> NDArray[np.float64] | None:
-        """Return :meth:`sums`, where ranges differ in weight decay; None if there are none."""
-        return None
+    ) -> NDArray[np.float64]:
+        """Return :meth:`terms`, where ranges differ in weight decay."""
+        return self.terms(weights, gradient, state, iteration, scale)
 
     def update_rows_of_group(
         self,
@@ -193,28 +193,44 @@ class Groups(Method):
         assert isinstance(method, Grouped)
         return replace(self, method=method, ranges=ranges, tables=tables)
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
+    @property
+    def joint(self) -> bool:
+        """As the method inside."""
+        return self.method.joint
+
+    @property
+    def grain(self) -> int:  # type: ignore[override]
+        """As the method inside."""
+        return self.method.grain
+
+    def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the same for slices side by side."""
-        inner = self.method.part(slices, reduces)
+        inner = self.method.part(slices)
         if inner is None:
             return None
         return replace(self, method=inner, ranges=self._ranges().part(slices))
 
-    def sums(
+    def term_starts(self, size: int) -> NDArray[np.int64]:
+        """Return those of the method inside."""
+        return self.method.term_starts(size)
+
+    def terms(
         self,
         weights: Vector,
         gradient: Vector,
         state: State,
         iteration: int,
         scale: float = 1.0,
-    ) -> NDArray[np.float64] | None:
-        """Return the sums of the method inside, see :meth:`Method.sums`."""
+    ) -> NDArray[np.float64]:
+        """Return the terms that the method inside needs."""
         put = (weights, gradient, state, iteration, scale)
-        return self.method.sums_of_groups(*put, self._grouping())
+        return self.method.terms_of_groups(*put, self._grouping())
 
-    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
-        """Return the same for one step, with the sums over all slices."""
-        return replace(self, method=self.method.knowing(sums))
+    def knowing(
+        self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
+    ) -> Self:
+        """Return the same for one step, with the terms of the whole vector."""
+        return replace(self, method=self.method.knowing(terms, row_terms))
 
     def init(self, size: int) -> State:
         """Return the method's state."""

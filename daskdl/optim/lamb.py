@@ -60,9 +60,9 @@ class LAMB(Layerwise):
         scale: float,
         settings: tuple[Norms, Norms],
     ) -> Norms:
-        """Return the squared norms of the weights, then those of r."""
+        """Return the sums of squares of the weights beside those of r."""
         back, *_ = self._back(weights, gradient, state, iteration, scale, settings[1])
-        return np.concatenate([self.squares_of(weights), self.squares_of(back)])
+        return np.stack([self.squares_of(weights), self.squares_of(back)], 1)
 
     def update_groups(
         self,
@@ -77,11 +77,10 @@ class LAMB(Layerwise):
         """Return new weights and state."""
         parts, decays = self._settings(groups)
         back, mean, square = self._back(weights, gradient, state, iteration, scale, decays)
+        own = None
         if self.known is None:
-            sums = np.concatenate([self.squares_of(weights), self.squares_of(back)])
-        else:
-            sums = np.array(self.known)
-        w, r = np.sqrt(sums).reshape(2, -1)
+            own = np.stack([self.squares_of(weights), self.squares_of(back)], 1)
+        w, r = self._norms(own)
         ratio = np.ones_like(w)
         usual = (w > 0) & (r > 0) & self._adapted()
         ratio[usual] = np.minimum(w, self.most)[usual] / r[usual]

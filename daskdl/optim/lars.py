@@ -54,9 +54,9 @@ class LARS(Layerwise):
         scale: float,
         settings: tuple[Norms, Norms],
     ) -> Norms:
-        """Return the squared norms of the weights, then those of the gradient."""
+        """Return the sums of squares of the weights beside those of the gradient."""
         of_gradient = scale * scale * self.squares_of(gradient)
-        return np.concatenate([self.squares_of(weights), of_gradient])
+        return np.stack([self.squares_of(weights), of_gradient], 1)
 
     def update_groups(
         self,
@@ -70,11 +70,10 @@ class LARS(Layerwise):
     ) -> tuple[Vector, State]:
         """Return new weights and state."""
         parts, decays = settings = self._settings(groups)
+        own = None
         if self.known is None:
-            sums = self.squares(weights, gradient, state, iteration, scale, settings)
-        else:
-            sums = np.array(self.known)
-        w, g = np.sqrt(sums).reshape(2, -1)
+            own = self.squares(weights, gradient, state, iteration, scale, settings)
+        w, g = self._norms(own)
         local = np.ones_like(w)
         usual = (w > 0) & (g > 0) & self._adapted()
         local[usual] = self.trust * w[usual] / (g + decays * w)[usual]

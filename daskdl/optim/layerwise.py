@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 from daskdl.kernels.optim.steps import step
-from daskdl.kernels.vectors.reduce import sum_of_squares
+from daskdl.kernels.vectors.reduce import BLOCK, squares_between
 from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.groups import Grouped
 from daskdl.optim.layout import Layout
@@ -26,8 +26,8 @@ Norms = NDArray[np.float64]
 class Layerwise(Grouped):
     """Base of these methods.
 
-    Who owns slices of the vector can make its part of a step after one small sum over all owners,
-    of two numbers for each parameter: see :class:`Method`.
+    Who owns slices of the vector can make its part of a step after a small exchange: of two numbers
+    for each :attr:`grain` of each parameter, see :class:`Method`.
 
     Parameters
     ----------
@@ -44,7 +44,12 @@ class Layerwise(Grouped):
     known: tuple[float, ...] | None = field(default=None, repr=False)
 
     weight_decay = 0.0  # subclasses have a field of that name
-    joint = True
+    grain = BLOCK
+
+    @property
+    def joint(self) -> bool:
+        """Norms are those of whole parameters."""
+        return True
 
     def bound(self, layout: Layout) -> Self:
         """Return the method for a model's parameters, all of which are trained."""
@@ -60,11 +65,15 @@ class Layerwise(Grouped):
             )
         return super().init(size)
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
-        """Return the same for slices side by side; None for an engine that adds up no sums."""
-        return replace(self, ranges=self._bound()[1].part(slices)) if reduces else None
+    def part(self, slices: Sequence[slice]) -> Self | None:
+        """Return the same for slices side by side."""
+        return replace(self, ranges=self._bound()[1].part(slices))
 
-    def sums(
+    def term_starts(self, size: int) -> NDArray[np.int64]:
+        """Return where each stretch of one parameter and one block begins."""
+        return self._bound()[0].ranges.cut(BLOCK)[0]
+
+    def terms(
         self,
         weights: Vector,
         gradient: Vector,
@@ -72,10 +81,10 @@ class Layerwise(Grouped):
         iteration: int,
         scale: float = 1.0,
     ) -> Norms:
-        """Return the squared norms by parameter, two for each, (2 P,)."""
-        return self.sums_of_groups(weights, gradient, state, iteration, scale, ALONE)
+        """Return the sums of squares by stretch, two for each, (G, 2)."""
+        return self.terms_of_groups(weights, gradient, state, iteration, scale, ALONE)
 
-    def sums_of_groups(
+    def terms_of_groups(
         self,
         weights: Vector,
         gradient: Vector,
@@ -87,9 +96,10 @@ class Layerwise(Grouped):
         """Return the same where ranges differ in weight decay."""
         return self.squares(weights, gradient, state, iteration, scale, self._settings(groups))
 
-    def knowing(self, sums: Sequence[float] | Norms) -> Self:
-        """Return the same with the sums over all slices."""
-        return replace(self, known=tuple(map(float, sums)))
+    def knowing(self, terms: Norms, row_terms: Sequence[Norms] = ()) -> Self:
+        """Return the same with the squared norms of all parameters."""
+        layout = self._bound()[0]
+        return replace(self, known=tuple(self._by_parameter(terms, layout.ranges).tolist()))
 
     @abstractmethod
     def squares(
@@ -101,15 +111,27 @@ class Layerwise(Grouped):
         scale: float,
         settings: tuple[Norms, Norms],
     ) -> Norms:
-        """Return the sums with these shares of the rate and weight decays of the parameters."""
+        """Return the terms (G, 2) with these shares of the rate and weight decays by parameter."""
 
     def squares_of(self, vector: Vector) -> Norms:
-        """Return the sum of squares of each parameter (P,)."""
-        layout, ranges = self._bound()
-        sums = np.zeros(len(layout.names))
-        for here, place in ranges:
-            sums[place] += sum_of_squares(vector[here])
-        return sums
+        """Return the sum of squares of each stretch of one parameter and one block, (G,)."""
+        starts, stops, _ = self._bound()[1].cut(BLOCK)
+        return squares_between(vector, starts, stops)
+
+    def _norms(self, terms: Norms | None) -> tuple[Norms, Norms]:
+        """Return the two norms of each parameter, of the terms of all or of what is known."""
+        if self.known is None:
+            assert terms is not None
+            sums = self._by_parameter(terms, self._bound()[1])
+        else:
+            sums = np.array(self.known)
+        first, second = np.sqrt(sums).reshape(2, -1)
+        return first, second
+
+    def _by_parameter(self, terms: Norms, ranges: Ranges) -> Norms:
+        """Add up terms by parameter, in their order: two sums of each, (2 P,)."""
+        count, (_, _, kinds) = len(self._bound()[0].names), ranges.cut(BLOCK)
+        return np.concatenate([np.bincount(kinds, column, count) for column in terms.T])
 
     def run(
         self,

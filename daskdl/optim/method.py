@@ -35,14 +35,15 @@ class Method(ABC):
         weights, state = method.update(weights, gradient, state, iteration)
         state = method.observe(state, loss)        # after each validation
 
-    An engine that cuts the vector into slices asks ``method.part(slices)`` for the method of a
-    member's slices; None says that only the whole vector can be stepped, or only with one more sum
-    over the members::
+    An engine that cuts the vector into slices, which begin at whole multiples of :attr:`grain`,
+    asks ``method.part(slices)`` for the method of a member's slices; None says that only the whole
+    vector can be stepped. A step of a :attr:`joint` method needs sums over the whole vector, whose
+    terms members compute of their own slices::
 
-        mine = method.part(slices, reduces=True)
-        sums = mine.sums(weights, gradient, state, iteration)
-        if sums is not None:
-            mine = mine.knowing(sum_over_members(sums))
+        mine = method.part(slices)
+        if mine.joint:
+            terms = mine.terms(weights, gradient, state, iteration)
+            mine = mine.knowing(terms_of_all_slices_in_order(terms))
         weights, state = mine.update(weights, gradient, state, iteration)
 
     State that belongs to no number of the vector, a schedule's, has the shape (): every member has
@@ -54,11 +55,16 @@ class Method(ABC):
         state = method.init_rows(table.size)                    # shaped like the table then
         method.update_rows(name, table, rows, state, iteration)
 
-    where a method with :meth:`sums` is given those of the vector and :meth:`row_sums` together.
+    where a joint method is told the terms of the vector and :meth:`row_terms` together.
     """
 
-    #: Whether a step needs a sum over the whole gradient, as one that clips its norm.
-    joint = False
+    #: Numbers of which a slice takes whole multiples: each term is of one such stretch at most.
+    grain = 1
+
+    @property
+    def joint(self) -> bool:
+        """Whether a step needs a sum over the whole vector, as one that clips its norm does."""
+        return False
 
     @property
     def by_element(self) -> bool:
@@ -110,32 +116,39 @@ class Method(ABC):
         """
         return self
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Method | None:
-        """Return the method for the vector of these slices side by side, None if there is none.
-
-        ``reduces`` says that the engine can add up :meth:`sums` over the owners of all slices; more
-        methods can step slices then.
-        """
+    def part(self, slices: Sequence[slice]) -> Method | None:
+        """Return the method for the vector of these slices side by side, None if there is none."""
         return self if self.by_element else None
 
-    def sums(
+    def term_starts(self, size: int) -> NDArray[np.int64]:
+        """Return where the numbers of each term of a vector of ``size`` begin, increasing."""
+        return np.zeros(0, np.int64)
+
+    def terms(
         self,
         weights: Vector,
         gradient: Vector,
         state: State,
         iteration: int,
         scale: float = 1.0,
-    ) -> NDArray[np.float64] | None:
-        """Return what a step needs of the whole vector: a few sums that add up over slices.
+    ) -> NDArray[np.float64]:
+        """Return the terms of the sums that a step needs, in the order of the vector.
 
-        None if it needs nothing. Otherwise ``part(slices, reduces=True).knowing(total)`` makes the
-        step, where ``total`` is the sum over the owners of all slices. Roundings of that sum
-        depend on how the vector is cut, in float64.
+        Returns
+        -------
+        float64 (G, c)
+            Whoever cuts the vector where, all terms together are the same bits.
         """
-        return None
+        return np.zeros((0, 1))
 
-    def knowing(self, sums: Sequence[float] | NDArray[np.float64]) -> Self:
-        """Return the same for one step, with the sums over all slices."""
+    def row_terms(self, gradients: Sequence[Rows]) -> list[NDArray[np.float64]]:
+        """Return the terms of the gradients of tables, (U,) for the U rows of each."""
+        return [np.zeros(0) for _ in gradients]
+
+    def knowing(
+        self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
+    ) -> Self:
+        """Return the same for one step, with the terms of the whole vector and of all rows."""
         return self
 
     def init_rows(self, size: int) -> State:
@@ -183,10 +196,6 @@ class Method(ABC):
         """
         self.init_rows(0)  # which raises
         raise NotImplementedError(f"{type(self).__name__} has to define update_rows()")
-
-    def row_sums(self, gradients: Sequence[Rows], scale: float = 1.0) -> NDArray[np.float64] | None:
-        """Return what has to be added to :meth:`sums` for the gradients of tables."""
-        return None
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation: what a schedule such as Plateau decides by."""

@@ -46,6 +46,22 @@ class Ranges:
         """Stops and kinds, int64 each."""
         return np.array(self.stops, np.int64), np.array(self.kinds, np.int64)
 
+    def cut(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return (starts, stops, kinds) of the ranges, cut at whole multiples of ``block`` too.
+
+        Empty ranges are left out.
+
+        Examples
+        --------
+        >>> Ranges((3, 10), (0, 1)).cut(4)
+        (array([0, 3, 4, 8]), array([ 3,  4,  8, 10]), array([0, 1, 1, 1]))
+        """
+        ends, kinds = self.arrays
+        stops = np.union1d(ends, np.arange(block, self.size, block))
+        stops = stops[stops > 0]
+        starts = np.concatenate([stops[:0], [0], stops[:-1]])[: len(stops)]
+        return starts, stops, kinds[np.searchsorted(ends, stops, "left")]
+
     def joined(self) -> Ranges:
         """Return the same with neighbours of one kind as one range, and without empty ones."""
         stops: list[int] = []

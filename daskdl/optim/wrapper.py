@@ -54,9 +54,9 @@ class Wrapper(Method):
         """Return the same around the method for a model's parameters."""
         return replace(self, method=self.method.on(layout))
 
-    def part(self, slices: Sequence[slice], reduces: bool = False) -> Self | None:
-        """Return the same around the method for slices side by side."""
-        inner = self.method.part(slices)
+    def part(self, slices: Sequence[slice]) -> Self | None:
+        """Return the same around the method for slices; None where the one inside is joint."""
+        inner = None if self.method.joint else self.method.part(slices)
         return None if inner is None else replace(self, method=inner)
 
     def rows_of(self, size: int) -> State:

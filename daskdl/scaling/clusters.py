@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from daskdl.cluster import connect
-from daskdl.cluster.connect import quiet, wait_for
+from daskdl.cluster.connection import quiet, wait_for
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.threads import available_cores
 

@@ -17,7 +17,7 @@ class Settings:
     model : str
         One of :data:`~daskdl.scaling.workloads.WORKLOADS`.
     cluster : str
-        As :func:`daskdl.cluster.connect` takes it.
+        As :func:`daskdl.cluster.connection` takes it.
     workers : int, optional
         The most; by default as many as there are.
     first : int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 
@@ -43,3 +44,15 @@ class Clocks(NamedTuple):
         data, forward, backward = (t / self.shards for t in self[:3])
         idle = max(0.0, self.longest - data - forward - backward)
         return {"data": data, "forward": forward, "backward": backward, "idle": idle}
+
+
+class Stopwatch:
+    """Seconds from one lap to the next."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+
+    def lap(self) -> float:
+        """Return the seconds since the last lap."""
+        before, self._last = self._last, time.perf_counter()
+        return self._last - before

@@ -3,8 +3,8 @@
 The tasks stay, group after group, for ``daskdl.turn-time``: then others' tasks on the same workers
 have their turn. The driver asks the first member for each group, so that the scheduler has no work
 with it, and the driver as much with 256 workers as with two (:mod:`daskdl.train.session`,
-:mod:`daskdl.collective.relay`). In each iteration members add up slices of the gradient, each
-updates its slice of the weights with its slice of the optimizer's state, and all get the new
+:mod:`daskdl.collective.broadcast_tree`). In each iteration members add up slices of the gradient,
+each updates its slice of the weights with its slice of the optimizer's state, and all get the new
 weights (:mod:`daskdl.train.member`); the additions are those of the canonical tree, whoever makes
 them (:mod:`daskdl.collective.plan`).
 
@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
-from daskdl.collective.parts import cut
-from daskdl.collective.rendezvous import Meeting
+from daskdl.collective.parts import UNIT
+from daskdl.collective.rendezvous import Rendezvous
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
-from daskdl.data.on_workers.placement import Place
 from daskdl.errors import ClusterError
 from daskdl.train.draws import draws_of
 from daskdl.train.job import Job
@@ -37,6 +37,7 @@ from daskdl.train.member import run_groups
 from daskdl.train.members import Gang
 from daskdl.train.on_cluster import OnCluster
 from daskdl.train.session import Session
+from daskdl.train.slices import cut
 from daskdl.train.step import State
 from daskdl.train.tables import Tables
 
@@ -104,14 +105,16 @@ class GangEngine(OnCluster):
     ) -> None:
         super().__init__(client, job, samples, validation)
         self._patience = seconds("peer-timeout")
-        self._tables = Tables.of(job.tools().model)
+        tools = job.tools()
+        self._tables = Tables.of(tools.model)
+        self._unit = max(UNIT, tools.optimizer.grain)
         self._formed: tuple[Gang, Future] | None = None
         self._session: Session | None = None
         self._workers: dict[str, int] = {}  # that the session was made for
         self._at = -1  # the iteration whose state the members keep
         self._sent_slices: list[Future] = []
         self._late: dict[str, Future] = {}
-        self._cluster.install(Meeting(), "start of the fit")
+        self._cluster.install(Rendezvous(), "start of the fit")
         self._lock = self._cluster.lock("daskdl-gang")
 
     def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
@@ -177,7 +180,8 @@ class GangEngine(OnCluster):
         owners = tuple(members.index(a) for a in addresses)
         if self._formed is None or not self._formed[0].is_of(members, owners):
             name = f"gang-{self._job.id}-{self._attempt}"
-            gang = Gang(name, members, owners, self._patience, stays=self._cluster.direct)
+            stays = self._cluster.direct
+            gang = Gang(name, members, owners, self._patience, stays=stays, unit=self._unit)
             self._formed = gang, self._cluster.send(f"members-{name}", gang, members[0])
             self._at = -1
         gang, future = self._formed
@@ -187,7 +191,7 @@ class GangEngine(OnCluster):
         """Send every member its slice of the state and return their keys; None if they have it."""
         if self._at == state.iteration:
             return None
-        slices = gang.slices(self._tables)
+        slices = [gang.slices(rank, self._tables) for rank in range(len(gang.addresses))]
         self._sent_slices = self._cluster.send_each(
             f"slice-{self._job.id}-{self._attempt}",
             [cut(state.weights, state.slots, own) for own in slices],

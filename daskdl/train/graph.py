@@ -12,6 +12,7 @@ from daskdl.collective.tree import fold
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.train import step
+from daskdl.train.gradient import add as add_gradients
 from daskdl.train.job import Job
 from daskdl.train.on_cluster import OnCluster
 from daskdl.train.step import State
@@ -64,7 +65,7 @@ def group_graph(
 
         def add(level: int, shard: int, left: Key, right: Key, t: int = t) -> Key:
             key = put("sum", t, level, shard)
-            graph[key] = Task(key, step.add, TaskRef(left), TaskRef(right), rounded, threads)
+            graph[key] = Task(key, add_gradients, TaskRef(left), TaskRef(right), rounded, threads)
             return key
 
         roots = fold([gradient(s) if n else None for s, n in enumerate(share.counts)], add)

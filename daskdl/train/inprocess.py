@@ -23,6 +23,7 @@ from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.predict.evaluation import combined
 from daskdl.train import step
 from daskdl.train.evaluation import evaluate
+from daskdl.train.gradient import Gradient, add
 from daskdl.train.job import Job
 from daskdl.train.step import State, Vector
 
@@ -69,10 +70,10 @@ class InProcessEngine:
         parts = self._each(with_samples, partial(self._gradient, state, share))
         leaves = [parts.get(s) for s in range(len(share.counts))]
         job = self._alone
-        roots = fold(leaves, lambda level, shard, a, b: step.add(a, b, job.rounded, job.threads))
+        roots = fold(leaves, lambda level, shard, a, b: add(a, b, job.rounded, job.threads))
         return step.update(job, state, *roots, overwrite=True)
 
-    def _gradient(self, state: State, share: Share, s: int) -> step.Gradient:
+    def _gradient(self, state: State, share: Share, s: int) -> Gradient:
         return step.gradient(
             self._job,
             state.weights,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.client import LOST, Cluster
 from daskdl.cluster.settings import seconds
-from daskdl.collective.rendezvous import BrokenGangError
+from daskdl.collective.errors import BrokenGangError
 from daskdl.data.batches import Share
 from daskdl.errors import ClusterError
 from daskdl.train.draws import note_of

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.cluster.failures import naming
-from daskdl.collective.codec import add_rounded, round_in_place
+from daskdl.collective.codec import round_in_place
 from daskdl.data.functions import take
 from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.arithmetic import added, copied, copy_to, times
+from daskdl.kernels.vectors.arithmetic import copied, copy_to, times
 from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs
 from daskdl.optim import Method
-from daskdl.predict.measures import Measured
 from daskdl.rows import Rows
 from daskdl.train.clocks import Clocks
+from daskdl.train.gradient import Gradient, total_of
 from daskdl.train.job import Job
 from daskdl.train.nonfinite import WHAT_TO_DO, explain, finite
 from daskdl.train.tables import Tables
@@ -46,33 +46,6 @@ class Record:
     broadcast: float = 0.0
     idle: float = 0.0
     metrics: tuple[float, ...] = ()  # of the training batch, if they are asked for
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """A shard's gradient times its number of samples, or the sum of such.
-
-    Parameters
-    ----------
-    vector : float32 (n + m,)
-        Of parameters, and behind them what buffers became.
-    loss, samples : float, int
-    seconds : Clocks
-    rows : tuple of Rows
-        Of the tables that are trained by rows.
-    measured : tuple of Measured
-        What each shard's predictions were measured to.
-    """
-
-    vector: Vector = field(repr=False)
-    loss: float
-    samples: int
-    seconds: Clocks
-    rows: tuple[Rows, ...] = field(default=(), repr=False)
-    measured: tuple[Measured, ...] = field(default=(), repr=False)
-
-    def __sizeof__(self) -> int:
-        return self.vector.nbytes + sum(rows.nbytes for rows in self.rows)
 
 
 @dataclass(frozen=True)
@@ -159,24 +132,6 @@ def gradient(
         return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
 
 
-def add(a: Gradient, b: Gradient, rounded: int = 0, threads: int = 1) -> Gradient:
-    """Return the sum of two; neither is changed. So many numbers are rounded to bfloat16 before."""
-    with thread_budget(threads):
-        if rounded:
-            vector = add_rounded(copied(a.vector), b.vector, rounded)
-        else:
-            vector = added(a.vector, b.vector)
-    rows = tuple(one + other for one, other in zip(a.rows, b.rows, strict=True))
-    return Gradient(
-        vector,
-        a.loss + b.loss,
-        a.samples + b.samples,
-        a.seconds.plus(b.seconds),
-        rows,
-        a.measured + b.measured,
-    )
-
-
 def beginning(model: Module, optimizer: Method) -> State:
     """Return the state before the first iteration.
 
@@ -226,12 +181,10 @@ def update(
     TrainingError
         When the loss is not finite.
     """
-    began, total = time.perf_counter(), parts[0]
+    began, total = time.perf_counter(), total_of(parts, job.rounded, job.threads)
     if job.rounded and len(parts) == 1 and not summed:
         total = replace(total, vector=copied(total.vector))
         round_in_place(total.vector, job.rounded)
-    for part in parts[1:]:
-        total = add(total, part, job.rounded, job.threads)
     loss = total.loss / total.samples
     if not np.isfinite(loss):
         raise TrainingError(
@@ -269,10 +222,8 @@ def _step(
     put = state.weights[:parameters], total.vector[:parameters], own, state.iteration
     scale = 1 / total.samples  # the optimizer makes a mean of the sum, in the one pass it needs
     rows = total.rows
-    if rows:
-        sums, more = optimizer.sums(*put, scale), optimizer.row_sums(rows, scale)
-        if sums is not None and more is not None:
-            optimizer = optimizer.knowing(sums + more)
+    if rows and optimizer.joint:
+        optimizer = optimizer.knowing(optimizer.terms(*put, scale), optimizer.row_terms(rows))
     first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
     weights = _beginning_with(first, state.weights, overwrite)
     slots = dict(state.slots)

@@ -10,20 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from numpy.typing import NDArray
 
-from daskdl.collective.plan import Span
+from daskdl.collective.parts import rows_of
+from daskdl.collective.plan import WHOLE, Span
 from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.rows import Rows
 
 Array = NDArray[Any]
-
-#: All of a vector.
-WHOLE: Span = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -83,21 +80,12 @@ class Tables:
         """Numbers of the whole vector."""
         return self.start + sum(map(math.prod, self.shapes))
 
-    def rows_of(self, table: int, span: Span) -> tuple[int, int]:
-        """Return which rows of a table belong to a part of the vector: (first, end)."""
-        rows = self.shapes[table][0]
-        return int(rows * span[0]), int(rows * span[1])
-
-    def part(self, rows: Sequence[Rows], span: Span) -> list[Rows]:
-        """Return those of each table's rows that belong to a part."""
-        return [each.part(*self.rows_of(i, span)) for i, each in enumerate(rows)]
-
     def slices(self, spans: Sequence[Span]) -> list[slice]:
         """Return where the rows of some parts lie in the whole vector, table by table."""
         found, start = [], self.start
-        for i, (rows, width) in enumerate(self.shapes):
+        for rows, width in self.shapes:
             for span in spans:
-                first, stop = self.rows_of(i, span)
+                first, stop = rows_of(span, rows)
                 found.append(slice(start + first * width, start + stop * width))
             start += rows * width
         return found
@@ -128,7 +116,7 @@ class Tables:
         found, start = [], 0
         for i, view in enumerate(self.views(weights)):
             for span in spans:
-                first, stop = self.rows_of(i, span)
+                first, stop = rows_of(span, len(view))
                 shape = stop - first, view.shape[1]
                 end = start + math.prod(shape)
                 own = {n: s[start:end].reshape(shape) if s.ndim else s for n, s in slots.items()}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from daskdl.cluster.connect import QUEUES, _queue_options
+from daskdl.cluster.connection import QUEUES, _queue_options
 
 
 def options_of(tmp_path, text):

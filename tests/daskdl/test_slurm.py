@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daskdl.cluster import connect as cluster
+from daskdl.cluster import connection as cluster
 from daskdl.cluster.undisturbed import PROFILED
 from daskdl.train import Callback, Trainer
 from tests.daskdl.train.runs import digest, fit, problem

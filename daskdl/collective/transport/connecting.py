@@ -1,4 +1,4 @@
-"""Linking: from a connection of Dask's to a link, on one machine to one with shared memory."""
+"""From a connection of Dask's to a plain socket, on one machine to one with shared memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from distributed.comm.tcp import TCP
 from tornado.iostream import IOStream, StreamClosedError
 
-from daskdl.collective.transport.socket import Link
+from daskdl.collective.transport.plain_socket import PeerSocket
 
 if TYPE_CHECKING:
     from distributed.comm import Comm
@@ -23,18 +23,18 @@ _YES, _NO = b"1", b"0"
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
-def can_link(comm: Comm) -> bool:
-    """Return whether a connection is plain TCP; one with TLS, or of another kind, cannot link."""
+def can_be_plain(comm: Comm) -> bool:
+    """Return whether a connection is plain TCP, and not one with TLS, or of another kind."""
     return type(comm) is TCP and type(comm.stream) is IOStream
 
 
-async def linked(comm: TCP, connects: bool) -> Link:
-    """Return the link that takes a connection's place; whoever connected has ``connects``.
+async def plain_socket(comm: TCP, connects: bool) -> PeerSocket:
+    """Return the socket that takes a connection's place; whoever connected has ``connects``.
 
     Both ends call this. The one that connected listens on a Unix socket whose name it tells the
     other, which tries to reach it: that succeeds on the same machine and in the same network
-    namespace only, and the kernel tells each who the other is. Otherwise the link is the TCP
-    connection itself, taken from the event loop.
+    namespace only, and the kernel tells each who the other is. Otherwise it is that of the TCP
+    connection, taken from the event loop.
 
     Raises
     ------
@@ -65,7 +65,7 @@ async def linked(comm: TCP, connects: bool) -> Link:
             await _send(plain, _NO if near is None else _YES)
             if await _receive(plain) == _NO:
                 near = None
-        return Link((plain if near is None else near).dup())
+        return PeerSocket((plain if near is None else near).dup())
 
 
 def _close(near: socket.socket | None) -> None:

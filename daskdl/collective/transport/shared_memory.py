@@ -1,4 +1,4 @@
-"""Lane: memory that two processes of one machine share, written by one and read by the other.
+"""Shared memory of two processes of one machine, written by one and read by the other.
 
 It has no name: the file lives in memory and its descriptor travels over a Unix socket. So nothing
 is left behind by a process that is killed, and the size of /dev/shm, 64 MB in many containers, does
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-#: Bytes from which a lane is faster than the socket.
+#: Bytes from which shared memory is faster than the socket.
 WORTH = 1 << 16
 
 
-class Lane:
+class SharedMemory:
     """A piece of shared memory.
 
     Parameters
@@ -39,8 +39,8 @@ class Lane:
             os.close(descriptor)
 
     @classmethod
-    def made(cls, size: int) -> tuple[Lane, int]:
-        """Return a new one, and a descriptor to hand to the other process and close then.
+    def made(cls, size: int) -> tuple[SharedMemory, int]:
+        """Make one, and return it with a descriptor to hand to the other process and close then.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from dask.typing import Key
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import naming
-from daskdl.data.on_workers.placement import Place, assign
+from daskdl.cluster.placement import Place, assign
 from daskdl.data.on_workers.tasks import graph_of, run
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe

@@ -66,9 +66,24 @@ def _groups(
 def sum_of_squares(x: Array) -> float:
     """Return the sum of all squares, in float64 and with the same bits whatever the threads."""
     vector = flat(x)
-    sums = np.zeros(-(-vector.size // BLOCK))
-    over_range(_squares, len(sums), grain.least(grain.SUM, BLOCK), vector, sums)
-    return float(sums.sum())
+    starts = np.arange(0, vector.size, BLOCK)
+    return float(squares_between(vector, starts, np.minimum(starts + BLOCK, vector.size)).sum())
+
+
+def squares_between(
+    x: Array, starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the sum of squares of each stretch of a vector, float64 (k,).
+
+    Parameters
+    ----------
+    x : float (n,)
+    starts, stops : int64 (k,)
+        Stretches of at most some :data:`BLOCK` numbers share out well.
+    """
+    vector, sums = flat(x), np.zeros(len(starts))
+    over_range(_squares, len(sums), grain.least(grain.SUM, BLOCK), vector, starts, stops, sums)
+    return sums
 
 
 def _sum(x: Array) -> NDArray[np.float64]:
@@ -126,9 +141,9 @@ def _columns(x, n, blocks, rows, sums, which, start, stop):
 
 
 @fastjit
-def _squares(x, sums, which, start, stop):
+def _squares(x, starts, stops, sums, which, start, stop):
     for block in range(start, stop):
-        part = x[block * BLOCK : (block + 1) * BLOCK]
+        part = x[starts[block] : stops[block]]
         total = 0.0
         for k in range(part.size):
             total += np.float64(part[k]) * np.float64(part[k])

@@ -16,7 +16,7 @@ from dask._task_spec import Task, TaskRef
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
 from daskdl.cluster.client import LOST, Cluster
-from daskdl.data.on_workers.placement import Place
+from daskdl.cluster.placement import Place
 from daskdl.errors import ClusterError
 
 

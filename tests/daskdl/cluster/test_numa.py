@@ -43,7 +43,7 @@ def test_the_nodes_of_this_machine_have_all_its_cores() -> None:
 
 @needs_linux
 def test_local_workers_keep_to_their_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from daskdl.cluster import connect as cluster
+    from daskdl.cluster import connection as cluster
 
     monkeypatch.setattr(cluster, "nodes", lambda: [HERE[:1], HERE[1:2]])
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.collective.plan import Node, Plan, Span, joined, plans, sums
+from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, joined, plans
 from daskdl.collective.tree import fold
 
 Held = dict[Node, list[tuple[Span, str]]]
-WHOLE = Fraction(0), Fraction(1)
 
 
 def canonical(shards: int) -> str:
@@ -124,7 +123,7 @@ def test_who_has_all_shards_speaks_to_nobody() -> None:
 @pytest.mark.parametrize("shards", range(1, 10))
 def test_the_sums_are_the_trees(shards: int) -> None:
     texts = {(0, s): str(s) for s in range(shards)}
-    steps, root = sums(shards)
+    steps, root = additions(shards)
     for left, right, result in steps:
         texts[result] = f"({texts[left]}+{texts[right]})"
     assert texts[root] == canonical(shards)

@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from distributed.comm import connect
 
-from daskdl.collective.rendezvous import BrokenGangError, Kept, Meeting
-from tests.daskdl.train.meetings import Pair, pair
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.rendezvous import Rendezvous
+from tests.daskdl.collective.pairs import Pair, pair
 
 
 @pytest.fixture(scope="module")
@@ -25,74 +25,68 @@ def run() -> str:
     return uuid.uuid4().hex
 
 
-def call(meeting: Meeting, work: Coroutine[Any, Any, Any]) -> Any:
-    loop = meeting.worker.loop.asyncio_loop
+def call(rendezvous: Rendezvous, work: Coroutine[Any, Any, Any]) -> Any:
+    loop = rendezvous.worker.loop.asyncio_loop
     return asyncio.run_coroutine_threadsafe(work, loop).result(20)
 
 
 def test_either_may_come_first(workers: Pair, run: str) -> None:
     for attempt, first in enumerate((0, 1)):
-        one, other = (workers.exchange(rank, run, attempt) for rank in (first, 1 - first))
-        waiting = workers.threads.submit(one.open)
-        other.open()
-        waiting.result(20)
+        waiting = workers.threads.submit(workers.open, first, run, attempt)
+        other = workers.open(1 - first, run, attempt)
+        one = waiting.result(20)
         one.close()
         other.close()
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_waiting_for_one_who_does_not_come_ends(workers: Pair, run: str, rank: int) -> None:
-    alone = workers.exchange(rank, run, patience=0.2)
     # Who connects finds the address open, and that nobody speaks.
     why = "did not come within" if rank == 0 else "sent nothing for"
     with pytest.raises(BrokenGangError, match=rf"worker .* {why} 0.2 s"):
-        alone.open()
-    alone.close()
+        workers.open(rank, run, patience=0.2)
 
 
 def test_an_address_where_nobody_is_is_named(workers: Pair, run: str) -> None:
-    exchange = workers.exchange(1, run, patience=0.3)
-    exchange._peers[0] = "tcp://127.0.0.1:9"
     with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:9 "):
-        exchange.open()
+        workers.open(1, run, patience=0.3, peer="tcp://127.0.0.1:9")
 
 
 def test_an_attempt_that_is_ended_from_outside_says_why(workers: Pair, run: str) -> None:
-    waiting = workers.threads.submit(workers.exchange(0, run, 3).open)
-    meeting = workers.meetings[0]
+    waiting = workers.threads.submit(workers.open, 0, run, 3)
+    rendezvous = workers.rendezvous[0]
     limit = time.monotonic() + 20
-    while not any(key[0] == run for key in list(meeting._came)):
+    while not any(key[0] == run for key in list(rendezvous._came)):
         assert time.monotonic() < limit
-    call(meeting, meeting.end(run, 3, "worker 1 is lost"))
+    call(rendezvous, rendezvous.end(run, 3, "worker 1 is lost"))
     with pytest.raises(BrokenGangError, match="worker 1 is lost"):
         waiting.result(20)
     with pytest.raises(BrokenGangError, match="worker 1 is lost"):  # who comes later, too
-        workers.exchange(0, run, 3).open()
-    assert not any(key[0] == run for key in meeting._came)
+        workers.open(0, run, 3)
+    assert not any(key[0] == run for key in rendezvous._came)
     for exchange in workers.opened(run, 4):  # the next attempt is another matter
         exchange.close()
-    for meeting in workers.meetings:
-        call(meeting, meeting.forget(run))
+    for rendezvous in workers.rendezvous:
+        call(rendezvous, rendezvous.forget(run))
 
 
 def test_who_still_tries_to_connect_hears_of_the_end(workers: Pair, run: str) -> None:
     """To a killed worker's address Dask connects again and again, until its time is over."""
-    exchange, meeting = workers.exchange(1, run, patience=60), workers.meetings[1]
-    exchange._peers[0] = "tcp://127.0.0.1:9"
-    waiting = workers.threads.submit(exchange.open)
+    rendezvous, nobody = workers.rendezvous[1], "tcp://127.0.0.1:9"
+    waiting = workers.threads.submit(workers.open, 1, run, patience=60, peer=nobody)
     limit = time.monotonic() + 20
-    while not any(key[0] == run for key in list(meeting._came)):
+    while not any(key[0] == run for key in list(rendezvous._came)):
         assert time.monotonic() < limit
-    call(meeting, meeting.end(run, 0, "worker 0 is lost"))
+    call(rendezvous, rendezvous.end(run, 0, "worker 0 is lost"))
     with pytest.raises(BrokenGangError, match="worker 0 is lost"):
         waiting.result(20)
 
 
 def test_who_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
     one, other = workers.opened(run)
-    waiting = workers.threads.submit(other.swap, 6, "reduce", {}, {0: []})
-    meeting = workers.meetings[1]
-    call(meeting, meeting.end(run, 0, "worker 0 is lost"))
+    waiting = workers.threads.submit(other.swap, 6, "reduce", {}, {0: lambda note: []})
+    rendezvous = workers.rendezvous[1]
+    call(rendezvous, rendezvous.end(run, 0, "worker 0 is lost"))
     with pytest.raises(BrokenGangError, match="iteration 6, reduce: worker 0 is lost"):
         waiting.result(20)
     one.close()
@@ -100,11 +94,11 @@ def test_who_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
 
 
 def test_nobody_joins_an_attempt_that_is_over(workers: Pair, run: str) -> None:
-    meeting = workers.meetings[0]
-    call(meeting, meeting.end(run, 5, "enough"))
+    rendezvous = workers.rendezvous[0]
+    call(rendezvous, rendezvous.end(run, 5, "enough"))
 
     async def come(attempt: int) -> bool:
-        comm = await connect(meeting.worker.address)
+        comm = await connect(rendezvous.worker.address)
         where = {"run": run, "attempt": attempt, "rank": 1}
         await comm.write({"op": "daskdl_gang_join", "reply": False, **where})
         try:
@@ -117,32 +111,32 @@ def test_nobody_joins_an_attempt_that_is_over(workers: Pair, run: str) -> None:
             comm.abort()
         raise AssertionError("it was answered")
 
-    assert not call(meeting, come(5))
-    assert not call(meeting, come(0))
-    assert call(meeting, come(6))
-    call(meeting, meeting.forget(run))
+    assert not call(rendezvous, come(5))
+    assert not call(rendezvous, come(0))
+    assert call(rendezvous, come(6))
+    call(rendezvous, rendezvous.forget(run))
 
 
 def test_the_state_of_the_last_two_runs_is_kept(workers: Pair) -> None:
-    meeting = workers.meetings[0]
-    kept = Kept("gang", 3, np.zeros(1, np.float32), {})
+    rendezvous = workers.rendezvous[0]
+    kept = {"iteration": 3}
     for run in ("a", "b", "a", "c"):
-        meeting.keep(run, 0, kept)
-    assert list(meeting.kept) == ["a", "c"]
-    call(meeting, meeting.forget("a"))
-    assert list(meeting.kept) == ["c"]
-    call(meeting, meeting.forget("c"))
-    call(meeting, meeting.forget("c"))
+        rendezvous.keep(run, 0, kept)
+    assert list(rendezvous.kept) == ["a", "c"]
+    call(rendezvous, rendezvous.forget("a"))
+    assert list(rendezvous.kept) == ["c"]
+    call(rendezvous, rendezvous.forget("c"))
+    call(rendezvous, rendezvous.forget("c"))
 
 
 def test_a_member_that_comes_to_its_end_late_keeps_nothing(workers: Pair) -> None:
-    meeting = workers.meetings[0]
-    kept = Kept("gang", 3, np.zeros(1, np.float32), {})
-    call(meeting, meeting.end("late", 0, "a peer is lost"))
-    meeting.keep("late", 0, kept)
-    assert "late" not in meeting.kept
-    meeting.keep("late", 1, kept)
-    assert "late" in meeting.kept
-    call(meeting, meeting.forget("late"))
-    meeting.keep("late", 1, kept)
-    assert "late" not in meeting.kept
+    rendezvous = workers.rendezvous[0]
+    kept = {"iteration": 3}
+    call(rendezvous, rendezvous.end("late", 0, "a peer is lost"))
+    rendezvous.keep("late", 0, kept)
+    assert "late" not in rendezvous.kept
+    rendezvous.keep("late", 1, kept)
+    assert "late" in rendezvous.kept
+    call(rendezvous, rendezvous.forget("late"))
+    rendezvous.keep("late", 1, kept)
+    assert "late" not in rendezvous.kept

@@ -112,7 +112,7 @@ def check_slices(method: Method, points: Sequence[int], large: bool = False) -> 
     owners = [slices[::2], slices[1::2]]  # of several slices each, as in a gang
     parts = [method.part(own) for own in owners]
 
-    def packed(array: np.ndarray, own: list[slice]) -> np.ndarray:
+    def join(array: np.ndarray, own: list[slice]) -> np.ndarray:
         return np.concatenate([array[s] for s in own]) if array.ndim and own else array[:0]
 
     for i in range(2):
@@ -120,12 +120,12 @@ def check_slices(method: Method, points: Sequence[int], large: bool = False) -> 
         new, new_state = method.update(weights, gradient, state, i)
         for part, own in zip(parts, owners, strict=True):
             assert part is not None
-            here = {n: packed(a, own) if a.ndim else a for n, a in state.items()}
-            found = part.update(packed(weights, own), packed(gradient, own), here, i)
-            np.testing.assert_array_equal(found[0], packed(new, own))
+            here = {n: join(a, own) if a.ndim else a for n, a in state.items()}
+            found = part.update(join(weights, own), join(gradient, own), here, i)
+            np.testing.assert_array_equal(found[0], join(new, own))
             for name, value in found[1].items():
                 whole = new_state[name]
-                np.testing.assert_array_equal(value, packed(whole, own) if whole.ndim else whole)
+                np.testing.assert_array_equal(value, join(whole, own) if whole.ndim else whole)
         weights, state = new, new_state
 
 
@@ -135,28 +135,39 @@ def long_layout(size: int) -> Layout:
     return Layout(LAYOUT.names, ((17,), (61,), (rest, 1)))
 
 
-def check_reduced_slices(method: Method) -> None:
-    """Assert that slices step as the whole does when their sums are added up."""
-    weights = start()
-    state = method.init(SIZE)
-    owners = [[slice(0, 16), slice(32, SIZE)], [slice(16, 32)]]
-    assert method.part(owners[0]) is None
+def check_joint_slices(method: Method) -> None:
+    """Assert that slices step to the bits of the whole when they know the terms of all."""
+    size = 4 * method.grain + 99
+    method = method.on(long_layout(size))
+    rng = np.random.default_rng(3)
+    weights, state = rng.normal(size=size).astype(np.float32), method.init(size)
+    a, b = method.grain, 3 * method.grain
+    owners = [[slice(0, a), slice(b, size)], [slice(a, b)], [slice(size, size)]]
+    starts = method.term_starts(size)
+    assert method.joint
     for i in range(3):
-        gradient = gradients(weights, i)
+        gradient = rng.normal(size=size).astype(np.float32)
         new, new_state = method.update(weights, gradient, state, i)
         puts = []
         for own in owners:
             w, g = (np.concatenate([a[s] for s in own]) for a in (weights, gradient))
             slots = {n: np.concatenate([a[s] for s in own]) for n, a in state.items()}
-            part = method.part(own, reduces=True)
+            part = method.part(own)
             assert part is not None
             puts.append((part, own, (w, g, slots, i)))
-        total = sum(part.sums(*put) for part, _, put in puts)  # type: ignore[misc]
+        terms = None
         for part, own, put in puts:
-            found, slots = part.knowing(total).update(*put)
-            expected = np.concatenate([new[s] for s in own])
-            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+            mine = part.terms(*put)
+            terms = np.zeros((len(starts), mine.shape[1])) if terms is None else terms
+            where = [
+                k for s in own for k in np.flatnonzero((starts >= s.start) & (starts < s.stop))
+            ]
+            terms[where] = mine
+        assert terms is not None
+        for part, own, put in puts:
+            found, slots = part.knowing(terms).update(*put)
+            np.testing.assert_array_equal(found, np.concatenate([new[s] for s in own]))
             for name, slot in slots.items():
                 expected = np.concatenate([new_state[name][s] for s in own])
-                np.testing.assert_allclose(slot, expected, rtol=1e-6, atol=1e-7)
+                np.testing.assert_array_equal(slot, expected)
         weights, state = new, new_state

@@ -32,12 +32,12 @@ def test_zero_gradient_can_be_clipped():
 
 def test_slices_step_alike_when_the_norm_is_added_up():
     runs.check_pure(ClipNorm(Adam(0.1), 0.5))
-    runs.check_reduced_slices(ClipNorm(Adam(0.1), 0.5))
-    runs.check_reduced_slices(ClipNorm(ClipValue(Adam(0.1), 0.2), 0.5))
+    runs.check_joint_slices(ClipNorm(Adam(0.1), 0.5))
+    runs.check_joint_slices(ClipNorm(ClipValue(Adam(0.1), 0.2), 0.5))
 
 
 def test_what_needs_sums_of_its_own_is_not_cut():
-    assert ClipNorm(LAMB(), 0.5).on(runs.LAYOUT).part([slice(0, 3)], reduces=True) is None
+    assert ClipNorm(LAMB(), 0.5).on(runs.LAYOUT).part([slice(0, 3)]) is None
 
 
 def test_zero_and_what_is_not_finite():
@@ -61,8 +61,8 @@ def test_the_rows_of_tables_count_in_the_norm():
     method = ClipNorm(SGD(1.0), 2.0)
     expected, _ = method.update(np.zeros(20, np.float32), whole, {}, 0)
 
-    sums = method.sums(gradient, gradient, {}, 0) + method.row_sums([rows])
-    known, table = method.knowing(sums), np.zeros((4, 4), np.float32)
+    terms = method.terms(gradient, gradient, {}, 0)
+    known, table = method.knowing(terms, method.row_terms([rows])), np.zeros((4, 4), np.float32)
     weights, _ = known.update(np.zeros(4, np.float32), gradient, {}, 0)
     known.update_rows("table", table, rows, {}, 0)
     np.testing.assert_allclose(np.concatenate([weights, table.ravel()]), expected, rtol=1e-6)

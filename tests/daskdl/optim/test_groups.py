@@ -106,7 +106,7 @@ def test_vectors_are_found_by_their_axes():
 
 def test_parameters_of_one_method_may_go_by_norms():
     method = Groups(LAMB(0.1, weight_decay=0.1), GROUPS).on(runs.LAYOUT)
-    runs.check_reduced_slices(method)
+    runs.check_joint_slices(method)
 
 
 def test_before_it_knows_a_layout_it_says_so():

@@ -25,7 +25,7 @@ def test_before_it_knows_a_layout_it_says_so(method):
 
 @each
 def test_slices_step_alike_when_sums_are_added_up(method):
-    runs.check_reduced_slices(method.on(runs.LAYOUT))
+    runs.check_joint_slices(method.on(runs.LAYOUT))
     assert not method.by_element
 
 

@@ -70,7 +70,7 @@ def test_it_changes_none_of_its_inputs():
 
 
 def test_only_the_whole_vector_can_be_stepped():
-    assert LBFGS().part([slice(0, 3)], reduces=True) is None
+    assert LBFGS().part([slice(0, 3)]) is None
     assert not LBFGS().by_element
 
 

@@ -47,8 +47,9 @@ def test_a_method_of_ones_own_needs_two_functions():
     assert method.on(LAYOUT) is method
     assert not method.by_element
     assert method.part([slice(0, 3)]) is None
-    assert method.sums(w, w, {}, 0) is None
-    assert method.knowing([]) is method
+    assert not method.joint
+    assert method.terms(w, w, {}, 0).size == 0
+    assert method.knowing(np.zeros((0, 1))) is method
     assert method.observe({}, 1.0) == {}
     with pytest.raises(NotImplementedError, match=r"Plain has to define rate_at\(\)"):
         method.rate_at(0)

@@ -9,19 +9,20 @@ from typing import Any
 
 from distributed import Client
 
-from daskdl.collective import communicator as exchange
-from daskdl.train import evaluation, step
+from daskdl.collective import exchange
+from daskdl.data.on_workers import shards
+from daskdl.train import evaluation, gradient, step
 from tests.daskdl.train.runs import die
 
 #: For each engine and phase, what a worker calls then, and what kind of message if it is one.
 CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
-    ("graph", "load"): (step, "load", ""),
+    ("graph", "load"): (shards, "load_shard", ""),
     ("graph", "gradient"): (step, "gradient", ""),
-    ("graph", "reduce"): (step, "add", ""),
+    ("graph", "reduce"): (gradient, "add", ""),
     ("graph", "update"): (step, "next_state", ""),
     ("graph", "broadcast"): (step, "next_weights", ""),
     ("graph", "validation"): (evaluation, "evaluate", ""),
-    ("gang", "load"): (step, "load", ""),
+    ("gang", "load"): (shards, "load_shard", ""),
     ("gang", "gradient"): (step, "gradient", ""),
     ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
     ("gang", "update"): (step, "update", ""),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from daskdl.collective.rendezvous import BrokenGangError
+from daskdl.collective.errors import BrokenGangError
 from daskdl.train.member import run_groups
 from daskdl.train.members import Gang
 from tests.daskdl.train.runs import digest, fit, problem
@@ -17,9 +17,9 @@ def test_members_that_are_asked_for_one_group_return_it(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As behind a gateway, where the driver cannot speak to the first member.
-    def of_one(*arguments: Any, stays: bool) -> Gang:
+    def of_one(*arguments: Any, stays: bool, unit: int) -> Gang:
         assert stays
-        return Gang(*arguments, stays=False)
+        return Gang(*arguments, stays=False, unit=unit)
 
     monkeypatch.setattr("daskdl.train.gang.Gang", of_one)
     with dask.config.set({"daskdl.group-time": "1 us"}):

@@ -18,7 +18,8 @@ from daskdl.tensor import recording
 from daskdl.train import step
 from daskdl.train.clocks import Clocks
 from daskdl.train.evaluation import evaluate
-from daskdl.train.step import Gradient, State
+from daskdl.train.gradient import Gradient, add
+from daskdl.train.step import State
 from daskdl.train.trial import check_sample
 from tests.daskdl.train.jobs import N, by_hand, new_job, raising, samples
 
@@ -100,7 +101,7 @@ def test_a_task_keeps_to_its_thread_budget() -> None:
 
 def test_a_sum_changes_neither_part() -> None:
     a, b = of(2.0, 3), of(5.0, 4)
-    total = step.add(a, b)
+    total = add(a, b)
     np.testing.assert_array_equal(total.vector, 7)
     assert (total.loss, total.samples, total.seconds) == (7.0, 7, (7.0, 4.0, 0.0, 7.0, 2))
     np.testing.assert_array_equal(a.vector, 2)

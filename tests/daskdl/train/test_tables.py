@@ -51,9 +51,3 @@ def test_stretches_step_their_own_rows_in_place() -> None:
     np.testing.assert_array_equal(a[:, 0], [0, -3, -3, -3, 0])
     np.testing.assert_array_equal(b[:, 0], [-3, -3, 0])
     np.testing.assert_array_equal(slots["velocity"], 3)
-
-
-def test_the_part_of_rows() -> None:
-    gradients = [Rows.all_of(np.ones(shape, np.float32)) for shape in TABLES.shapes]
-    parts = TABLES.part(gradients, (Fraction(1, 5), Fraction(4, 5)))
-    assert [part.ids.tolist() for part in parts] == [[1, 2, 3], [0, 1]]

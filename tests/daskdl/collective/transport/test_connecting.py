@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from daskdl.collective.transport import connecting as linking
-from tests.daskdl.train.meetings import Pair, pair
+from daskdl.collective.transport import connecting
+from tests.daskdl.collective.pairs import Pair, pair
 
 
 @pytest.fixture(scope="module")
@@ -19,15 +19,15 @@ def workers() -> Iterator[Pair]:
 
 
 def exchanged(workers: Pair) -> tuple[bool, ...]:
-    """Exchange something large both ways, and return which links are on one machine."""
+    """Exchange something large both ways, and return which sockets are on one machine."""
     both = workers.opened(uuid.uuid4().hex)
-    near = tuple(link._unix for e in both for link in e._links.values())
+    near = tuple(s._unix for e in both for s in e._transport._sockets.values())
     sent = [np.full(100_000, rank, np.float32) for rank in range(2)]
     room = [np.full(100_000, 9, np.float32) for _ in range(2)]
 
     def swap(rank: int) -> None:
         peer = 1 - rank
-        both[rank].swap(0, "reduce", {peer: (0, [sent[rank]])}, {peer: [room[rank]]})
+        both[rank].swap(0, "reduce", {peer: (0, [sent[rank]])}, {peer: lambda note: [room[rank]]})
         both[rank].close()
 
     list(workers.threads.map(swap, range(2)))
@@ -44,11 +44,11 @@ def test_workers_of_one_machine_share_memory(workers: Pair) -> None:
 def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
     if reason == "another machine":
         addresses = iter([b"\0daskdl-here", b"\0daskdl-there"])
-        monkeypatch.setattr(linking, "_address", lambda name: next(addresses))
+        monkeypatch.setattr(connecting, "_address", lambda name: next(addresses))
     elif reason == "another user":
-        monkeypatch.setattr(linking, "_of_same_user", lambda near: near.close())
+        monkeypatch.setattr(connecting, "_of_same_user", lambda near: near.close())
     else:
-        monkeypatch.setattr(linking, "_accepted", lambda listener: None)
+        monkeypatch.setattr(connecting, "_accepted", lambda listener: None)
     assert exchanged(workers) == (False, False)
 
 

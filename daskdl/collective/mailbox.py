@@ -1,4 +1,4 @@
-"""Desk: where the driver asks a gang's first member for groups and is given what comes of them."""
+"""Mailbox: requests from the driver to rank 0 of a collective, and its answers by number."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from contextlib import suppress
 from typing import Any
 
 
-class Desk:
-    """Between the worker's event loop, which speaks to the driver, and the member's thread."""
+class Mailbox:
+    """Stands between the worker's event loop, which speaks to the driver, and the rank's thread."""
 
     def __init__(self) -> None:
-        self._words: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._answers: dict[int, Future[Any]] = {}
         self._lock, self._left = threading.Lock(), False
 
-    def put(self, word: Any) -> bool:
-        """Say something to the member; False if it has left."""
+    def put(self, request: Any) -> bool:
+        """Post a request; False if the rank has left."""
         with self._lock:
             if not self._left:
-                self._words.put(word)
+                self._requests.put(request)
             return not self._left
 
     def take(self, seconds: float) -> Any:
-        """Return the next word for the member; None, and leave, if none comes in time."""
+        """Wait for the next request; leave, and return None, if none comes in time."""
         with suppress(queue.Empty):
-            return self._words.get(timeout=seconds)
+            return self._requests.get(timeout=seconds)
         with self._lock:
-            self._left = self._words.empty()
-            return None if self._left else self._words.get()
+            self._left = self._requests.empty()
+            return None if self._left else self._requests.get()
 
     def give(self, first: int, answer: Any) -> None:
-        """Answer, unless nobody waits any more."""
+        """Answer request ``first``, unless nobody waits any more."""
         with suppress(InvalidStateError):
             self.answer(first).set_result(answer)
 
     def answer(self, first: int) -> Future[Any]:
-        """Return what the group that begins with iteration ``first`` is answered by."""
+        """Return the Future of the answer to request ``first``."""
         with self._lock:
             return self._answers.setdefault(first, Future())
 
     def given(self, first: int) -> None:
-        """Forget an answer."""
+        """Drop an answer."""
         with self._lock:
             self._answers.pop(first, None)
 
     def close(self) -> None:
-        """Let nobody wait any more; None answers what has no answer."""
+        """Answer every open request with None, and take no more."""
         with self._lock:
             self._left = True
             answers = [*self._answers.values()]
-        self._words.put(None)
+        self._requests.put(None)
         for answer in answers:
             with suppress(InvalidStateError):
                 answer.set_result(None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.data.on_workers.placement import Place, assign
+from daskdl.cluster.placement import Place, assign
 
 ADDRESSES = "abcde"
 workers_of = st.dictionaries(st.sampled_from(ADDRESSES), st.integers(1, 4), min_size=1)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from daskdl.collective.communicator import Exchange
+from daskdl.collective.exchange import Exchange
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError
 from daskdl.kernels.runtime.threads import threads
@@ -104,7 +104,7 @@ def listen() -> None:
     plain = Exchange.swap
 
     def swap(self: Exchange, t: int, kind: str, sends: Any, receives: Any) -> Any:
-        if t and kind != "result":  # which is the whole state, once a group
+        if t and kind != "gather":  # which is the whole state, once a group
             SENT.extend(sum(a.nbytes for a in arrays) for _, arrays in sends.values())
         return plain(self, t, kind, sends, receives)
 

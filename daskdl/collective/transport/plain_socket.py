@@ -1,41 +1,36 @@
-"""Link: a plain socket to a peer that takes and gives messages without an event loop.
+"""Plain sockets to peers, read and written by the task's own thread, without an event loop.
 
-A member has nothing to do but to wait for its peers, so its own thread reads and writes: handing
-messages to the worker's event loop and back took longer than 1 MB on its way. Between processes of
-one machine the link is a Unix socket, and arrays go through a
-:mod:`~daskdl.collective.transport.shared_memory`.
+A rank has nothing to do but to wait for its peers: handing messages to the worker's event loop and
+back took longer than 1 MB on its way. Between processes of one machine the socket is a Unix socket,
+and arrays go through :mod:`~daskdl.collective.transport.shared_memory`.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
+import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
-from numpy.typing import NDArray
 
-from daskdl.collective.rendezvous import BrokenGangError
-from daskdl.collective.transport.shared_memory import WORTH, Lane
+from daskdl.collective.transport.message import POLL, Array, Head, PeerError, Room, Sends, check
+from daskdl.collective.transport.shared_memory import WORTH, SharedMemory
 
-Array = NDArray[np.generic]
-
-#: Run, attempt, iteration and kind of a message.
-Head = tuple[str, int, int, str]
-
-# Bytes of the text that follows, where the arrays are, and bytes of the lane that comes with it.
+# Bytes of the text that follows, where the arrays are, and bytes of new shared memory that comes.
 _START = struct.Struct("<QBQ")
-_INLINE, _IN_LANE, _LANE_IS_READ = range(3)
-_READ = _START.pack(0, _LANE_IS_READ, 0)
+_INLINE, _SHARED, _SHARED_IS_READ = range(3)
+_READ = _START.pack(0, _SHARED_IS_READ, 0)
 
 
-class Link:
-    """One end.
+class PeerSocket:
+    """One end of a connection.
 
     It has one message to send and one to receive at a time, which :meth:`go_on` carries as far as
     they go without waiting.
@@ -50,13 +45,14 @@ class Link:
         connection.setblocking(False)
         self._socket = connection
         self._unix = connection.family == socket.AF_UNIX
-        self._by_lane = self._unix
+        self._shares = self._unix
         self._queue: deque[tuple[memoryview, list[int]]] = deque()  # with descriptors
-        self._held: tuple[Head, Any, Sequence[Array]] | None = None  # until the lane is read
-        self._expected: tuple[Head, Sequence[Array]] | None = None
-        self._out: Lane | None = None
+        # Waits until the peer has read what lies in the shared memory.
+        self._held: tuple[Head, Any, Sequence[Array]] | None = None
+        self._expected: tuple[Head, Room] | None = None
+        self._out: SharedMemory | None = None
         self._out_free = True
-        self._in: Lane | None = None
+        self._in: SharedMemory | None = None
         self._reading = self._messages()
         self.note: Any = None  #: Of what was received last.
 
@@ -69,9 +65,9 @@ class Link:
         self._held = head, note, arrays
         self._lay()
 
-    def receive(self, head: Head, arrays: Sequence[Array]) -> None:
-        """Begin to receive a message; its note tells which of the arrays come."""
-        self._expected = head, arrays
+    def receive(self, head: Head, room: Room) -> None:
+        """Begin to receive a message, whose arrays are written where ``room(note)`` says."""
+        self._expected = head, room
 
     @property
     def sends(self) -> bool:
@@ -131,27 +127,27 @@ class Link:
         head, note, arrays = self._held
         total = sum(array.nbytes for array in arrays)
         made: list[int] = []
-        if self._by_lane and total >= WORTH:
+        if self._shares and total >= WORTH:
             if not self._out_free:
                 return
             if self._out is None or self._out.size < total:
                 try:
-                    self._out, descriptor = Lane.made(total)
+                    self._out, descriptor = SharedMemory.made(total)
                     made = [descriptor]
                 except OSError:  # no memory for it
-                    self._by_lane = False
+                    self._shares = False
         self._held = None
-        if self._by_lane and self._out is not None and total >= WORTH:
+        if self._shares and self._out is not None and total >= WORTH:
             self._out.write(arrays)
             self._out_free = False
-            self._put(_IN_LANE, [head, note], self._out.size if made else 0, made)
+            self._put(_SHARED, [head, note], self._out.size if made else 0, made)
         else:
             self._put(_INLINE, [head, note])
             self._queue.extend((a.reshape(-1).view(np.uint8).data, []) for a in arrays if a.size)
 
-    def _put(self, way: int, text: Any, lane: int = 0, descriptors: Sequence[int] = ()) -> None:
+    def _put(self, way: int, text: Any, shared: int = 0, descriptors: Sequence[int] = ()) -> None:
         packed = msgpack.packb(text)
-        start = _START.pack(len(packed), way, lane)
+        start = _START.pack(len(packed), way, shared)
         if descriptors:  # they come with the first byte
             self._queue.append((memoryview(start), list(descriptors)))
             start = b""
@@ -183,12 +179,12 @@ class Link:
         while True:
             start, descriptors = bytearray(_START.size), list[int]()
             yield from self._fill(memoryview(start), descriptors)
-            length, way, lane = _START.unpack(start)
+            length, way, shared = _START.unpack(start)
             text = bytearray(length)
             yield from self._fill(memoryview(text))
-            if lane:
-                self._in = Lane(descriptors.pop(), lane)
-            if way == _LANE_IS_READ:
+            if shared:
+                self._in = SharedMemory(descriptors.pop(), shared)
+            if way == _SHARED_IS_READ:
                 self._out_free = True
                 yield True
                 continue
@@ -196,14 +192,15 @@ class Link:
             found, note = content
             while self._expected is None and found[3] != "end":
                 yield False
-            head, arrays = self._expected or ((*found[:3], ""), ())
+            head, room = self._expected or ((*found[:3], ""), lambda note: ())
             check(found, head, note)
-            if way == _IN_LANE:
+            arrays = room(note)
+            if way == _SHARED:
                 assert self._in is not None
-                self._in.read(coming(note, arrays))
+                self._in.read(arrays)
                 self._queue.append((memoryview(_READ), []))
             else:
-                for array in coming(note, arrays):
+                for array in arrays:
                     if array.size:
                         yield from self._fill(array.reshape(-1).view(np.uint8).data)
             self.note, self._expected = note, None
@@ -227,16 +224,65 @@ class Link:
             room = room[count:]
 
 
-def coming(note: Any, arrays: Sequence[Array]) -> list[Array]:
-    """Return those of the arrays that a note does not leave out."""
-    if not isinstance(note, list):
-        return list(arrays)
-    return [array for array, of in zip(arrays, note, strict=True) if of is not None]
+class SocketTransport:
+    """Messages over plain sockets.
+
+    Parameters
+    ----------
+    sockets : mapping of peer to PeerSocket
+    patience : float
+        Seconds without a byte after which a peer is late.
+    ended : callable
+        Returns why the attempt was ended, None if it was not.
+    """
+
+    def __init__(
+        self,
+        sockets: Mapping[int, PeerSocket],
+        patience: float,
+        ended: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._sockets, self._patience, self._ended = dict(sockets), patience, ended
+
+    def swap(self, head: Head, sends: Sends, receives: Mapping[int, Room]) -> dict[int, Any]:
+        """Send messages to some peers, and return the notes of others' messages."""
+        for peer, (note, arrays) in sends.items():
+            self._sockets[peer].send(head, note, arrays)
+        for peer, room in receives.items():
+            self._sockets[peer].receive(head, room)
+        busy = {peer: self._sockets[peer] for peer in {*sends, *receives}}
+        ready, limit = set(busy), time.monotonic() + self._patience
+        while True:
+            for peer in ready:
+                try:
+                    busy[peer].go_on()
+                except OSError as error:  # a broken gang, too
+                    raise PeerError(peer, error) from error
+            busy = {peer: s for peer, s in busy.items() if s.sends or s.receives}
+            if not busy:
+                return {peer: self._sockets[peer].note for peer in receives}
+            ready = _ready(busy, POLL)
+            if ready:
+                limit = time.monotonic() + self._patience
+            elif self._ended() or time.monotonic() > limit:
+                late = [peer for peer, s in busy.items() if s.receives]
+                raise PeerError((late or [*busy])[0], None)
+
+    def end(self, head: Head, why: str) -> None:
+        """Tell the peers why the attempt ends."""
+        for each in self._sockets.values():
+            each.end(head[0], head[1], why)
+
+    def close(self) -> None:
+        """Close the sockets; what was sent arrives all the same."""
+        for each in self._sockets.values():
+            each.close()
 
 
-def check(found: Sequence[Any], head: Head, note: Any) -> None:
-    """Raise BrokenGangError unless a message is the one expected."""
-    if tuple(found[:2]) == head[:2] and found[3] == "end":
-        raise BrokenGangError(str(note))
-    if tuple(found) != head:
-        raise BrokenGangError(f"it sent {tuple(found)} where {head} was expected")
+def _ready(sockets: Mapping[int, PeerSocket], seconds: float) -> set[int]:
+    """Wait until some sockets can go on, and return whose; none if that takes too long."""
+    poll, peers = select.poll(), {}
+    for peer, each in sockets.items():
+        peers[each.fileno()] = peer
+        poll.register(each, select.POLLIN * each.reads | select.POLLOUT * each.writes)
+    return {peers[number] for number, _ in poll.poll(1000 * seconds)}

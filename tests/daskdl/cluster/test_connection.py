@@ -20,7 +20,7 @@ from distributed import LocalCluster
 from distributed.security import Security
 
 from daskdl.cluster import connect
-from daskdl.cluster.connect import QUEUES, _queue_options, quiet
+from daskdl.cluster.connection import QUEUES, _queue_options, quiet
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 
 STEALING = "distributed.scheduler.work-stealing"

@@ -1,0 +1,7 @@
+"""What can go wrong in a collective."""
+
+from __future__ import annotations
+
+
+class BrokenGangError(ConnectionError):
+    """An attempt that cannot go on, since a rank is lost, late or has failed."""

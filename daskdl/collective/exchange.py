@@ -1,0 +1,211 @@
+"""Exchange: one rank's connections to its peers in one attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.transport.comm import CommTransport
+from daskdl.collective.transport.connecting import can_be_plain, plain_socket
+from daskdl.collective.transport.message import POLL, PeerError, Room, Sends, Transport
+from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
+
+if TYPE_CHECKING:
+    from distributed.comm import Comm
+
+    from daskdl.collective.rendezvous import Rendezvous
+
+T = TypeVar("T")
+
+
+class Exchange:
+    """Messages with peers, each wait with a deadline; errors name the peer and the step.
+
+    Parameters
+    ----------
+    run, attempt : str, int
+        A message of another run or attempt is refused.
+    names : mapping of peer to str
+        As errors call them.
+    transport : Transport, optional
+        None if there are no peers.
+    patience : float
+        Seconds to wait for a peer, which errors tell.
+    rendezvous : Rendezvous, optional
+        By which the peers were found, and which tells when the attempt was ended.
+    comms : mapping of peer to Comm
+        Connections that :meth:`close` closes.
+    """
+
+    #: What errors call a step.
+    step_name = "iteration"
+
+    def __init__(
+        self,
+        run: str,
+        attempt: int,
+        names: Mapping[int, str],
+        transport: Transport | None = None,
+        patience: float = 60.0,
+        rendezvous: Rendezvous | None = None,
+        comms: Mapping[int, Comm] | None = None,
+    ) -> None:
+        self._run, self._attempt, self._names = run, attempt, dict(names)
+        self._transport, self._patience = transport, patience
+        self._rendezvous, self._comms = rendezvous, dict(comms or {})
+
+    @classmethod
+    def open(
+        cls,
+        rendezvous: Rendezvous,
+        run: str,
+        attempt: int,
+        rank: int,
+        addresses: Mapping[int, str],
+        names: Mapping[int, str],
+        patience: float,
+        plain: bool = True,
+    ) -> Exchange:
+        """Connect to peers.
+
+        What goes over plain TCP is taken from the event loop, see
+        :class:`~daskdl.collective.transport.plain_socket.SocketTransport`; other connections, such
+        as those with TLS, are used as they are.
+
+        Parameters
+        ----------
+        rendezvous : Rendezvous
+            The worker's.
+        run, attempt, rank : str, int, int
+            Who speaks.
+        addresses, names : mapping of peer to str
+        patience : float
+            Seconds to wait for a peer.
+        plain : bool
+            False leaves all connections to the event loop; all ranks must say the same.
+
+        Raises
+        ------
+        BrokenGangError
+            When a peer cannot be reached or does not come in time.
+        """
+        exchange = cls(run, attempt, names, None, patience, rendezvous)
+        if addresses:
+            try:
+                exchange._connect(rank, addresses, plain)
+            except BaseException as error:
+                exchange.close(f"{type(error).__name__}: {error}")
+                raise
+        return exchange
+
+    def swap(
+        self, step: int, kind: str, sends: Sends, receives: Mapping[int, Room]
+    ) -> dict[int, Any]:
+        """Send a note and arrays to some peers, and return the notes of others.
+
+        What is sent must not change until something has come from all who depend on it.
+
+        Parameters
+        ----------
+        step, kind : int, str
+            What is sent and must be received.
+        sends : mapping of peer to (note, arrays)
+            A note is plain data that msgpack takes.
+        receives : mapping of peer to callable
+            From the peer's note to the arrays that are filled.
+
+        Raises
+        ------
+        BrokenGangError
+            When a peer is lost, late, or ends the attempt.
+        """
+        if not (sends or receives):
+            return {}
+        assert self._transport is not None, "no peer was connected"
+        try:
+            return self._transport.swap((self._run, self._attempt, step, kind), sends, receives)
+        except PeerError as error:
+            raise self._broken(step, kind, error) from error.error
+
+    def close(self, why: str | None = None) -> None:
+        """End the attempt here; peers that still wait for something are told ``why``."""
+        if self._transport is not None:
+            if why is not None:
+                self._transport.end((self._run, self._attempt, -1, "end"), why)
+            self._transport.close()
+        if self._rendezvous is not None:
+            self._in_loop(self._close(why))
+
+    def _ended(self) -> str | None:
+        return self._rendezvous and self._rendezvous.why(self._run, self._attempt)
+
+    def _broken(self, step: int, kind: str, lost: PeerError) -> BrokenGangError:
+        where = f"{self.step_name} {step}, {kind}" if step >= 0 else kind
+        if why := self._ended():
+            return BrokenGangError(f"{where}: {why}")
+        where, error = f"{where}: {self._names[lost.peer]}", lost.error
+        if error is None:
+            return BrokenGangError(f"{where} sent nothing for {self._patience:g} s")
+        if isinstance(error, BrokenGangError):
+            return BrokenGangError(f"{where} ended the attempt: {error}")
+        return BrokenGangError(f"{where} is lost ({type(error).__name__}: {error})")
+
+    # --- Dask's connections
+
+    def _in_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._rendezvous is not None
+        loop = self._rendezvous.worker.loop.asyncio_loop
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def _connect(self, rank: int, addresses: Mapping[int, str], plain: bool) -> None:
+        assert self._rendezvous is not None
+        who = self._run, self._attempt, rank
+        self._comms = self._in_loop(self._rendezvous.meet(*who, addresses, self._patience))
+        for comm in self._comms.values():
+            comm.allow_offload = False  # a hop between threads costs more than it gives
+        # A peer has the same kind of connection, and comes to the same conclusion.
+        if plain and all(map(can_be_plain, self._comms.values())):
+            sockets = self._in_loop(self._sockets(rank))
+            self._transport = SocketTransport(sockets, self._patience, self._ended)
+        else:
+            loop = self._rendezvous.worker.loop.asyncio_loop
+            self._transport = CommTransport(self._comms, loop, self._patience)
+
+    async def _sockets(self, rank: int) -> dict[int, PeerSocket]:
+        """Take the connections from the event loop."""
+        tasks = {
+            peer: asyncio.ensure_future(plain_socket(comm, connects=peer < rank))
+            for peer, comm in self._comms.items()
+        }
+        try:
+            limit = time.monotonic() + self._patience
+            while not all(task.done() for task in tasks.values()):
+                await asyncio.wait(
+                    tasks.values(), timeout=POLL, return_when=asyncio.FIRST_EXCEPTION
+                )
+                for peer, task in tasks.items():
+                    if task.done() and (error := task.exception()):
+                        raise self._broken(-1, "first words", PeerError(peer, error))
+                    if self._ended() or (not task.done() and time.monotonic() > limit):
+                        raise self._broken(-1, "first words", PeerError(peer, None))
+            return {peer: task.result() for peer, task in tasks.items()}
+        except BaseException:
+            for task in tasks.values():
+                if task.done() and not task.cancelled() and not task.exception():
+                    task.result().close()
+            raise
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def _close(self, why: str | None) -> None:
+        for comm in self._comms.values():
+            try:
+                await asyncio.wait_for(comm.close(), self._patience)
+            except (OSError, TimeoutError):
+                comm.abort()
+        assert self._rendezvous is not None
+        await self._rendezvous.end(self._run, self._attempt, why or "it has ended")

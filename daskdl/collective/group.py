@@ -1,0 +1,65 @@
+"""Group: the ranks of a collective, their workers and their shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from daskdl.collective.broadcast_tree import TreePlace, broadcast_tree
+from daskdl.collective.plan import Plan, plans
+
+
+@dataclass(frozen=True)
+class Group:
+    """Who takes part.
+
+    Parameters
+    ----------
+    id : str
+        Unique.
+    addresses : tuple of str
+        Of the workers, by rank.
+    owners : tuple of int
+        The rank that holds each shard; each rank has a shard.
+    patience : float
+        Seconds that a rank waits for another.
+    """
+
+    id: str
+    addresses: tuple[str, ...]
+    owners: tuple[int, ...]
+    patience: float
+
+    def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
+        """Return whether these workers and shards are the group's."""
+        return (self.addresses, self.owners) == (addresses, owners)
+
+    def name(self, rank: int) -> str:
+        """Return how errors call a rank."""
+        shards = self.shards(rank)
+        some = ", ".join(map(str, shards[:8])) + (", ..." if len(shards) > 8 else "")
+        return f"worker {self.addresses[rank]} (shard{'s' * (len(shards) > 1)} {some})"
+
+    def shards(self, rank: int) -> list[int]:
+        """Return a rank's shards."""
+        return [s for s, owner in enumerate(self.owners) if owner == rank]
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Return each rank's plan."""
+        return _plans(self.owners)
+
+    @property
+    def tree(self) -> list[TreePlace]:
+        """Return each rank's place in the broadcast tree."""
+        return _tree(self.owners)
+
+
+@lru_cache(maxsize=4)
+def _plans(owners: tuple[int, ...]) -> list[Plan]:
+    return plans(owners)
+
+
+@lru_cache(maxsize=4)
+def _tree(owners: tuple[int, ...]) -> list[TreePlace]:
+    return broadcast_tree(_plans(owners))

@@ -1,0 +1,53 @@
+"""Payload: what is added up over shards: numbers, rows of tables, and a few sums and maxima."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.rows import Rows
+
+Vector = NDArray[np.float32]
+
+#: Sums, maxima, and rows of each table that come with the numbers; as msgpack sends it.
+Header = tuple[list[float], list[float], list[int]]
+
+
+@dataclass
+class Payload:
+    """A shard's contribution to a reduction, or a sum of such.
+
+    Parameters
+    ----------
+    vector : float32 (n,)
+        It may become the place of the sum, and change.
+    rows : tuple of Rows
+        One for each table, in the order of the reduction's ``tables``.
+    sums : tuple of float
+        Added up in float64.
+    maxima : tuple of float
+        Of which the largest is kept.
+    """
+
+    vector: Vector = field(repr=False)
+    rows: tuple[Rows, ...] = field(default=(), repr=False)
+    sums: tuple[float, ...] = ()
+    maxima: tuple[float, ...] = ()
+
+
+def header_of(payload: Payload | None) -> Header | None:
+    """Return the header of a payload; None for that of a shard without samples."""
+    if payload is None:
+        return None
+    return list(payload.sums), list(payload.maxima), [len(rows.ids) for rows in payload.rows]
+
+
+def add_headers(a: Any, b: Any) -> Any:
+    """Return the header of a sum without its numbers of rows; either header may be None."""
+    if a is None or b is None:
+        return b if a is None else a
+    sums = [x + y for x, y in zip(a[0], b[0], strict=True)]
+    return sums, [max(x, y) for x, y in zip(a[1], b[1], strict=True)], []

@@ -1,0 +1,264 @@
+"""Reduction: the partial sums of the canonical tree that one rank holds, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from daskdl.collective.codec import Codec, Float32
+from daskdl.collective.parts import UNIT, rows_of, slice_of
+from daskdl.collective.payload import Header, Payload, Vector, add_headers
+from daskdl.collective.plan import WHOLE, Node, Plan, ReduceRound, Span
+from daskdl.kernels.vectors.arithmetic import copy_to
+from daskdl.rows import Rows
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Partial:
+    """A node of the tree: its header, and where its numbers and rows lie on this rank.
+
+    Attributes
+    ----------
+    header : Header, optional
+        None if no shard below has samples.
+    summed : bool
+        Whether two sums were added here, not one handed on.
+    pieces, rows : list
+        (slice, numbers) and (span, rows of each table); no two meet.
+    """
+
+    header: Any
+    summed: bool = False
+    pieces: list[tuple[slice, Vector]] = field(default_factory=list)
+    rows: list[tuple[Span, Sequence[Rows]]] = field(default_factory=list)
+
+    def view(self, part: slice) -> Vector | None:
+        """Return the numbers of ``part``; None if they are not here."""
+        for piece, values in self.pieces:
+            if piece.start <= part.start and part.stop <= piece.stop:
+                return values[part.start - piece.start : part.stop - piece.start]
+        return None
+
+    def rows_in(self, span: Span) -> list[Rows]:
+        """Return the rows of each table that belong to a span, all of which are here."""
+        return rows_in(self.rows, span)
+
+
+class Reduction:
+    """What one rank adds up, in memory that is kept from one reduction to the next.
+
+    Shards' payloads are put in; along the tree each rank sends parts of its partial sums and adds
+    what it receives, until it has the sum over all shards of the parts that it owns. Every addition
+    is that of the canonical tree, whoever makes it.
+
+    Parameters
+    ----------
+    plan : Plan
+        This rank's.
+    size : int
+        Of the vector.
+    codec : Codec
+        How numbers are sent, and rounded before they are added.
+    tables : sequence of (rows, C)
+        Shapes of the tables of which payloads bring rows.
+    unit : int
+        Parts of the vector begin at whole multiples of it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        size: int,
+        codec: Codec | None = None,
+        tables: Sequence[Shape] = (),
+        unit: int = UNIT,
+    ) -> None:
+        self._plan, self._size, self._unit = plan, size, unit
+        self._codec = codec or Float32()
+        self._tables = tuple(tables)
+        self._held: dict[Node, Partial] = {}
+        self.owned = [self._slice(span) for span in plan.owned]
+        self._received = [
+            {
+                peer: [np.empty(_length(self._slice(span)), np.float32) for _, span in parts]
+                for peer, parts in step.receives.items()
+            }
+            for step in plan.reduce
+        ]
+        # Where messages are written: the same memory, or that of the codec's words.
+        self._words = [
+            {
+                peer: [
+                    self._codec.room(out, self._slice(span).start)
+                    for out, (_, span) in zip(received[peer], parts, strict=True)
+                ]
+                for peer, parts in step.receives.items()
+            }
+            for step, received in zip(plan.reduce, self._received, strict=True)
+        ]
+        self._total = np.empty(sum(map(_length, self.owned)), np.float32)
+
+    def begin(self) -> None:
+        """Forget the reduction before."""
+        self._held.clear()
+
+    def put(self, shard: int, payload: Payload | None) -> None:
+        """Take a shard's payload, None if it has no samples, and add what can be added."""
+        held = Partial(None)
+        if payload is not None:
+            held.header = (list(payload.sums), list(payload.maxima), [])
+            held.pieces.append((slice(0, self._size), payload.vector))
+            held.rows.append((WHOLE, payload.rows))
+        self._held[0, shard] = held
+        for left, right, result in self._plan.local:
+            if result not in self._held and left in self._held and right in self._held:
+                self._add(left, right, result, WHOLE)
+                for node in (left, right):
+                    self._held[node].pieces.clear()
+                    self._held[node].rows.clear()
+
+    def outgoing(self, step: ReduceRound) -> dict[int, tuple[list[Header | None], list[Array]]]:
+        """Return each peer's message of a round: a header for each part, and arrays."""
+        return {peer: self._message(parts) for peer, parts in step.sends.items()}
+
+    def room(self, index: int, peer: int, headers: Sequence[Any]) -> list[Array]:
+        """Return where to write the arrays of a peer's message in a round, by its headers."""
+        arrays: list[Array] = []
+        rows: list[Rows] = []
+        for header, words in zip(headers, self._words[index][peer], strict=True):
+            if header is not None:
+                arrays.append(words)
+                rows += empty_rows(header[2], self._tables)
+        self._rows[peer] = rows
+        return arrays + arrays_of(rows)
+
+    def begin_round(self) -> None:
+        """Forget the rows of the round before."""
+        self._rows: dict[int, list[Rows]] = {}
+
+    def take(self, index: int, headers: Mapping[int, Sequence[Any]]) -> None:
+        """Add what has come in a round."""
+        step = self._plan.reduce[index]
+        for peer, parts in step.receives.items():
+            rows = iter(self._rows[peer])
+            for i, ((node, span), header) in enumerate(zip(parts, headers[peer], strict=True)):
+                held = self._held.setdefault(node, Partial(header))
+                if header is None:
+                    continue
+                part, values = self._slice(span), self._received[index][peer][i]
+                self._codec.decode(self._words[index][peer][i], part.start, values)
+                held.pieces.append((part, values))
+                held.rows.append((span, [next(rows) for _ in self._tables]))
+        for left, right, result, span in step.adds:
+            self._add(left, right, result, span)
+
+    def total(self) -> Payload:
+        """Return the sum over all shards: of the owned numbers side by side, and of owned rows.
+
+        Raises
+        ------
+        ValueError
+            When no shard has samples.
+        """
+        root = self._held[self._plan.root]
+        if root.header is None:
+            raise ValueError("Reduction: expected a payload of at least one shard, found none")
+        whole = root.view(self.owned[0]) if len(self.owned) == 1 else None
+        if whole is None:
+            start = 0
+            for part in self.owned:
+                start = self._collect(root, part, start)
+            whole = self._total
+        if not root.summed:
+            start = 0
+            for part in self.owned:
+                stop = start + _length(part)
+                self._codec.round(whole[start:stop], part.start)
+                start = stop
+        parts = [root.rows_in(span) for span in self._plan.owned]
+        rows = [Rows.joined(each) for each in zip(*parts, strict=True)]
+        none = [Rows.none_of(shape) for shape in self._tables]
+        return Payload(whole, tuple(rows or none), tuple(root.header[0]), tuple(root.header[1]))
+
+    def _message(self, parts: Sequence[tuple[Node, Span]]) -> tuple[list[Header | None], list[Any]]:
+        headers: list[Header | None] = []
+        arrays: list[Array] = []
+        rows: list[Rows] = []
+        for node, span in parts:
+            held = self._held[node]
+            if held.header is None:
+                headers.append(None)
+                continue
+            part, own = self._slice(span), held.rows_in(span)
+            headers.append((held.header[0], held.header[1], [len(each.ids) for each in own]))
+            arrays.append(self._codec.encode(self._view(node, part), part.start))
+            rows += own
+        return headers, arrays + arrays_of(rows)
+
+    def _collect(self, root: Partial, part: slice, start: int) -> int:
+        """Copy the pieces of a part to their place in the total, and return its end."""
+        for piece, values in root.pieces:
+            if part.start <= piece.start and piece.stop <= part.stop:
+                at = start + piece.start - part.start
+                copy_to(self._total[at : at + _length(piece)], values)
+        return start + _length(part)
+
+    def _slice(self, span: Span) -> slice:
+        return slice_of(span, self._size, self._unit)
+
+    def _view(self, node: Node, part: slice) -> Vector:
+        values = self._held[node].view(part)
+        assert values is not None, f"{part} of {node} is not here"
+        return values
+
+    def _add(self, left: Node, right: Node, result: Node, span: Span) -> None:
+        a, b, part = self._held[left], self._held[right], self._slice(span)
+        held = self._held.setdefault(result, Partial(add_headers(a.header, b.header)))
+        if a.header is not None and b.header is not None:
+            # What was received is written anew in the next reduction; either may hold the sum.
+            one, other = self._view(left, part), self._view(right, part)
+            self._codec.add(one, other, part.start)
+            held.summed = True
+            held.pieces.append((part, one))
+            rows = zip(a.rows_in(span), b.rows_in(span), strict=True)
+            held.rows.append((span, [mine + its for mine, its in rows]))
+        elif a.header is not None or b.header is not None:
+            node = left if b.header is None else right
+            held.pieces.append((part, self._view(node, part)))
+            held.rows.append((span, self._held[node].rows_in(span)))
+
+
+def rows_in(held: Sequence[tuple[Span, Sequence[Rows]]], span: Span) -> list[Rows]:
+    """Return the rows of each table that belong to a span, from pieces that cover it."""
+    found = []
+    for (start, stop), rows in sorted(held, key=lambda piece: piece[0]):
+        both = max(start, span[0]), min(stop, span[1])
+        if both[0] < both[1]:
+            found.append([each.part(*rows_of(both, each.shape[0])) for each in rows])
+    return [Rows.joined(parts) for parts in zip(*found, strict=True)]
+
+
+def empty_rows(
+    lengths: Sequence[int], tables: Sequence[Shape], dtype: DTypeLike = np.float32
+) -> list[Rows]:
+    """Return rows to be filled: so many of each table."""
+    return [
+        Rows(np.empty(n, np.int64), np.empty((n, shape[1]), dtype), shape)
+        for n, shape in zip(lengths, tables, strict=True)
+    ]
+
+
+def arrays_of(rows: Sequence[Rows]) -> list[Array]:
+    """Return ids and values of rows, as they are sent."""
+    return [array for each in rows for array in (each.ids, each.values)]
+
+
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from daskdl.collective.errors import BrokenGangError
+from tests.daskdl.collective.pairs import Pair, pair
+
+
+def nothing(note: object) -> list[np.ndarray]:
+    return []
+
+
+@pytest.fixture(scope="module", params=["tcp", "inproc"])
+def workers(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    with pair(request.param) as workers:
+        yield workers
+
+
+@pytest.fixture
+def run() -> str:
+    return uuid.uuid4().hex
+
+
+def test_arrays_arrive_in_the_places_given(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run)
+    mine, yours = np.arange(300_000, dtype=np.float32), np.full(3, 7, np.float32)
+    places = [np.zeros_like(mine), np.zeros_like(yours)]
+    for t in range(3):
+        sent = {1: ([0, 2], [mine + t, yours])}
+        room = {0: lambda note: [places[0], places[note[1] - 1]]}
+        second = workers.threads.submit(other.swap, t, "reduce", {0: ("well", [])}, room)
+        assert one.swap(t, "reduce", sent, {1: nothing}) == {1: "well"}
+        assert second.result(20) == {0: [0, 2]}
+        np.testing.assert_array_equal(places[0], mine + t)
+        np.testing.assert_array_equal(places[1], yours)
+    one.close()
+    other.close()
+
+
+def test_what_is_sent_last_arrives_though_the_sender_closes(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run)
+    large, place = np.ones(4_000_000, np.float32), np.zeros(4_000_000, np.float32)
+    one.swap(0, "weights", {1: (0, [large])}, {})
+    closing = workers.threads.submit(one.close)
+    other.swap(0, "weights", {}, {0: lambda note: [place]})
+    closing.result(20)
+    other.close()
+    assert place.all()
+
+
+@pytest.mark.parametrize("wrong", [(1, "reduce"), (0, "weights")])
+def test_a_message_of_another_iteration_or_kind_is_refused(
+    workers: Pair, run: str, wrong: tuple[int, str]
+) -> None:
+    one, other = workers.opened(run)
+    one.swap(*wrong, {1: (0, [])}, {})
+    with pytest.raises(BrokenGangError, match=rf"iteration 0, reduce: worker 0 .*{wrong[1]}"):
+        other.swap(0, "reduce", {}, {0: nothing})
+    one.close()
+    other.close()
+
+
+def test_a_member_that_fails_tells_the_others_why(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run)
+    waiting = workers.threads.submit(other.swap, 4, "reduce", {}, {0: nothing})
+    one.close("ZeroDivisionError: a mistake")
+    with pytest.raises(BrokenGangError) as raised:
+        waiting.result(20)
+    assert str(raised.value) == (
+        "iteration 4, reduce: worker 0 ended the attempt: ZeroDivisionError: a mistake"
+    )
+    other.close()
+
+
+def test_a_peer_that_closes_is_named(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run)
+    one.close()
+    with pytest.raises(BrokenGangError, match="iteration 2, reduce: worker 0 is lost"):
+        other.swap(2, "reduce", {}, {0: nothing})
+    other.close()
+
+
+def test_a_peer_that_is_late_is_named(workers: Pair, run: str) -> None:
+    one, other = workers.opened(run, patience=0.2)
+    with pytest.raises(BrokenGangError, match=r"iteration 2, sum: worker 0 sent nothing for 0.2 s"):
+        other.swap(2, "sum", {}, {0: nothing})
+    one.close()
+    other.close()
