@@ -13,6 +13,7 @@ from daskdl.data.arrays import Arrays
 from daskdl.data.batches import interleaved
 from daskdl.data.blocks import all_in_blocks, refuse_blocks
 from daskdl.data.checks import Check
+from daskdl.data.constructors import Constructors
 from daskdl.data.counting import derived, left_out
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
@@ -20,7 +21,6 @@ from daskdl.data.joined import cut, even_bounds, join
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.front import Sources
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.transformations import SHUFFLED, Filter, MapBatches, Permuted
 from daskdl.errors import DataError, SettingsError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Schema = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
-class SampleSet(Sources, Exports):
+class SampleSet(Constructors, Exports):
     """Samples in partitions, each loaded where it is used.
 
     A sample is a set of named arrays (``x`` and ``y`` for training). Nothing is loaded before it is

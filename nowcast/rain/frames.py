@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.cluster.current import current_client
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe
-from daskdl.data.sources.labelled import open_zarr
+from daskdl.data.sources.xarray import open_zarr
 from daskdl.errors import ClusterError, DataError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Recipes of Dask's collections: each of their partitions is used where it is or will be."""
+"""Dask's collections as samples: each of their partitions is used where it is or will be."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from daskdl.data.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.records import Records
-from daskdl.data.sources.tables import Columns
+from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError
 
 
@@ -49,6 +48,7 @@ def pieces(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
 
 def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> list[Recipe]:
     """Return a recipe for each partition of a Bag; see :meth:`SampleSet.from_bag`."""
+    check_on_error(on_error)
     return [
         Uncounted(
             FromTasks(
@@ -56,14 +56,6 @@ def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> 
             )
         )
         for i, (tasks, key) in enumerate(pieces(bag))
-    ]
-
-
-def from_frame(frame: Any, columns: Columns) -> list[Recipe]:
-    """Return a recipe for each partition of a Dask DataFrame."""
-    return [
-        Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
-        for i, (tasks, key) in enumerate(pieces(frame))
     ]
 
 
@@ -84,7 +76,7 @@ def from_delayed(
     return recipes
 
 
-def from_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
+def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
     """Return a recipe for each chunk along the first axis of Dask arrays.
 
     Others that are given beside them, and those with other chunks, are cut as the first one is.

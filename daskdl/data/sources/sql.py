@@ -13,8 +13,8 @@ from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
 from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.samples import SampleSet
+from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
-from daskdl.data.sources.tables import Columns, Field
 from daskdl.errors import DataError, MissingExtraError, SettingsError
 
 #: Ranges are put together until they are so many bytes, unless the partitions are counted.

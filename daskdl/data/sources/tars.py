@@ -205,10 +205,15 @@ class Listing(Loadable):
 
 
 def from_tar(
-    urls: Any, fields: Fields, on_error: str, storage_options: Mapping[str, Any] | None
+    urls: Any,
+    endings: Mapping[str, str],
+    decode: Mapping[str, Decode] | None,
+    on_error: str,
+    storage_options: Mapping[str, Any] | None,
 ) -> list[Recipe]:
     """Return a recipe for each archive; see :meth:`SampleSet.from_tar`."""
     check_on_error(on_error)
+    fields = Fields(endings, decode or {})
     options = dict(storage_options or {})
     found = expanded(urls, options, ".tar")
     listings = [Listing(url, fields, on_error, options) for url in found]

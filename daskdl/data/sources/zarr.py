@@ -1,4 +1,4 @@
-"""Stores: stretches of arrays that lie in a zarr store, each read where it is used."""
+"""zarr: stretches of arrays that lie in a store, each read where it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.data.joined import even_bounds
 from daskdl.data.recipe import Excerpt, Recipe
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
 PARTITION_BYTES = 64_000_000
@@ -93,6 +93,10 @@ def from_zarr(
     storage_options: Mapping[str, Any] | None,
 ) -> list[Recipe]:
     """Return recipes of a store's arrays; see :meth:`SampleSet.from_zarr`."""
+    if not names:
+        raise SettingsError(
+            "SampleSet.from_zarr: expected the arrays to use, such as x='images', found none"
+        )
     path = os.fspath(url)
     path = path if "://" in path else os.path.abspath(path)  # workers may have another folder
     return stretches(ZarrArrays(path, dict(names), dict(storage_options or {})), partitions, path)

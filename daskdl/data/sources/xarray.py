@@ -1,4 +1,4 @@
-"""Labelled: samples along a named dimension of xarray's Datasets and DataArrays."""
+"""xarray: samples along a named dimension of Datasets and DataArrays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from daskdl.data.arrays import Arrays
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources import collections as collected
-from daskdl.data.sources.tables import Field
+from daskdl.data.sources.collections import from_dask_arrays
+from daskdl.data.sources.dataframe import Field
 from daskdl.data.sources.zarr import stretches
 from daskdl.errors import DataError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def from_labelled(
+def from_xarray(
     data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
     dim: str,
     fields: Mapping[str, Field],
@@ -51,7 +51,7 @@ def from_labelled(
     found = variables(data, dim, fields, "data").items()
     arrays = {name: variable.data for name, variable in found}
     if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
-        return collected.from_arrays(arrays)
+        return from_dask_arrays(arrays)
     return [Arrays(arrays)]
 
 

@@ -1,4 +1,4 @@
-"""Labelled: samples along a named dimension, whatever the order of the others."""
+"""xarray: samples along a named dimension, whatever the order of the others."""
 
 from __future__ import annotations
 

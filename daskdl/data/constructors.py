@@ -1,33 +1,37 @@
-"""Sources: the ways to make a SampleSet of what there is."""
+"""Constructors of a SampleSet: one for each kind of data, ``from_...``."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from daskdl.data.arrays import Arrays
-from daskdl.data.counting import Uncounted
-from daskdl.data.derived import Loaded
-from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Recipe
-from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     import os
 
     import xarray as xr
 
-    from daskdl.data.sources.tables import Field
+    from daskdl.data.sources.dataframe import Field
 
 
-class Sources:
-    """What a SampleSet can be made of, each by a class method ``from_...``."""
+class Constructors(ABC):
+    """Class methods ``from_...`` of a SampleSet, each a function of ``daskdl.data.sources``."""
 
-    def __init__(self, recipes: Sequence[Recipe]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def __init__(self, recipes: Sequence[Recipe]) -> None: ...
+
+    @abstractmethod
+    def repartition(self, partitions: int) -> Self:
+        """Cut the samples into so many partitions."""
+
+    @classmethod
+    def _cut(cls, recipes: Sequence[Recipe], partitions: int | None) -> Self:
+        made = cls(recipes)
+        return made if partitions is None else made.repartition(partitions)
 
     @classmethod
     def from_arrays(cls, *, partitions: int | None = None, **arrays: ArrayLike | Any) -> Self:
@@ -47,25 +51,9 @@ class Sources:
         DataError
             When the arrays differ in length, are empty, or have masked elements.
         """
-        arrays = {name: _bare(name, array) for name, array in arrays.items()}
-        values = arrays.values()
-        if any(hasattr(value, "__dask_graph__") for value in values):
-            from daskdl.data.sources.collections import from_arrays
+        from daskdl.data.sources.arrays import from_arrays
 
-            made = cls(from_arrays(arrays))
-            return made if partitions is None else _repartitioned(made, partitions)
-        if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
-            from daskdl.data.sources.zarr import Given, stretches
-
-            return cls(stretches(Given(arrays), partitions, "SampleSet.from_arrays"))
-        held = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
-        lengths = {n: "no axis" if np.ndim(v) == 0 else len(v) for n, v in _known(held)}
-        if len(set(lengths.values())) != 1 or "no axis" in lengths.values():
-            raise DataError(
-                "SampleSet.from_arrays: expected arrays with one common length of the first axis, "
-                f"found {lengths or 'no arrays'}"
-            )
-        return _repartitioned(cls([Arrays(held)]), 1 if partitions is None else partitions)
+        return cls._cut(from_arrays(arrays, partitions), partitions)
 
     @classmethod
     def from_bag(
@@ -86,9 +74,7 @@ class Sources:
             name it in :attr:`SampleSet.bad`.
         """
         from daskdl.data.sources.collections import from_bag
-        from daskdl.data.sources.records import check_on_error
 
-        check_on_error(on_error)
         return cls(from_bag(bag, function, on_error))
 
     @classmethod
@@ -113,18 +99,9 @@ class Sources:
             A column for each name, or several that stand side by side on a last axis, as in
             ``x=["age", "weight"], y="label"``. Columns of lists become Ragged.
         """
-        from daskdl.data.sources.records import check_on_error
-        from daskdl.data.sources.tables import Columns
+        from daskdl.data.sources.dataframe import from_dataframe
 
-        check_on_error(on_error)
-        columns = Columns(fields, decode or {}, on_error)
-        columns.check(frame.columns)
-        if hasattr(frame, "__dask_graph__"):
-            from daskdl.data.sources.collections import from_frame
-
-            return cls(from_frame(frame, columns))
-        held = columns(frame)
-        return cls([Uncounted(Loaded(held)) if on_error == "skip" else held])
+        return cls(from_dataframe(frame, fields, decode, on_error))
 
     @classmethod
     def from_parquet(
@@ -147,11 +124,9 @@ class Sources:
         storage_options : mapping, optional
             For fsspec.
         """
-        from daskdl.data.sources.records import check_on_error
-        from daskdl.data.sources.tables import Columns, from_parquet
+        from daskdl.data.sources.parquet import from_parquet
 
-        check_on_error(on_error)
-        return cls(from_parquet(urls, Columns(fields, decode or {}, on_error), storage_options))
+        return cls(from_parquet(urls, fields, decode, on_error, storage_options))
 
     @classmethod
     def from_delayed(
@@ -198,10 +173,9 @@ class Sources:
             ``x=["u10", "v10"]``, stand side by side on a last axis. Other dimensions follow in the
             order that the data have them in. A DataArray is ``x`` by default.
         """
-        from daskdl.data.sources.labelled import from_labelled
+        from daskdl.data.sources.xarray import from_xarray
 
-        made = cls(from_labelled(data, dim, fields, partitions))
-        return made if partitions is None else _repartitioned(made, partitions)
+        return cls._cut(from_xarray(data, dim, fields, partitions), partitions)
 
     @classmethod
     def from_zarr(
@@ -226,11 +200,7 @@ class Sources:
         """
         from daskdl.data.sources.zarr import from_zarr
 
-        if not names:
-            raise SettingsError(
-                "SampleSet.from_zarr: expected the arrays to use, such as x='images', found none"
-            )
-        return cls(from_zarr(url, names, partitions, storage_options))
+        return cls._cut(from_zarr(url, names, partitions, storage_options), partitions)
 
     @classmethod
     def from_files(
@@ -295,27 +265,6 @@ class Sources:
         **endings : str
             Of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first that is there.
         """
-        from daskdl.data.sources.tars import Fields, from_tar
+        from daskdl.data.sources.tars import from_tar
 
-        return cls(from_tar(urls, Fields(endings, decode or {}), on_error, storage_options))
-
-
-def _bare(name: str, array: Any) -> Any:
-    """Return what an array of xarray's holds, and any other as it is."""
-    if hasattr(array, "dims") and hasattr(array, "coords"):
-        array = array.data
-    if np.ma.is_masked(array):
-        raise DataError(
-            f"SampleSet.from_arrays, {name}: expected no masked elements, found "
-            f"{np.ma.getmaskarray(array).sum()}; array.filled(np.nan) makes missing numbers of them"
-        )
-    return array
-
-
-def _known(held: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Yield the columns so that a ragged one has axes, too."""
-    return ((n, v.lengths if isinstance(v, Ragged) else v) for n, v in held.items())
-
-
-def _repartitioned(samples: Any, partitions: int) -> Any:
-    return samples.repartition(partitions)
+        return cls(from_tar(urls, endings, decode, on_error, storage_options))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.sources.tables import Columns
+from daskdl.data.sources.dataframe import Columns
 from daskdl.errors import DataError, SettingsError
 from tests.daskdl.data.epochs import everything
 

@@ -1,9 +1,8 @@
-"""Tables: columns of DataFrames and of Parquet's row groups as samples."""
+"""DataFrames: columns of pandas and Dask DataFrames as samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,19 +10,21 @@ import numpy as np
 
 from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
+from daskdl.data.derived import Loaded
+from daskdl.data.from_tasks import FromTasks
 from daskdl.data.ragged import stacked
-from daskdl.data.recipe import Excerpt, Recipe
-from daskdl.data.sources.records import Records
-from daskdl.data.sources.urls import expanded, opened
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.data.recipe import Recipe
+from daskdl.data.sources.collections import pieces
+from daskdl.data.sources.records import Records, check_on_error
+from daskdl.errors import DataError, SettingsError
 
-#: What an array is made of: a column, or several side by side on a last axis.
+#: A column, or several that stand side by side on a last axis.
 Field = str | Sequence[str]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Makes a partition of a pandas DataFrame.
+    """Make a partition of a pandas DataFrame.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Columns:
             )
 
     def __call__(self, frame: Any) -> Arrays:
-        """Make it."""
+        """Return it."""
         self.check(frame.columns)
         held = {
             name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
@@ -124,78 +125,20 @@ def _column(series: Any) -> Any:
     return stacked(values) if values else np.empty(0, object)
 
 
-@dataclass(frozen=True)
-class RowGroup(Excerpt):
-    """Recipe of rows of one row group of a Parquet file."""
-
-    url: str
-    group: int
-    start: int
-    stop: int
-    columns: Columns
-    row_bytes: float
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes, as the file has them before it compresses them."""
-        return int(self.row_bytes * len(self))
-
-    @property
-    def decodes(self) -> bool:
-        """Whether a function makes values of a column."""
-        return bool(self.columns.decode)
-
-    def load(self) -> Arrays:
-        """Read the columns that are needed."""
-        parquet = _parquet()
-        with opened(self.url, self.storage_options) as file, parquet.ParquetFile(file) as held:
-            table = held.read_row_group(self.group, columns=self.columns.needed)
-            return self.columns(table.slice(self.start, len(self)).to_pandas())
-
-
-def from_parquet(
-    urls: Any, columns: Columns, storage_options: Mapping[str, Any] | None
+def from_dataframe(
+    frame: Any,
+    fields: Mapping[str, Field],
+    decode: Mapping[str, Callable[[Any], Any]] | None,
+    on_error: str,
 ) -> list[Recipe]:
-    """Return a recipe for each row group; see :meth:`SampleSet.from_parquet`."""
-    options = dict(storage_options or {})
-    parquet = _parquet()
-
-    def groups(url: str) -> list[Recipe]:
-        own = columns.called(url)
-        try:
-            with opened(url, options) as file, parquet.ParquetFile(file) as held:
-                metadata, names = held.metadata, held.schema_arrow.names
-        except (OSError, ValueError) as error:
-            raise DataError(f"{url}: expected a Parquet file, found {error}") from error
-        own.check(names)
-        found: list[Recipe] = []
-        for g in range(metadata.num_row_groups):
-            group = metadata.row_group(g)
-            parts = (group.column(c) for c in range(group.num_columns))
-            nbytes = sum(
-                c.total_uncompressed_size
-                for c in parts
-                if c.path_in_schema.split(".")[0] in own.needed
-            )
-            rows = group.num_rows
-            named = own.called(f"{url}, row group {g}")
-            recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), options)
-            found.append(Uncounted(recipe) if own.on_error == "skip" else recipe)
-        return found
-
-    with ThreadPoolExecutor(8) as pool:
+    """Return a recipe for each partition of a DataFrame; see :meth:`SampleSet.from_dataframe`."""
+    check_on_error(on_error)
+    columns = Columns(fields, decode or {}, on_error)
+    columns.check(frame.columns)
+    if hasattr(frame, "__dask_graph__"):
         return [
-            one for some in pool.map(groups, expanded(urls, options, ".parquet")) for one in some
+            Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
+            for i, (tasks, key) in enumerate(pieces(frame))
         ]
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            "SampleSet.from_parquet: expected pyarrow, found that it is not installed; "
-            "pip install 'daskdl[parquet]'"
-        ) from error
-    return parquet
+    held = columns(frame)
+    return [Uncounted(Loaded(held)) if on_error == "skip" else held]

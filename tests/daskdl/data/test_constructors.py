@@ -1,4 +1,4 @@
-"""Sources: the same samples, whatever they are made of."""
+"""Constructors: the same samples, whatever they are made of."""
 
 from __future__ import annotations
 

@@ -1,0 +1,99 @@
+"""Parquet: each row group of some files is a partition, of which workers read columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from daskdl.data.arrays import Arrays
+from daskdl.data.counting import Uncounted
+from daskdl.data.recipe import Excerpt, Recipe
+from daskdl.data.sources.dataframe import Columns, Field
+from daskdl.data.sources.records import check_on_error
+from daskdl.data.sources.urls import expanded, opened
+from daskdl.errors import DataError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class RowGroup(Excerpt):
+    """Recipe of rows of one row group of a Parquet file."""
+
+    url: str
+    group: int
+    start: int
+    stop: int
+    columns: Columns
+    row_bytes: float
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes, as the file has them before it compresses them."""
+        return int(self.row_bytes * len(self))
+
+    @property
+    def decodes(self) -> bool:
+        """Whether a function makes values of a column."""
+        return bool(self.columns.decode)
+
+    def load(self) -> Arrays:
+        """Read the columns that are needed."""
+        parquet = _parquet()
+        with opened(self.url, self.storage_options) as file, parquet.ParquetFile(file) as held:
+            table = held.read_row_group(self.group, columns=self.columns.needed)
+            return self.columns(table.slice(self.start, len(self)).to_pandas())
+
+
+def from_parquet(
+    urls: Any,
+    fields: Mapping[str, Field],
+    decode: Mapping[str, Callable[[Any], Any]] | None,
+    on_error: str,
+    storage_options: Mapping[str, Any] | None,
+) -> list[Recipe]:
+    """Return a recipe for each row group; see :meth:`SampleSet.from_parquet`."""
+    check_on_error(on_error)
+    columns = Columns(fields, decode or {}, on_error)
+    options = dict(storage_options or {})
+    parquet = _parquet()
+
+    def groups(url: str) -> list[Recipe]:
+        own = columns.called(url)
+        try:
+            with opened(url, options) as file, parquet.ParquetFile(file) as held:
+                metadata, names = held.metadata, held.schema_arrow.names
+        except (OSError, ValueError) as error:
+            raise DataError(f"{url}: expected a Parquet file, found {error}") from error
+        own.check(names)
+        found: list[Recipe] = []
+        for g in range(metadata.num_row_groups):
+            group = metadata.row_group(g)
+            parts = (group.column(c) for c in range(group.num_columns))
+            nbytes = sum(
+                c.total_uncompressed_size
+                for c in parts
+                if c.path_in_schema.split(".")[0] in own.needed
+            )
+            rows = group.num_rows
+            named = own.called(f"{url}, row group {g}")
+            recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), options)
+            found.append(Uncounted(recipe) if own.on_error == "skip" else recipe)
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        return [
+            one for some in pool.map(groups, expanded(urls, options, ".parquet")) for one in some
+        ]
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "SampleSet.from_parquet: expected pyarrow, found that it is not installed; "
+            "pip install 'daskdl[parquet]'"
+        ) from error
+    return parquet
