@@ -1,4 +1,4 @@
-"""What the engine asks of a Dask client, each request with a deadline."""
+"""Cluster: a Dask client whose every request has a deadline."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from concurrent.futures import Future as ConcurrentFuture
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.typing import Key
 from distributed import KilledWorker
-from distributed.client import FuturesCancelledError, _wait
+from distributed.client import FuturesCancelledError
 from distributed.comm import CommClosedError
 
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
+from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
+from daskdl.compat.distributed_client import (
+    scheduler_operation,
+    stop_renewing,
+    wait_for,
+    worker_operation,
+)
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What tells that data went with their workers.
+#: Exceptions that tell that data went with their workers.
 LOST = (
     FuturesCancelledError,
     CancelledError,
@@ -166,7 +172,7 @@ class Cluster:
             for future in futures:
                 if future.status == "pending":
                     with suppress(FuturesCancelledError):
-                        await _wait([future])
+                        await wait_for([future])
 
         async def ended_in_time() -> bool:
             # Dask keeps an exception that leaves this, and with it the futures, until Python
@@ -180,7 +186,7 @@ class Cluster:
         if not self._client.sync(ended_in_time):
             return False
         if any(future.cancelled() for future in futures):
-            self._client.sync(_wait, futures)  # which raises
+            self._client.sync(wait_for, futures)  # which raises
         return True
 
     def ended(self, futures: Sequence[Future], timeout: float) -> bool:
@@ -195,7 +201,7 @@ class Cluster:
 
         async def asked() -> Any:
             words = {name: value for name, value in message.items() if name != "op"}
-            return await getattr(self._client.rpc(address), message["op"])(**words)
+            return await worker_operation(self._client, address, message["op"])(**words)
 
         loop = self._client.loop.asyncio_loop
         return asyncio.run_coroutine_threadsafe(asked(), loop)
@@ -267,7 +273,7 @@ class Cluster:
         keys = [f.key for f in futures if f is not None]
         where: Mapping[Key, Sequence[str]] = {}
         if keys:
-            ask = self._client.scheduler.who_has
+            ask = scheduler_operation(self._client, "who_has")
             where = self._client.sync(ask, keys=keys, callback_timeout=seconds("transfer-timeout"))
         result: list[str | None] = []
         for future in futures:
@@ -298,7 +304,7 @@ class Cluster:
         """
         try:
             answers: dict[str, Any] = self._client.sync(
-                self._client.scheduler.broadcast,
+                scheduler_operation(self._client, "broadcast"),
                 msg=dict(message),
                 on_error="ignore",
                 callback_timeout=2,
@@ -326,9 +332,7 @@ class Cluster:
 
     def drop(self, lock: Any) -> None:
         """Let go of a lock for good; Dask's own goes on reporting for as long as the client is."""
-        reporting = getattr(lock, "refresh_callback", None)  # none if leases do not end
-        if reporting is not None:
-            self._client.loop.add_callback(reporting.stop)
+        stop_renewing(self._client, lock)
 
     def _at_work(self, key: Key, what: str) -> str:
         """Say which worker is at what, of the run that this key belongs to."""
@@ -346,7 +350,7 @@ class Cluster:
 
     def _asked(self, what: str, operation: str) -> dict[str, Any]:
         try:
-            ask = getattr(self._client.scheduler, operation)
+            ask = scheduler_operation(self._client, operation)
             # One that is gone is told by its connection. One that is there may be long about the
             # first graph, which needs what this package imports, read from a slow file system.
             limit = seconds("transfer-timeout")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.transport.comm import CommTransport
-from daskdl.collective.transport.connecting import can_be_plain, plain_socket
+from daskdl.collective.transport.connecting import plain_socket
 from daskdl.collective.transport.message import POLL, PeerError, Room, Sends, Transport
 from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
+from daskdl.compat.distributed_comm import is_plain_tcp
 
 if TYPE_CHECKING:
     from distributed.comm import Comm
@@ -167,7 +168,7 @@ class Exchange:
         for comm in self._comms.values():
             comm.allow_offload = False  # a hop between threads costs more than it gives
         # A peer has the same kind of connection, and comes to the same conclusion.
-        if plain and all(map(can_be_plain, self._comms.values())):
+        if plain and all(map(is_plain_tcp, self._comms.values())):
             sockets = self._in_loop(self._sockets(rank))
             self._transport = SocketTransport(sockets, self._patience, self._ended)
         else:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Partition
@@ -81,7 +81,8 @@ def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[
 def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
     """Return a Delayed for each partition."""
     from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
+
+    from daskdl.compat.dask_graph import HighLevelGraph
 
     tasks, keys = graph(samples, finish)
     whole = HighLevelGraph.from_collections("daskdl", tasks)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import numpy as np
-from dask._task_spec import TaskRef
 
 from daskdl.cluster.asynchronous import awaitable
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import for_caller, naming
 from daskdl.cluster.threads import threads_of_task
+from daskdl.compat.dask_graph import TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.functions import take
 from daskdl.data.on_workers.shards import load_shard

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import graph_of
@@ -30,7 +30,8 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     Where only loading tells how many samples there are, chunks have no length before either.
     """
     import dask.array as da
-    from dask.highlevelgraph import HighLevelGraph
+
+    from daskdl.compat.dask_graph import HighLevelGraph
 
     one = samples.head(1)
     if "x" not in one:

@@ -21,13 +21,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
 from daskdl.collective.parts import UNIT
 from daskdl.collective.rendezvous import Rendezvous
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.errors import ClusterError

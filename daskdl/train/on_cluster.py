@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.on_workers.shards import Shards

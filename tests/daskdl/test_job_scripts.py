@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from daskdl.cluster.connection import QUEUES, _queue_options
+from daskdl.cluster.queue import QUEUES, queue_options
 
 
 def options_of(tmp_path, text):
     path = tmp_path / "queue.yaml"
     path.write_text(text)
-    return _queue_options(path)
+    return queue_options(path)
 
 
 def test_lsf_says_hours_and_minutes(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from daskdl.cluster import connection as cluster
+from daskdl.cluster import configuration, connect
 from daskdl.cluster.undisturbed import PROFILED
 from daskdl.train import Callback, Trainer
 from tests.daskdl.train.runs import digest, fit, problem
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.skipif(not has_slurm(), reason="needs a Slurm: run it b
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("dask_jobqueue")
-    quick = {**cluster._QUEUE_CONFIG, "distributed.deploy.lost-worker-timeout": "2 s"}
-    monkeypatch.setattr(cluster, "_QUEUE_CONFIG", quick)
+    quick = {**configuration.QUEUE_CONFIG, "distributed.deploy.lost-worker-timeout": "2 s"}
+    monkeypatch.setattr(configuration, "QUEUE_CONFIG", quick)
     path = tmp_path / "queue.yaml"
     path.write_text(
         "system: slurm\njobs: 2\ncores: 1\nprocesses: 1\nmemory: 2GB\ninterface: lo\n"
@@ -74,7 +74,7 @@ def _between_looks(dask_worker: Any) -> float:
 def test_a_cancelled_job_is_replaced_and_changes_no_bit(queue: Path, engine: str) -> None:
     expected = digest(fit(problem()))
     cancel = CancelOne()
-    with cluster.connect(queue) as client:
+    with connect(queue) as client:
         client.wait_for_workers(2, timeout=120)
         looks = client.run(_between_looks)
         assert set(looks.values()) == {PROFILED}

@@ -10,10 +10,8 @@ import uuid
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from distributed.comm.tcp import TCP
-from tornado.iostream import IOStream, StreamClosedError
-
 from daskdl.collective.transport.plain_socket import PeerSocket
+from daskdl.compat.distributed_comm import stream_of, take_socket
 
 if TYPE_CHECKING:
     from distributed.comm import Comm
@@ -23,12 +21,7 @@ _YES, _NO = b"1", b"0"
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
-def can_be_plain(comm: Comm) -> bool:
-    """Return whether a connection is plain TCP, and not one with TLS, or of another kind."""
-    return type(comm) is TCP and type(comm.stream) is IOStream
-
-
-async def plain_socket(comm: TCP, connects: bool) -> PeerSocket:
+async def plain_socket(comm: Comm, connects: bool) -> PeerSocket:
     """Return the socket that takes a connection's place; whoever connected has ``connects``.
 
     Both ends call this. The one that connected listens on a Unix socket whose name it tells the
@@ -41,8 +34,7 @@ async def plain_socket(comm: TCP, connects: bool) -> PeerSocket:
     OSError
         When the peer is lost.
     """
-    if comm.stream is None:
-        raise StreamClosedError
+    stream = stream_of(comm)
     # Until one end has taken the stream from its event loop the other sends nothing: the loop would
     # read it.
     with ExitStack() as held:
@@ -52,14 +44,14 @@ async def plain_socket(comm: TCP, connects: bool) -> PeerSocket:
             listener.bind(_address(name))
             listener.listen(1)
             listener.setblocking(False)
-            plain = held.enter_context(closing(_taken(comm.stream)))
+            plain = held.enter_context(closing(take_socket(stream)))
             await _send(plain, name)
             near = _accepted(listener) if await _receive(plain) == _YES else None
             held.callback(_close, near)
             await _send(plain, _NO if near is None else _YES)
         else:
-            name = await comm.stream.read_bytes(_NAME)
-            plain = held.enter_context(closing(_taken(comm.stream)))
+            name = await stream.read_bytes(_NAME)
+            plain = held.enter_context(closing(take_socket(stream)))
             near = _reached(name)
             held.callback(_close, near)
             await _send(plain, _NO if near is None else _YES)
@@ -71,14 +63,6 @@ async def plain_socket(comm: TCP, connects: bool) -> PeerSocket:
 def _close(near: socket.socket | None) -> None:
     if near is not None:
         near.close()
-
-
-def _taken(stream: IOStream) -> socket.socket:
-    """Return the socket of a stream, which its event loop does not look at any more."""
-    stream.io_loop.remove_handler(stream.fileno())
-    plain: socket.socket = stream.socket.dup()
-    plain.setblocking(False)
-    return plain
 
 
 def _address(name: bytes) -> bytes:

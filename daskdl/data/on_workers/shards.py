@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import naming
 from daskdl.cluster.placement import Place, assign
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data.on_workers.tasks import graph_of, run
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe

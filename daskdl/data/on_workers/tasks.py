@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dask._task_spec import Task, TaskRef
 from dask.typing import Key
 
 from daskdl.cluster.current import current_client, is_future
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted, count_of
 from daskdl.data.derived import Derived, Loaded
@@ -200,7 +200,7 @@ def itself(value: Any) -> Any:
 
 def submitted(client: Client, graph: Graph, keys: Sequence[Key]) -> list[Future]:
     """Hand a graph to the scheduler."""
-    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+    from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
 
     whole = HighLevelGraph({"daskdl": MaterializedLayer(graph)}, {"daskdl": set()})
     futures: list[Future] = client.get(whole, list(keys), sync=False)

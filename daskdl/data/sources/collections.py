@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dask._task_spec import convert_legacy_graph
 from dask.typing import Key
 
 from daskdl.cluster.current import is_future
+from daskdl.compat.dask_graph import convert_legacy_graph
 from daskdl.data.arrays import Arrays
 from daskdl.data.counting import Uncounted
 from daskdl.data.from_tasks import FromTasks

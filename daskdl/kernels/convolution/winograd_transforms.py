@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.microkernel import LANES, load, store
 
 Matrix = NDArray[np.float64]

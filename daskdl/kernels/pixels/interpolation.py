@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from daskdl.compat.numba_core import cgutils
 
 #: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
 LANES = 4

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.memory import ALIGNMENT
 

@@ -14,9 +14,9 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.runtime.jit import jit
 
 

@@ -13,9 +13,9 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.callconv import excinfo_ptr_t
 from numba.extending import intrinsic
+
+from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
 
 _I64 = ir.IntType(64)
 #: Of what :func:`lay_out` makes: int32 status of (kernel, arguments, which, start, stop).

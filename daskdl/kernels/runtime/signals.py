@@ -15,9 +15,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.runtime.jit import jit
 
 #: Cells of a slot, and where its mutex and its two conditions begin. ``POSTED``, ``BEGUN`` and

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 import dask
 import numpy as np
 import pytest
-from dask._task_spec import Task, TaskRef
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
 from daskdl.cluster.client import LOST, Cluster
 from daskdl.cluster.placement import Place
+from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.errors import ClusterError
 
 

@@ -20,7 +20,8 @@ from distributed import LocalCluster
 from distributed.security import Security
 
 from daskdl.cluster import connect
-from daskdl.cluster.connection import QUEUES, _queue_options, quiet
+from daskdl.cluster.connection import quiet
+from daskdl.cluster.queue import QUEUES, queue_options
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 
 STEALING = "distributed.scheduler.work-stealing"
@@ -135,7 +136,7 @@ def test_two_local_clusters_at_once_and_a_second_client_of_one():
 
 
 def test_each_local_process_has_cores_for_its_threads(monkeypatch):
-    monkeypatch.setattr("daskdl.cluster.available_cores", lambda: 2)
+    monkeypatch.setattr("daskdl.cluster.connection.available_cores", lambda: 2)
     with connect("local", threads_per_worker=2) as client:
         assert list(client.nthreads().values()) == [2]
 
@@ -332,7 +333,7 @@ def test_a_job_queue_without_the_extra(queue, monkeypatch):
     ],
 )
 def test_workers_end_before_their_job(walltime, lifetime, stagger, queue):
-    options = _queue_options(queue(f"system: slurm\nwalltime: {walltime}"))
+    options = queue_options(queue(f"system: slurm\nwalltime: {walltime}"))
     assert options["walltime"] == walltime.strip("'")
     assert options["worker_extra_args"] == [
         *("--lifetime", lifetime),
@@ -342,8 +343,8 @@ def test_workers_end_before_their_job(walltime, lifetime, stagger, queue):
 
 def test_own_worker_arguments_are_kept(queue):
     text = "system: slurm\nwalltime: 01:00:00\nworker_extra_args: [--nthreads, '2']"
-    assert _queue_options(queue(text))["worker_extra_args"] == ["--nthreads", "2"]
-    assert "worker_extra_args" not in _queue_options(queue("system: slurm\ncores: 1"))
+    assert queue_options(queue(text))["worker_extra_args"] == ["--nthreads", "2"]
+    assert "worker_extra_args" not in queue_options(queue("system: slurm\ncores: 1"))
 
 
 class Jobs(LocalCluster):
@@ -351,10 +352,11 @@ class Jobs(LocalCluster):
 
     seen: dict
 
-    def __init__(self, cores, **options):
+    def __init__(self, cores, scheduler_options, **options):
         if options:
             raise ValueError(f"no such settings:\n{options}")
-        type(self).seen = {"cores": cores, "stealing": dask.config.get(STEALING)}
+        stealing, port = dask.config.get(STEALING), scheduler_options["dashboard_address"]
+        type(self).seen = {"cores": cores, "stealing": stealing, "dashboard": port}
         super().__init__(
             n_workers=0,
             threads_per_worker=cores,
@@ -379,7 +381,7 @@ def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch):
         client.wait_for_workers(jobs, timeout=30)
         assert list(client.nthreads().values()) == [3] * jobs
         cluster = client.cluster
-    assert Jobs.seen == {"cores": 3, "stealing": False}
+    assert Jobs.seen == {"cores": 3, "stealing": False, "dashboard": ":0"}
     assert cluster.status.name == "closed"
 
 

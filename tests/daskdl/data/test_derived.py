@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-from dask._task_spec import Task
 
+from daskdl.compat.dask_graph import Task
 from daskdl.data.arrays import Arrays
 from daskdl.data.derived import Derived, Loaded
 from daskdl.data.from_tasks import FromTasks

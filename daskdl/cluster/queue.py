@@ -1,0 +1,116 @@
+"""Job queues: a YAML file to jobs of workers through dask-jobqueue."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.cluster import configuration
+from daskdl.cluster.address import one_line
+from daskdl.cluster.gateway import gateway_client
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger(__name__)
+
+#: Job queues, and the class of dask-jobqueue for each.
+QUEUES = {
+    "slurm": "SLURMCluster",
+    "pbs": "PBSCluster",
+    "lsf": "LSFCluster",
+    "sge": "SGECluster",
+    "htcondor": "HTCondorCluster",
+    "oar": "OARCluster",
+    "moab": "MoabCluster",
+}
+
+
+def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
+    """Start the jobs that a YAML describes, and return a client of them.
+
+    The scheduler runs in this process. Its dashboard takes any free port, whose address is logged:
+    on a login node 8787 is often taken.
+    """
+    import dask
+    from distributed import Client
+
+    options = queue_options(path)
+    name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
+    jobs = jobs or jobs_in_file
+    if name == "gateway":
+        return gateway_client(stack, path, options, jobs)
+    try:
+        import dask_jobqueue
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
+            "installed; pip install daskdl[hpc]"
+        ) from error
+    # Here, since the scheduler runs in this process.
+    stack.enter_context(dask.config.set(configuration.QUEUE_CONFIG))
+    try:
+        scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
+        kind = getattr(dask_jobqueue, QUEUES[name])
+        cluster = stack.enter_context(kind(scheduler_options=scheduler, **options))
+        cluster.scale(jobs=jobs)
+        cluster.adapt(minimum_jobs=jobs, maximum_jobs=jobs)
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise ClusterError(
+            f"{path}: expected settings from which {QUEUES[name]} starts, found {one_line(error)}"
+        ) from error
+    client: Client = stack.enter_context(Client(cluster, timeout=timeout))
+    logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
+    return client
+
+
+def queue_options(path: Path) -> dict[str, Any]:
+    """Return what a YAML tells, checked: ``system``, ``jobs`` and dask-jobqueue's arguments."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, found {one_line(error)}"
+        ) from error
+    if not isinstance(content, dict):
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}"
+        )
+    systems = (*QUEUES, "gateway")
+    if str(content.get("system")) not in systems:
+        raise SettingsError(
+            f"{path}: expected system: one of {', '.join(systems)}, found {content.get('system')!r}"
+        )
+    options: dict[str, Any] = dict(content)
+    jobs = options.get("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise SettingsError(f"{path}: expected jobs: at least 1, found {jobs!r}")
+    if "walltime" in options:
+        # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
+        options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
+    # LSF leaves out the seconds.
+    seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
+    form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"
+    walltime = re.fullmatch(form, str(options.get("walltime", "")))
+    if walltime and "worker_extra_args" not in options:
+        # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
+        found = {name: int(number) for name, number in walltime.groupdict("0").items()}
+        days, hours, minutes, rest = (
+            found.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
+        )
+        total = 86400 * days + 3600 * hours + 60 * minutes + rest
+        margin = min(300, total // 10)
+        options["worker_extra_args"] = [
+            "--lifetime",
+            f"{total - margin}s",
+            "--lifetime-stagger",
+            f"{margin // 2}s",
+        ]
+    return options

@@ -1,0 +1,9 @@
+"""Dask's tasks and graphs: read in dask 2025.1.0 and 2026.8.0.
+
+``dask._task_spec`` is private by its name; Dask's own collections are made of it since 2024.12.
+"""
+
+from dask._task_spec import Task, TaskRef, convert_legacy_graph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+__all__ = ["HighLevelGraph", "MaterializedLayer", "Task", "TaskRef", "convert_legacy_graph"]

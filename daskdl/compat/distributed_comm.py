@@ -1,0 +1,38 @@
+"""The socket under a plain TCP connection: read in distributed 2025.1.0, 2026.8.0, tornado 6.5."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from distributed.comm.tcp import TCP
+from tornado.iostream import IOStream, StreamClosedError
+
+if TYPE_CHECKING:
+    from distributed.comm import Comm
+
+
+def is_plain_tcp(comm: Comm) -> bool:
+    """Return whether a connection is plain TCP, and not one with TLS, or of another kind."""
+    return type(comm) is TCP and type(comm.stream) is IOStream
+
+
+def stream_of(comm: Comm) -> IOStream:
+    """Return the stream of a plain TCP connection.
+
+    Raises
+    ------
+    StreamClosedError
+        When the connection is closed.
+    """
+    if comm.stream is None:
+        raise StreamClosedError
+    return comm.stream
+
+
+def take_socket(stream: IOStream) -> socket.socket:
+    """Return the socket of a stream, which its event loop does not look at any more."""
+    stream.io_loop.remove_handler(stream.fileno())
+    plain: socket.socket = stream.socket.dup()
+    plain.setblocking(False)
+    return plain
