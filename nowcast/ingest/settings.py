@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from daskdl.errors import SettingsError
-from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar.site import Site
+from nowcast.rain.rainrate import ZRRelation
 
 
 class IngestSettings(BaseModel):

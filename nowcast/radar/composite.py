@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import cfnetcdf, fmi, knmi
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format, Header
+from nowcast.rain.rainrate import ZRRelation
 
 
 class Reader(NamedTuple):

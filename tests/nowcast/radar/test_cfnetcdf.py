@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
-from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import composite
 from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
 
 NAME = "bom/prcp-c10/66/2020/10/31/66_20201031_060000.prcp-c10.nc"
 

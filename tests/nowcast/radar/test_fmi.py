@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from daskdl.errors import DataError
-from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import composite, fmi
 from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
 
 NAME = "fmi/20160928/201609281800_fmi.radar.composite.lowest_FIN_SUOMI1.pgm.gz"
 

@@ -8,9 +8,9 @@ import pyproj
 import pytest
 
 from daskdl.errors import DataError
-from nowcast.ingest.rainrate import ZRRelation
 from nowcast.radar import composite, knmi
 from nowcast.radar.reader import read_header
+from nowcast.rain.rainrate import ZRRelation
 
 NAME = "knmi/2010/08/RAD_NL25_RAP_5min_201008260300.h5"
 

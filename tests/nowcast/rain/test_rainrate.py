@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
-from nowcast.ingest.rainrate import RELATIONS, ZRRelation
+from nowcast.rain.rainrate import RELATIONS, ZRRelation
 
 POSITIVE = st.floats(0.5, 1000)
 
