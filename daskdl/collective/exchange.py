@@ -126,10 +126,15 @@ class Exchange:
         if not (sends or receives):
             return {}
         assert self._transport is not None, "no peer was connected"
+        at = {} if self._rendezvous is None else self._rendezvous.at
+        before = at.get(self._run, "")
+        at[self._run] = f"{self.step_name} {step}, {kind}"
         try:
             return self._transport.swap((self._run, self._attempt, step, kind), sends, receives)
         except PeerError as error:
             raise self._broken(step, kind, error) from error.error
+        finally:
+            at[self._run] = before
 
     def close(self, why: str | None = None) -> None:
         """End the attempt here; peers that still wait for something are told ``why``."""

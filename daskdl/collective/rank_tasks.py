@@ -1,0 +1,166 @@
+"""Rank tasks: one task on a worker for each rank of a group, watched by the driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent import futures as concurrent
+from typing import TYPE_CHECKING, Any
+
+from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.settings import seconds
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.group import Group
+from daskdl.errors import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+#: Ranks of a group of whom the scheduler is asked in a second whether they are there.
+ASKED_IN_A_SECOND = 32
+
+#: Of a future that has not failed.
+UNDER_WAY = ("pending", "finished")
+
+
+class RankTasks:
+    """The tasks of all ranks, of which the loss of one ends all.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    run : str
+    attempt : int
+    group : Group
+    futures : sequence of Future
+        Of the ranks' tasks, by rank.
+    """
+
+    def __init__(
+        self, cluster: Cluster, run: str, attempt: int, group: Group, futures: Sequence[Future]
+    ) -> None:
+        self._cluster, self._group, self._futures = cluster, group, list(futures)
+        self._where: dict[str, Any] = {"run": run, "attempt": attempt}
+
+    @property
+    def over(self) -> bool:
+        """Whether some ranks have come to an end."""
+        return any(future.status != "pending" for future in self._futures)
+
+    @property
+    def failed(self) -> bool:
+        """Whether some rank has failed or is lost."""
+        return any(future.status not in UNDER_WAY for future in self._futures)
+
+    def wait(self, what: str, limit: float) -> None:
+        """Wait until all ranks have come to an end.
+
+        Raises
+        ------
+        BrokenGangError
+            When a rank is lost.
+        ClusterError
+            When it takes longer than ``limit`` seconds.
+        Exception
+            What a task raised.
+        """
+        self._wait(None, what, limit)
+        self._raise(what)
+
+    def results(self) -> list[Any]:
+        """Return the results of all ranks, after :meth:`wait`."""
+        return self._cluster.fetch(self._futures)
+
+    def end(self, why: str) -> dict[str, str]:
+        """End the attempt on all workers, and return what each is at."""
+        return self._cluster.tell({"op": "daskdl_gang_end", "why": why, **self._where})
+
+    def close(self) -> dict[str, Future]:
+        """Release the tasks; return those that have not come to an end, by worker."""
+        late = {}
+        for future, address in zip(self._futures, self._group.addresses, strict=True):
+            if future.status == "pending":
+                late[address] = future
+            else:
+                future.release()
+        return late
+
+    def _wait(self, asked: concurrent.Future[Any] | None, what: str, stall: float) -> Any:
+        """Wait for rank 0's answer or the tasks' end, or for a while when one is lost or failed."""
+        began = looked = time.monotonic()
+        ended = 0.0
+        # Ranks notice by themselves when a peer is lost; to ask costs as much as there are.
+        pause, lost = len(self._group.addresses) / ASKED_IN_A_SECOND, list[int]()
+        while True:
+            if asked is None:
+                if self._all_done(1.0):
+                    return None
+            elif concurrent.wait([asked], timeout=1.0).done:
+                answer = None if asked.exception() else asked.result()
+                if answer is not None:
+                    return answer["result"]
+                if asked.exception() and not ended:
+                    self.end(f"{self._group.name(0)} is lost ({asked.exception()})")
+                    ended = time.monotonic()
+                asked = None  # the tasks tell why
+                continue
+            now = time.monotonic()
+            if now - looked > pause:
+                alive, looked = self._cluster.alive(what), now
+                lost = [r for r, a in enumerate(self._group.addresses) if a not in alive]
+            if not ended and (lost or self.failed):
+                name = (
+                    f"{self._group.name(lost[0])} is lost" if lost else "another member has failed"
+                )
+                self.end(name)
+                ended = now
+            late = [r for r, future in enumerate(self._futures) if future.status == "pending"]
+            if ended and now - ended > self._group.patience:  # a rank's work may take long
+                if asked is not None:
+                    asked.cancel()
+                return None
+            if late and now - began > stall:
+                at = self.end("it lasted too long")
+                # Others wait for the one that is at a shard.
+                addresses = self._group.addresses
+                rank = next((r for r in late if "shard" in at.get(addresses[r], "")), late[0])
+                raise ClusterError(
+                    f"{what}: expected an end within {self._limit(stall)}, found "
+                    f"{self._group.name(rank)} still at {at.get(addresses[rank]) or 'work'}"
+                )
+
+    def _limit(self, stall: float) -> str:
+        named = "daskdl.stall-timeout = " if stall == seconds("stall-timeout") else ""
+        return f"{named}{stall:g} s"
+
+    def _all_done(self, timeout: float) -> bool:
+        return self._cluster.ended(self._futures, timeout)
+
+    def _raise(self, what: str) -> None:
+        """Raise the error that tells most of those ranks that have not come to a good end."""
+        errors = [
+            self._error(future, self._group.name(rank), what)
+            for rank, future in enumerate(self._futures)
+            if future.status != "finished"
+        ]
+        if errors:
+            raise min(errors, key=_says_little)
+
+    def _error(self, future: Future, name: str, what: str) -> BaseException:
+        """Return why a rank has not come to a good end."""
+        if future.status == "pending":
+            return BrokenGangError(f"{what}: {name} does not come to an end")
+        error = self._cluster.error(future)
+        if not isinstance(error, LOST) or isinstance(error, BrokenGangError):
+            return error
+        lost = BrokenGangError(f"{what}: {name} is lost ({type(error).__name__})")
+        lost.__cause__ = error
+        return lost
+
+
+def _says_little(error: BaseException) -> int:
+    """Return 0 for an error of the task's own, more for one that follows from another's."""
+    if not isinstance(error, BrokenGangError):
+        return 0
+    text = str(error)
+    return 1 + ("does not come" in text) + 2 * ("has failed" in text or "ended the" in text)

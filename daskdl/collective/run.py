@@ -1,0 +1,202 @@
+"""run: a function on all workers of a cluster at once, each call with a communicator."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from distributed import get_worker
+
+from daskdl.cluster.attempts import until_done
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.failures import TaskError, at_worker
+from daskdl.cluster.placement import Place, assign
+from daskdl.cluster.settings import seconds
+from daskdl.collective.communicator import Communicator
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.group import Group
+from daskdl.collective.rank_tasks import RankTasks
+from daskdl.collective.rendezvous import Rendezvous
+from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.errors import ClusterError, SettingsError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: Name of the lock of those that need all workers at once.
+TURN = "daskdl-gang"
+
+
+def run(
+    client: Client,
+    function: Callable[..., Any],
+    *args: Any,
+    shards: int | Sequence[Any] | None = None,
+    timeout: float | None = None,
+) -> list[Any]:
+    """Run a function on all workers at once, or on none; return its results by rank.
+
+    The function is called as ``function(comm, *args)``, or ``function(comm, parts, *args)`` where
+    ``shards`` are data. Its communicator adds up, gathers and hands round arrays between the calls
+    (:class:`~daskdl.collective.communicator.Communicator`). Sums are made along a tree over the
+    shards, so that they are the same bits on any number of workers. When a worker is lost the calls
+    on all others end, and the function is run again on the workers that are there.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    function : callable
+        It pickles, and has no effect that must happen only once.
+    *args : object
+        Handed to every call.
+    shards : int, or sequence of Delayed or Future
+        How many shards there are, by default one for each worker; or the data of each, such as
+        ``list(array.to_delayed().ravel())``. Data that are on a worker are used there. The calls
+        get ``parts``, a dict of the own shards' data by shard.
+    timeout : float, optional
+        Seconds that one attempt may take, by default ``daskdl.stall-timeout``.
+
+    Returns
+    -------
+    list
+        The results, one for each rank; there are as many ranks as workers that have a shard.
+
+    Raises
+    ------
+    TrainingError
+        For an exception in a call; it names rank and worker.
+    ClusterError
+        When there are no workers, the time is over, or workers were lost in each attempt.
+
+    Examples
+    --------
+    >>> def mean(comm, parts):  # doctest: +SKIP
+    ...     total = comm.all_reduce({s: [x.sum(), x.size] for s, x in parts.items()})
+    ...     return total[0] / total[1]
+    >>> run(client, mean, shards=list(array.to_delayed().ravel()))  # doctest: +SKIP
+    """
+    if isinstance(shards, int) and shards < 1:
+        raise SettingsError(
+            f"run, shards: expected at least 1, found {shards}; leave it out for one a worker"
+        )
+    if not (shards is None or isinstance(shards, int)) and not len(shards):
+        raise SettingsError("run, shards: expected the data of at least one shard, found none")
+    call = _Call(client, function, args, shards, timeout)
+    try:
+        return until_done(call.cluster, call.what, call.attempt, call.after_loss)
+    finally:
+        call.close()
+
+
+class _Call:
+    """One call of :func:`run`, and its attempts."""
+
+    def __init__(
+        self,
+        client: Client,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        shards: int | Sequence[Any] | None,
+        timeout: float | None,
+    ) -> None:
+        self.cluster, self._client = Cluster(client), client
+        self._function, self._args, self._timeout = function, args, timeout
+        self.what = f"collective {getattr(function, '__name__', function)!s}"
+        self._id, self._attempt = uuid.uuid4().hex[:12], 0
+        self._count = shards if isinstance(shards, int) else None
+        self._data = None if isinstance(shards, int) else shards
+        self._held: list[Future] = []
+        self.cluster.install(Rendezvous(), self.what)
+        self._lock = self.cluster.lock(TURN)
+
+    def attempt(self) -> list[Any]:
+        """Run the function once on the workers that are there."""
+        self._attempt += 1
+        workers = self.cluster.workers(self.what)
+        if self._data is not None and not self._held:
+            self._held = self._client.compute(list(self._data), allow_other_workers=True)
+            self.cluster.wait(self._held, self.what)
+        if self._held:
+            holders = self.cluster.holders(self._held, workers)
+        else:
+            holders = [None] * (self._count or len(workers))
+        placed = assign(holders, workers)
+        addresses = tuple(dict.fromkeys(placed))
+        owners = tuple(addresses.index(a) for a in placed)
+        group = Group(f"run-{self._id}", addresses, owners, seconds("peer-timeout"))
+        graph: dict[Any, Any] = {}
+        for rank in range(len(addresses)):
+            key = (f"run-{self._id}", self._attempt, rank)
+            own = [TaskRef(self._held[s].key) for s in group.shards(rank)] if self._held else []
+            put = self._id, self._attempt, rank, self._function, self._args, bool(self._held)
+            graph[key] = Task(key, run_rank, group, *put, *own)
+        self._take_turn()
+        tasks = None
+        try:
+            futures = self.cluster.submit(graph, list(graph), Place(addresses))
+            tasks = RankTasks(self.cluster, self._id, self._attempt, group, futures)
+            limit = seconds("stall-timeout") if self._timeout is None else self._timeout
+            tasks.wait(self.what, limit)
+            return tasks.results()
+        except BaseException as error:
+            if tasks is not None:
+                tasks.end(f"the driver has ended it ({type(error).__name__})")
+            raise
+        finally:
+            if tasks is not None:
+                for future in tasks.close().values():
+                    future.cancel()
+            self._lock.release()
+
+    def after_loss(self) -> None:
+        """Compute data anew that may be lost."""
+        self._held = []
+
+    def close(self) -> None:
+        """Release what the workers keep."""
+        self._held = []
+        self.cluster.drop(self._lock)
+        self.cluster.tell({"op": "daskdl_gang_forget", "run": self._id})
+
+    def _take_turn(self) -> None:
+        limit = time.monotonic() + seconds("stall-timeout")
+        while not self._lock.acquire(timeout=5):
+            self.cluster.workers(self.what)
+            if time.monotonic() > limit:
+                raise ClusterError(
+                    f"{self.what}: expected a turn within daskdl.stall-timeout, found another fit "
+                    "or collective at work on the same cluster; wait for its end"
+                )
+
+
+def run_rank(
+    group: Group,
+    run: str,
+    attempt: int,
+    rank: int,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    with_parts: bool,
+    *parts: Any,
+) -> Any:
+    """Call the function on one rank: the task of a worker."""
+    worker = get_worker()
+    if worker.address != group.addresses[rank]:
+        raise BrokenGangError(f"{group.name(rank)} is lost")
+    rendezvous = worker.plugins[Rendezvous.name]
+    comm = Communicator.connect(rendezvous, group, run, attempt, rank)
+    rendezvous.at[run] = f"its own work, shards {comm.shards}"
+    own = (dict(zip(comm.shards, parts, strict=True)),) if with_parts else ()
+    try:
+        result = function(comm, *own, *args)
+    except BaseException as error:
+        comm.close(f"{type(error).__name__}: {error}")
+        if isinstance(error, BrokenGangError) or not isinstance(error, Exception):
+            raise
+        raise TaskError(f"rank {rank}{at_worker()}", error) from error
+    finally:
+        rendezvous.at.pop(run, None)
+    comm.close()
+    return result

@@ -1,0 +1,120 @@
+"""Collective tasks of one's own on real workers: together or not at all, and the same bits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+
+from daskdl.collective import Communicator, run
+from daskdl.errors import ClusterError, SettingsError, TrainingError
+from tests.daskdl.train.runs import die
+
+ROOT = Path(__file__).resolve().parents[3]
+ClientOf = Callable[[int], Client]
+
+
+def norms(comm: Communicator, parts: dict[int, Any], rounds: int, marker: str = "") -> Any:
+    """Return sums whose bits show the order of additions; one rank may die on the way, once."""
+    total = np.ones(3, np.float32)
+    for i in range(rounds):
+        if marker and comm.rank == 1 and i == rounds // 2:
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                die()
+        total = comm.all_reduce({s: np.tanh(x.sum(0) * total) for s, x in parts.items()})
+    return total
+
+
+@pytest.fixture(scope="module")
+def blocks() -> list[Any]:
+    array = da.random.default_rng(3).normal(size=(70, 3), chunks=(10, 3))
+    return list(array.to_delayed().ravel())
+
+
+def test_any_number_of_workers_gives_the_same_bits(client_of: ClientOf, blocks: list[Any]) -> None:
+    (alone,) = run(client_of(1), norms, 5, shards=blocks)
+    for workers in (2, 3):
+        results = run(client_of(workers), norms, 5, shards=blocks)
+        assert len(results) == workers
+        for found in results:
+            np.testing.assert_array_equal(found, alone)
+
+
+@pytest.mark.kills
+def test_a_killed_worker_changes_nothing(
+    client_of: ClientOf, blocks: list[Any], tmp_path: Path
+) -> None:
+    client = client_of(3)
+    expected = run(client, norms, 6, shards=blocks)[0]
+    found = run(client, norms, 6, str(tmp_path / "died"), shards=blocks)
+    assert (tmp_path / "died").exists()
+    for each in found:
+        np.testing.assert_array_equal(each, expected)
+
+
+def test_a_rank_for_each_worker_by_default(client: Client) -> None:
+    ranks = run(client, lambda comm: (comm.rank, comm.size, comm.shards))
+    assert ranks == [(0, 2, [0]), (1, 2, [1])]
+
+
+def test_shards_without_data(client: Client) -> None:
+    found = run(client, lambda comm, k: (comm.shards, k), 7, shards=5)
+    assert sorted(s for shards, _ in found for s in shards) == list(range(5))
+    assert {k for _, k in found} == {7}
+
+
+def fails(comm: Communicator) -> None:
+    if comm.rank == 1:
+        raise ZeroDivisionError("a mistake of the user's")
+    comm.barrier()
+
+
+def test_an_error_names_rank_and_worker_and_ends_all(client: Client) -> None:
+    expected = r"rank 1 at worker tcp://\S+: ZeroDivisionError: a mistake"
+    with pytest.raises(TrainingError, match=expected):
+        run(client, fails)
+    assert run(client, lambda comm: comm.all_reduce(np.ones(1))[0]) == [2.0, 2.0]
+
+
+def waits(comm: Communicator) -> None:
+    if comm.rank == 1:
+        while True:
+            time.sleep(0.01)
+    comm.barrier()
+
+
+@pytest.mark.kills
+def test_a_call_that_lasts_too_long_is_named(client_of: ClientOf) -> None:
+    client = client_of(2)
+    with pytest.raises(ClusterError, match=r"within 10 s, found worker \S+ \(shard 1\) still at"):
+        run(client, waits, timeout=10)
+    client.restart(timeout=60)
+
+
+def test_what_is_no_number_of_shards_is_refused(client: Client) -> None:
+    with pytest.raises(SettingsError, match="expected at least 1, found 0; leave it out"):
+        run(client, fails, shards=0)
+    with pytest.raises(SettingsError, match="data of at least one shard, found none"):
+        run(client, fails, shards=[])
+
+
+def test_the_example_finds_the_centres() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "kmeans.py"), "--clusters", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    for line in done.stdout.splitlines():
+        true, found = (np.fromstring(t.strip(" []"), sep=" ") for t in line.split("found at"))
+        np.testing.assert_allclose(found, true, atol=0.1)
+    assert len(done.stdout.splitlines()) == 3
