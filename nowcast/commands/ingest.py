@@ -33,7 +33,7 @@ def run(
         f"{report.repeated} repeated, {len(report.failed)} files not read"
     )
     if report.written:
-        say(f"{out}: of what the radar reaches, {report.coverage}")
+        say(f"{out}: of {report.area}, {report.coverage}")
     if as_json:
         print_json(asdict(report))
     if report.mistakes:

@@ -145,6 +145,8 @@ def _agree(
         raise report.nothing_read()
     first = typical([header for scan in scans for header in scan.headers])
     grid = target_grid(first, settings)
+    if not first.format.polar:
+        report.area = "the composite's grid"
     attributes = store_attributes(first, settings)
     if path.exists():
         with open_rain(path) as dataset:

@@ -38,6 +38,8 @@ class IngestReport:
     coverage : Coverage
         How many cells of what was written are missing, dry and wet: for polar scans of those that
         the radar reaches, for composites of all.
+    area : str
+        The one or the other, for people.
     """
 
     store: str
@@ -48,6 +50,7 @@ class IngestReport:
     failed: list[tuple[str, str]] = field(default_factory=list)
     mistakes: int = 0
     coverage: Coverage = field(default_factory=Coverage)
+    area: str = "the radar's range"
 
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""
@@ -60,10 +63,10 @@ class IngestReport:
         missing = self.coverage.shares()[0]
         if missing > MOST_MISSING:
             log.warning(
-                "%s: %.0f %% of what the radar should see is missing; expected at most %g %%: look "
-                "at a picture (nowcast plot); where files have one code for no echo and missing, "
-                "--fill 'no echo' takes it for no echo",
-                self.store, missing, MOST_MISSING,
+                "%s: %.0f %% of %s is missing; expected at most %g %%: look at a picture; where "
+                "files have one code for no echo and missing, --fill 'no echo' takes it for the "
+                "first",
+                self.store, missing, self.area, MOST_MISSING,
             )  # fmt: skip
 
     def nothing_read(self) -> DataError:

@@ -12,7 +12,8 @@ from daskdl.errors import DataError
 
 # In a folder, a file of these endings that cannot be read is a failure; a README beside is not.
 RADAR_ENDINGS = {
-    ".h5", ".hdf", ".hdf5", ".nc", ".nc4", ".cdf", ".vol", ".pgm", ".raw", ".ar2v", ".gz", ".bz2"
+    ".h5", ".hdf", ".hdf5", ".nc", ".nc4", ".cdf", ".vol", ".pgm", ".raw", ".ar2v", ".gz", ".bz2",
+    ".grib2", ".grb2", ".tif", ".tiff"
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar import cfnetcdf, fmi, knmi
+from nowcast.radar import cfnetcdf, fmi, geotiff, grib, knmi, odim_composite, radolan
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format, Header
 from nowcast.rain.rainrate import ZRRelation
@@ -31,6 +31,10 @@ READERS = {
     Format.KNMI: Reader(knmi.read_header, knmi.read_values),
     Format.CFNETCDF: Reader(cfnetcdf.read_header, cfnetcdf.read_values),
     Format.FMI: Reader(fmi.read_header, fmi.read_values),
+    Format.ODIM_COMPOSITE: Reader(odim_composite.read_header, odim_composite.read_values_of),
+    Format.RADOLAN: Reader(radolan.read_header, radolan.read_values),
+    Format.GRIB: Reader(grib.read_header, grib.read_values),
+    Format.GEOTIFF: Reader(geotiff.read_header, geotiff.read_values),
 }
 
 

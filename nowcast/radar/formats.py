@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 from daskdl.errors import DataError
+from nowcast.radar import radolan
 from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
@@ -14,6 +15,14 @@ from nowcast.radar.plainfile import read_bytes
 HDF5 = b"\x89HDF\r\n\x1a\n"
 # Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.
 SIGMET_PRODUCT, SIGMET_INGEST, SIGMET_RECORD = 27, 23, 6144
+
+ODIM_OBJECTS = {
+    "PVOL": Format.ODIM,
+    "SCAN": Format.ODIM,
+    "COMP": Format.ODIM_COMPOSITE,
+    "IMAGE": Format.ODIM_COMPOSITE,
+}
+TIFF = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 
 
 def recognise(path: Path) -> Format:
@@ -37,6 +46,12 @@ def recognise(path: Path) -> Format:
         return Format.RAINBOW
     if head.startswith(b"P5") and b"obstime" in head:
         return Format.FMI
+    if head.startswith(b"GRIB"):
+        return Format.GRIB
+    if head.startswith(TIFF):
+        return Format.GEOTIFF
+    if radolan.START.match(head):
+        return Format.RADOLAN
     if len(head) > SIGMET_RECORD + 1:
         product = struct.unpack_from("<h", head, 0)[0]
         ingest = struct.unpack_from("<h", head, SIGMET_RECORD)[0]
@@ -55,11 +70,11 @@ def _recognise_hdf5(path: Path) -> Format:
         conventions = text(file, "Conventions")
         if conventions.startswith("ODIM_H5") or ("what" in file and "dataset1" in file):
             kind = text(file["what"], "object") if "what" in file else "nothing"
-            if kind not in {"PVOL", "SCAN"}:
+            if kind not in ODIM_OBJECTS:
                 raise DataError(
-                    f"{path}: expected an ODIM_H5 object PVOL or SCAN (polar), found {kind!r}"
+                    f"{path}: expected an ODIM_H5 object {', '.join(ODIM_OBJECTS)}, found {kind!r}"
                 )
-            return Format.ODIM
+            return ODIM_OBJECTS[kind]
         if "overview" in file and "image1" in file and "geographic" in file:
             return Format.KNMI
         names = {text_of(name) for name in file}

@@ -22,11 +22,21 @@ class Format(StrEnum):
     KNMI = "KNMI HDF5"
     CFNETCDF = "CF netCDF"
     FMI = "FMI PGM"
+    ODIM_COMPOSITE = "ODIM_H5 composite"
+    RADOLAN = "RADOLAN"
+    GRIB = "GRIB2"
+    GEOTIFF = "GeoTIFF"
 
     @property
     def polar(self) -> bool:
         """Whether files hold sweeps of one radar and not a map."""
-        return self not in {Format.KNMI, Format.CFNETCDF, Format.FMI}
+        return self in POLAR
+
+
+POLAR = {Format.NEXRAD, Format.ODIM, Format.IRIS, Format.CFRADIAL, Format.RAINBOW}
+
+# Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
+MOST_CELLS = 1 << 27
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from daskdl.errors import DataError
 SECONDS = 60
 # Address space of the process; a damaged size is a MemoryError and not a machine without memory.
 BYTES = 8 << 30
+
+LENGTH = struct.Struct("<Q")
 
 
 class _Process:
@@ -41,7 +44,7 @@ class _Process:
             assert child.stdin is not None
             assert child.stdout is not None
             try:
-                child.stdin.write(request)
+                child.stdin.write(LENGTH.pack(len(request)) + request)
                 child.stdin.flush()
                 return pickle.load(child.stdout)
             except (EOFError, OSError, pickle.UnpicklingError):
@@ -112,21 +115,24 @@ def _serve() -> None:
     import signal
     import warnings
 
-    # What libraries print must not get between the answers.
+    # What libraries print is not to get between the answers, and no news: an error is an exception.
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, resource.RLIM_INFINITY))
     # Ctrl-C at a terminal goes to all processes; this one ends when its pipe does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
-        try:
-            seconds, function, arguments = pickle.load(sys.stdin.buffer)
-        except EOFError:
+        size = sys.stdin.buffer.read(LENGTH.size)
+        if len(size) < LENGTH.size:
             return
-        # SIGPROF ends the process whatever a library is doing.
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        request = sys.stdin.buffer.read(LENGTH.unpack(size)[0])
         try:
+            seconds, function, arguments = pickle.loads(request)
+            # SIGPROF ends the process whatever a library is doing.
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             answer = (True, function(*arguments))
         except Exception as error:
             answer = (False, error)

@@ -9,12 +9,10 @@ import numpy as np
 from daskdl.errors import DataError
 from nowcast.radar import composite, volume
 from nowcast.radar.formats import recognise
-from nowcast.radar.header import Header
+from nowcast.radar.header import MOST_CELLS, Header
 
 # What damage makes of a time is mostly zero or far away; no archive of digital scans is older.
 FIRST, LAST = np.datetime64("1980-01-01"), np.datetime64("2100-01-01")
-# Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
-MOST_CELLS = 1 << 27
 
 
 def read_header(path: Path) -> Header:

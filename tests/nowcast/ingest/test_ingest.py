@@ -312,7 +312,7 @@ def test_more_than_half_missing_is_said(tmp_path, client, caplog):
     raw[:30] = 0
     raw[:5, :30] = 140
     ingest([write_sweep(tmp_path / "a.h5", raw=raw)], tmp_path / "a.zarr", client=client, **SMALL)
-    assert "57 % of what the radar should see is missing" in caplog.text
+    assert "57 % of the radar's range is missing" in caplog.text
     caplog.clear()
     report = ingest([write_sweep(tmp_path / "b.h5")], tmp_path / "b.zarr", client=client, **SMALL)
     assert report.coverage.missing + report.coverage.dry + report.coverage.wet == 40 * 40

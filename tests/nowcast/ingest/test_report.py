@@ -21,7 +21,7 @@ def test_failures_are_logged_and_counted(caplog):
 @pytest.mark.parametrize(("missing", "warned"), [(50, False), (51, True), (0, False)])
 def test_more_than_half_missing_is_a_warning(caplog, missing, warned):
     IngestReport("rain.zarr", coverage=Coverage(missing, 100 - missing, 0)).warn_of_missing()
-    assert ("rain.zarr: 51 % of what the radar should see" in caplog.text) == warned
+    assert ("rain.zarr: 51 % of the radar's range is missing" in caplog.text) == warned
 
 
 def test_why_there_is_nothing():

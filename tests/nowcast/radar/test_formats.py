@@ -58,11 +58,11 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path):
         recognise(tmp_path / "a.nc")
 
 
-def test_odim_composites_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
+def test_odim_profiles_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
     with h5py.File(tmp_path / "comp.h5", "w") as file:
         file.attrs["Conventions"] = "ODIM_H5/V2_2"
-        file.create_group("what").attrs["object"] = "COMP"
-    with pytest.raises(DataError, match=r"PVOL or SCAN .polar., found 'COMP'"):
+        file.create_group("what").attrs["object"] = "VP"
+    with pytest.raises(DataError, match="object PVOL, SCAN, COMP, IMAGE, found 'VP'"):
         recognise(tmp_path / "comp.h5")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["weights"] = [1.0]

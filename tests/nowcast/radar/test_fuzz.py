@@ -11,6 +11,12 @@ import pytest
 from nowcast.radar import isolated
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
+from tests.nowcast.radar.composite_files import (
+    write_geotiff,
+    write_grib,
+    write_odim,
+    write_radolan,
+)
 from tests.nowcast.radar.fuzz import outcome_of, outcomes
 from tests.nowcast.radar.odim_file import write_sweep
 
@@ -72,10 +78,36 @@ def test_a_thousand_mutants_of_every_format(radar_dir, tmp_path, format):
     assert sum(found.values()) == 1000
 
 
-def test_mutants_of_a_simulated_file(tmp_path):
-    content = write_sweep(tmp_path / "a.h5").read_bytes()
-    found = outcomes([content], ".h5", tmp_path, 60)
-    assert sum(found.values()) == 60
+MADE = {
+    "odim": write_sweep,
+    "odim_composite": write_odim,
+    "radolan": write_radolan,
+    "grib": write_grib,
+    "geotiff": write_geotiff,
+}
+
+
+def made(tmp_path: Path, name: str) -> bytes:
+    path = MADE[name](tmp_path / "made")
+    content: bytes = path.read_bytes()
+    path.unlink()
+    return content
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_mutants_of_made_files(tmp_path, name):
+    found = outcomes([made(tmp_path, name)], "", tmp_path, 48)
+    assert sum(found.values()) == 48
+    assert found["read"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", MADE)
+def test_a_thousand_mutants_of_made_files(tmp_path, name):
+    found = outcomes([made(tmp_path, name)], "", tmp_path, 1000, seed=1)
+    print(name, dict(found))
+    assert sum(found.values()) == 1000
 
 
 def test_the_sources_are_of_the_formats_that_they_are_listed_under(radar_dir):

@@ -1,0 +1,163 @@
+"""Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity or rain rate.
+
+Gain, offset and codes stand in GDAL's metadata; files without them are of one of the two products
+that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32 and
+mm h-1 = 0.01 n. The lowest number is no echo, the highest missing.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.radar.header import MOST_CELLS, Format, Header
+from nowcast.rain.grid import Grid
+
+# By unit: factor and offset where the file has none.
+CONVERSIONS = {"dbz": (0.5, -32.0), "mm/h": (0.01, 0.0)}
+NAMES = {"dbz": "dbz", "rr": "mm/h", "rate": "mm/h"}
+LONGEST_METADATA = 1 << 16
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Return the header of the composite at ``path``, called ``name``."""
+    with _open(path) as file:
+        page, items = file.pages[0], _items(file.pages[0])
+        unit = _unit(items, name)
+        return Header(
+            path=name,
+            format=Format.GEOTIFF,
+            station=items.get("composite area") or "FMI composite",
+            times=(_time(items, page, name),),
+            grid=_grid(page),
+            reflectivity=unit == "dbz",
+        )
+
+
+def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
+    """Return dBZ or mm h-1, (ny, nx) with y and x increasing."""
+    with _open(path) as file:
+        page, items = file.pages[0], _items(file.pages[0])
+        _size(page)
+        try:
+            raw = page.asarray()
+        except ValueError as error:
+            if "imagecodecs" in str(error):
+                raise MissingExtraError(
+                    f"{header.path}: reading this compression needs imagecodecs: pip install "
+                    "'daskdl[geotiff]'"
+                ) from error
+            raise
+    if raw.dtype.kind not in "ui":
+        raise DataError(f"expected whole numbers, found {raw.dtype}")
+    gain, offset = CONVERSIONS["dbz" if header.reflectivity else "mm/h"]
+    gain, offset = _number(items, "gain", gain), _number(items, "offset", offset)
+    values = (raw * np.float64(gain) + offset).astype(np.float32)
+    silent = np.float32(-np.inf if header.reflectivity else 0.0)
+    values[raw == _number(items, "nodata", float(np.iinfo(raw.dtype).max))] = np.nan
+    values[raw == _number(items, "undetect", 0.0)] = silent
+    return np.ascontiguousarray(values[::-1])
+
+
+def _open(path: Path) -> Any:
+    try:
+        import tifffile
+    except ImportError as error:
+        raise MissingExtraError(
+            "reading GeoTIFF files needs tifffile: pip install 'daskdl[geotiff]'"
+        ) from error
+    return tifffile.TiffFile(path)
+
+
+def _items(page: Any) -> dict[str, str]:
+    """Return GDAL's metadata by the lower-case names of their items; the unit of the quantity too.
+
+    What declares entities is no metadata of GDAL's and could expand to any size.
+    """
+    tag = page.tags.get("GDAL_METADATA")
+    text = str(tag.value).strip("\x00 \n") if tag is not None else ""
+    nodata = page.tags.get("GDAL_NODATA")
+    items = {} if nodata is None else {"nodata": str(nodata.value).strip("\x00 ")}
+    if not text or len(text) > LONGEST_METADATA or "<!" in text:
+        return items
+    for item in ElementTree.fromstring(text).iter("Item"):
+        key = item.get("name", "").lower()
+        items[key] = (item.text or "").strip()
+        if key == "quantity":
+            items["unit"] = item.get("unit", "").lower()
+    return items
+
+
+def _number(items: dict[str, str], key: str, default: float) -> float:
+    try:
+        return float(items[key])
+    except (KeyError, ValueError):
+        return default
+
+
+def _unit(items: dict[str, str], name: str) -> str:
+    unit = items.get("unit", "")
+    if unit in CONVERSIONS:
+        return unit
+    parts = re.split(r"[^a-z]+", Path(name).name.lower())
+    for part, known in NAMES.items():
+        if part in parts:
+            return known
+    raise DataError(
+        f"expected a quantity in dBZ or mm/h in the metadata, or DBZ or RR in the file's name, "
+        f"found {unit or 'none'}"
+    )
+
+
+def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
+    """Return the time of the metadata, or the one in the file's name (YYYYMMDDhhmm)."""
+    stated = items.get("observation time", "")
+    found = re.fullmatch(r"(\d{12})\d*", stated) or re.search(r"(?<!\d)(20\d{10})", Path(name).name)
+    if found is None:
+        raise DataError(
+            "expected an observation time YYYYMMDDhhmm in the metadata or the file's name, found "
+            f"{stated or 'none'}"
+        )
+    text = found[1]
+    return np.datetime64(f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:]}", "s")
+
+
+def _size(page: Any) -> tuple[int, int]:
+    shape = tuple(page.shape)
+    if len(shape) != 2 or not 0 < shape[0] * shape[1] <= MOST_CELLS:
+        raise DataError(f"expected one band of at most {MOST_CELLS} cells, found {shape}")
+    return shape[0], shape[1]
+
+
+def _grid(page: Any) -> Grid:
+    import pyproj
+
+    ny, nx = _size(page)
+    tags = page.geotiff_tags or {}
+    code, scale = tags.get("ProjectedCSTypeGeoKey"), tags.get("ModelPixelScale")
+    tie = tags.get("ModelTiepoint")
+    if code is None or scale is None or tie is None or len(tie) < 6 or len(scale) < 2:
+        raise DataError(
+            "expected a projection by its EPSG code, a pixel scale and a tie point, found "
+            f"{', '.join(map(str, tags)) or 'none'}"
+        )
+    crs = pyproj.CRS.from_epsg(int(code))
+    dx, dy = float(scale[0]), float(scale[1])
+    # The tie point is a corner of a cell, or its centre where the file says that pixels are points.
+    half = 0.0 if int(tags.get("GTRasterTypeGeoKey", 1)) == 2 else 0.5
+    west, north = tie[3] - tie[0] * dx, tie[4] + tie[1] * dy
+    return Grid(
+        crs=crs.to_wkt(),
+        x0=west + half * dx,
+        y0=north - (ny - 1 + half) * dy,
+        dx=dx,
+        dy=dy,
+        nx=nx,
+        ny=ny,
+    )
