@@ -2,7 +2,8 @@
 
 Two worker processes and models of several sizes. All contestants take turns, so that whatever else
 the machine does disturbs all of them; a ratio is of medians in one run. "gang over TCP" is what
-workers of two machines would do: nothing is shared in memory.
+workers of two machines would do: nothing is shared in memory. "gang by distributed.comm over TCP"
+is what the engine would do without sockets of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import dask
 
-from ci.bench.engine_model import apart, exchanges, fitted, synchronization
+from ci.bench.engine_model import apart, by_comm, exchanges, fitted, synchronization
 from ci.bench.engine_peers import peers
 from daskdl.cluster import connect
 
@@ -67,12 +68,15 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
                 with apart(client):
                     far = fitted(n_bytes, engine="gang", **options)
                     far_half = fitted(n_bytes, engine="gang", wire="bfloat16", **options)
+                with by_comm(client):
+                    comm = fitted(n_bytes, engine="gang", **options)
                 for name, found in {
                     GANG: synchronization(gang),
                     "gang: its exchanges": exchanges(gang),
                     "gang, bfloat16": synchronization(half),
                     "gang over TCP": synchronization(far),
                     "gang over TCP, bfloat16": synchronization(far_half),
+                    "gang by distributed.comm over TCP": synchronization(comm),
                     GRAPH: synchronization(graph),
                 }.items():
                     times.setdefault(name, []).extend(found)

@@ -42,6 +42,23 @@ def apart(client: Client) -> Iterator[None]:
         client.run(let, next(iter(before.values())))
 
 
+@contextmanager
+def by_comm(client: Client) -> Iterator[None]:
+    """Leave all messages to Dask's own connections and the workers' event loops, over TCP."""
+
+    def let(plain: bool) -> None:
+        from daskdl.collective import exchange
+        from daskdl.compat.distributed_comm import is_plain_tcp
+
+        exchange.is_plain_tcp = is_plain_tcp if plain else lambda comm: False
+
+    client.run(let, False)
+    try:
+        yield
+    finally:
+        client.run(let, True)
+
+
 def synchronization(history: History, skip: int = 2) -> list[float]:
     """Return, for each iteration but the first, the milliseconds that are not computation.
 
