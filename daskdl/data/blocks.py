@@ -14,7 +14,7 @@ from daskdl.data.block_partition import MIXED, BlockPartition
 from daskdl.data.derived import Derived
 from daskdl.data.joined import cut, even_bounds
 from daskdl.data.pool import Pool
-from daskdl.data.recipe import Recipe
+from daskdl.data.recipe import Recipe, version_of_all
 from daskdl.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class BlockRecipe(Recipe):
     def in_memory(self) -> bool:
         """Whether any block carries its data."""
         return any(block.in_memory for block in self.blocks)
+
+    @property
+    def version(self) -> str:
+        """Versions of the blocks' files."""
+        return version_of_all(self.blocks)
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))

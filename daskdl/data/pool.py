@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from daskdl.data.joined import cut
 from daskdl.data.random import generator
-from daskdl.data.recipe import Loadable, Recipe
+from daskdl.data.recipe import Loadable, Recipe, version_of_all
 
 
 class Pool(Loadable):
@@ -32,6 +32,11 @@ class Pool(Loadable):
     def load(self) -> Pool:
         """Return itself: blocks are read when they are needed."""
         return self
+
+    @property
+    def version(self) -> str:
+        """Versions of the blocks' files."""
+        return version_of_all(self.blocks)
 
     def as_they_lie(self, start: int, stop: int) -> list[Recipe]:
         """Return the blocks of the samples from ``start`` up to ``stop`` before any epoch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +44,11 @@ class Loadable(ABC):
     def underlying(self) -> Loadable:
         """The same without what only counts its samples."""
         return self
+
+    @property
+    def version(self) -> str:
+        """Which state of its file it reads, by size and time or the store's ETag; "" if untold."""
+        return ""
 
     @property
     def futures(self) -> tuple[Future, ...]:
@@ -173,3 +179,17 @@ class Excerpt(Recipe):
     def part(self, start: int, stop: int) -> Self:
         """Return the recipe of the samples from ``start`` up to ``stop`` of these."""
         return replace(self, start=self.start + start, stop=self.start + stop)  # type: ignore[type-var]
+
+
+def version_of_all(recipes: Sequence[Loadable]) -> str:
+    """Return a digest of the versions of all files behind recipes; "" if none is told."""
+    seen, told = set[int](), dict[str, None]()
+    left: list[Loadable] = list(reversed(recipes))
+    while left:
+        recipe = left.pop().underlying
+        if id(recipe) not in seen:
+            seen.add(id(recipe))
+            if recipe.version:
+                told[recipe.version] = None  # once, however the samples are cut
+            left.extend(reversed(recipe.inputs))
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""

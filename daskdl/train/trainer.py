@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
 from daskdl.data.blocks import block_lengths, ordered
+from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
@@ -38,6 +40,9 @@ from daskdl.train.trial import check_sample
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+logger = logging.getLogger(__name__)
 
 
 class Trainer:
@@ -330,6 +335,7 @@ class Trainer:
             "shards": list(samples.lengths),
             **block_lengths(samples),
             "wire": wire,
+            "files": version_of_all(samples.recipes),
         }
 
     def _saved(
@@ -339,5 +345,13 @@ class Trainer:
             return None
         saved = folder.read() if resume else None
         if saved is not None:
-            check_identity(Path(folder.path), saved.identity, identity)
+            wanted = {name: value for name, value in identity.items() if name != "files"}
+            check_identity(Path(folder.path), saved.identity, wanted)
+            if saved.identity.get("files", identity["files"]) != identity["files"]:
+                logger.warning(
+                    "%s: the samples' files have changed since the checkpoint, by their sizes and "
+                    "times; if their contents have, the weights will be others than those of a "
+                    "run without an interruption: resume=False begins anew",
+                    folder.path,
+                )
         return saved

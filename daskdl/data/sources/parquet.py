@@ -13,12 +13,13 @@ from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.urls import expanded, opened
+from daskdl.data.sources.versions import check_version, version_of
 from daskdl.errors import DataError, MissingExtraError
 
 
 @dataclass(frozen=True)
 class RowGroup(Excerpt):
-    """Recipe of rows of one row group of a Parquet file."""
+    """Recipe of rows of one row group of a Parquet file, in the version that was opened first."""
 
     url: str
     group: int
@@ -26,6 +27,7 @@ class RowGroup(Excerpt):
     stop: int
     columns: Columns
     row_bytes: float
+    version: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -41,9 +43,11 @@ class RowGroup(Excerpt):
     def load(self) -> Arrays:
         """Read the columns that are needed."""
         parquet = _parquet()
-        with opened(self.url, self.storage_options) as file, parquet.ParquetFile(file) as held:
-            table = held.read_row_group(self.group, columns=self.columns.needed)
-            return self.columns(table.slice(self.start, len(self)).to_pandas())
+        with opened(self.url, self.storage_options) as file:
+            check_version(file, self.url, self.version)
+            with parquet.ParquetFile(file) as held:
+                table = held.read_row_group(self.group, columns=self.columns.needed)
+                return self.columns(table.slice(self.start, len(self)).to_pandas())
 
 
 def from_parquet(
@@ -62,8 +66,10 @@ def from_parquet(
     def groups(url: str) -> list[Recipe]:
         own = columns.called(url)
         try:
-            with opened(url, options) as file, parquet.ParquetFile(file) as held:
-                metadata, names = held.metadata, held.schema_arrow.names
+            with opened(url, options) as file:
+                version = version_of(file, url)
+                with parquet.ParquetFile(file) as held:
+                    metadata, names = held.metadata, held.schema_arrow.names
         except (OSError, ValueError) as error:
             raise DataError(f"{url}: expected a Parquet file, found {error}") from error
         own.check(names)
@@ -78,7 +84,7 @@ def from_parquet(
             )
             rows = group.num_rows
             named = own.called(f"{url}, row group {g}")
-            recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), options)
+            recipe = RowGroup(url, g, 0, rows, named, nbytes / max(1, rows), version, options)
             found.append(Uncounted(recipe) if own.on_error == "skip" else recipe)
         return found
 

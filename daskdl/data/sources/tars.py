@@ -24,6 +24,7 @@ from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.urls import expanded, opened
+from daskdl.data.sources.versions import check_version, version_of
 from daskdl.errors import DataError, SettingsError
 
 Decode = Callable[[bytes], Any]
@@ -97,6 +98,8 @@ class Tar(Recipe):
     on_error : "raise" or "skip"
     broken : str
         Why the archive could not be read to its end.
+    version : str
+        Of the archive, when it was listed.
     storage_options : mapping
     """
 
@@ -106,6 +109,7 @@ class Tar(Recipe):
     fields: Fields
     on_error: str
     broken: str = ""
+    version: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -130,6 +134,8 @@ class Tar(Recipe):
         names = [f"{self.url}, {name}" for name in self.names]
         # An archive without any may not be there at all.
         with opened(self.url, self.storage_options) if names else nullcontext() as file:
+            if names:
+                check_version(file, self.url, self.version)
             read = Records(partial(self._sample, file), self.on_error, names.__getitem__)
             found = read(range(len(names)))
         return replace(found, bad=(*found.bad, self.broken)) if self.broken else found
@@ -165,10 +171,11 @@ class Listing(Loadable):
 
     def load(self) -> Tar:
         """Read them."""
-        names, broken = list[str](), ""
+        names, broken, version = list[str](), "", ""
         files = list[list[File]]()
         try:
             with opened(self.url, self.storage_options) as file:
+                version = version_of(file, self.url)
                 self._list(file, names, files)
         except (OSError, tarfile.TarError, DataError) as error:
             broken = f"{self.url}: expected a whole tar archive, found that it is none ({error})"
@@ -178,7 +185,14 @@ class Listing(Loadable):
                 ) from error
         held = np.array(files, np.int64).reshape(len(files), len(self.fields.endings), 3)
         return Tar(
-            self.url, tuple(names), held, self.fields, self.on_error, broken, self.storage_options
+            self.url,
+            tuple(names),
+            held,
+            self.fields,
+            self.on_error,
+            broken,
+            version,
+            self.storage_options,
         )
 
     def _list(self, file: Any, names: list[str], files: list[list[File]]) -> None:

@@ -1,0 +1,52 @@
+"""Versions of files: what tells that one was replaced since the samples were made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from daskdl.errors import DataError
+
+#: Names under which stores tell when or to what a file was changed, the surest first.
+_CHANGED = ("ETag", "etag", "md5Hash", "Content-MD5", "Last-Modified", "LastModified", "mtime")
+
+
+def version_of(file: Any, url: str) -> str:
+    """Return size and time, or the store's ETag, of an open file; "" if nobody tells them.
+
+    Parameters
+    ----------
+    file : file object
+        As fsspec opens it.
+    url : str
+        Of a copy that fsspec keeps (``filecache::``) nothing is told: each machine has its own.
+    """
+    if "::" in url:
+        return ""
+    if "://" not in url or url.startswith("file://"):
+        found = os.fstat(file.fileno())
+        return f"{found.st_size} bytes of {found.st_mtime_ns}"
+    for details in _details(file):
+        for name in _CHANGED:
+            if details.get(name):
+                return f"{details.get('size')} bytes of {details[name]}"
+    return ""
+
+
+def _details(file: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield what an open file knows of itself, and then what its store says when it is asked."""
+    details = getattr(file, "details", None)
+    if isinstance(details, dict):
+        yield details
+        yield file.fs.info(file.path)
+
+
+def check_version(file: Any, url: str, expected: str) -> None:
+    """Raise a DataError if an open file is another than when the samples were made."""
+    found = version_of(file, url)
+    if expected and found and found != expected:
+        raise DataError(
+            f"{url}: expected the file of which the samples were made, {expected}, found another "
+            f"in its place, {found}; make the SampleSet anew, and begin training anew"
+        )

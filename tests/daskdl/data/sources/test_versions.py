@@ -1,0 +1,140 @@
+"""A file that was replaced by another is noticed where it is read, and at resume."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from daskdl.data import SampleSet
+from daskdl.errors import DataError, TrainingError
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Callback, Trainer
+
+
+def parquet(path, value, rows=8):
+    frame = pd.DataFrame({"a": np.full(rows, value, "f4"), "b": np.arange(rows, dtype="f4")})
+    frame.to_parquet(path, row_group_size=4)
+    os.utime(path, ns=(0, int(value * 1e9)))
+    return path
+
+
+def samples_of(path):
+    return SampleSet.from_parquet(path, x=["a"], y=["b"])
+
+
+def test_a_parquet_file_of_as_many_rows_is_another(tmp_path):
+    path = parquet(tmp_path / "x.parquet", 1)
+    samples = samples_of(path)
+    assert samples.head(1)["x"].tolist() == [[1]]
+    parquet(path, 2)
+    with pytest.raises(DataError, match=r"x.parquet: expected the file .*, found another .* anew"):
+        samples.recipes[0].load()
+    assert samples_of(path).head(1)["x"].tolist() == [[2]]
+    os.utime(path, ns=(0, 5))
+    parquet(path, 1)
+    assert samples.recipes[0].load().take(np.arange(1))["x"].tolist() == [[1]]
+
+
+def test_an_archive_of_other_places_is_another(tmp_path):
+    path = tmp_path / "x.tar"
+
+    def write(texts):
+        with tarfile.open(path, "w") as archive:
+            for i, text in enumerate(texts):
+                member = tarfile.TarInfo(f"{i}.txt")
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text))
+        os.utime(path, ns=(0, len(texts[0])))
+
+    write([b"one", b"two"])
+    samples = SampleSet.from_tar(path, x="txt", on_error="skip")
+    assert len(samples) == 2
+    write([b"thousands", b"two"])
+    with pytest.raises(DataError, match=r"x.tar: expected the file of which the samples were made"):
+        samples.recipes[0].load()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves one file by ranges, with its ETag, as object stores do."""
+
+    held, tag = b"", "one"
+
+    def do_HEAD(self):
+        self.reply(b"", len(self.held))
+
+    def do_GET(self):
+        start, stop = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").split("-")
+        body = self.held[int(start) : int(stop) + 1 if stop else None]
+        self.reply(body, len(body), int(start))
+
+    def reply(self, body, length, start=0):
+        self.send_response(206 if "Range" in self.headers else 200)
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", self.tag)
+        self.send_header("Content-Length", str(length))
+        self.send_header("Content-Range", f"bytes {start}-{start + length - 1}/{len(self.held)}")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@contextmanager
+def served():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/x.parquet"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_tag_of_a_store_tells(tmp_path):
+    pytest.importorskip("aiohttp")
+    Handler.tag = "one"
+    Handler.held = parquet(tmp_path / "x.parquet", 1).read_bytes()
+    with served() as url:
+        samples = samples_of(url)
+        assert samples.head(1)["x"].tolist() == [[1]]
+        Handler.tag = "two"
+        with pytest.raises(DataError, match=r"bytes of one, found another in its place, .* of two"):
+            samples.recipes[0].load()
+
+
+def trainer():
+    return Trainer(Linear(1, 1, seed=0), MSELoss(), SGD(0.01))
+
+
+def test_a_fit_stops_where_it_reads_another_file(tmp_path):
+    path = parquet(tmp_path / "x.parquet", 1)
+
+    class Replace(Callback):
+        def on_epoch_end(self, trainer, epoch, logs):
+            parquet(path, 2)
+
+    streams = samples_of(path).stream(held="1 kB")
+    with pytest.raises(TrainingError, match=r"shard \d.*DataError: .*found another in its place"):
+        trainer().fit(streams, epochs=9, batch_size=4, callbacks=[Replace()], progress=False)
+
+
+def test_a_run_that_goes_on_says_that_the_files_have_changed(tmp_path, caplog):
+    path = parquet(tmp_path / "x.parquet", 1)
+    options = {"batch_size": 4, "checkpoint": tmp_path / "run", "progress": False}
+    trainer().fit(samples_of(path), epochs=1, **options)
+    trainer().fit(samples_of(path).repartition(2), epochs=2, **options)
+    assert not caplog.records
+    parquet(path, 2)
+    trainer().fit(samples_of(path), epochs=3, **options)
+    assert "the samples' files have changed since the checkpoint" in caplog.text
