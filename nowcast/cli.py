@@ -148,45 +148,84 @@ def predict(
 
 @app.command()
 def verify(
-    model: Model,
-    rain: Rain,
-    out: Annotated[Path | None, typer.Option(help="Folder for verify.json and verify.png.")] = None,
+    rain: Annotated[list[Path], typer.Argument(help="Rain stores that 'nowcast ingest' wrote.")],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Methods with commas between them, as for 'predict'; by default the model, if one "
+            "is given, persistence, extrapolation and sprog."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Method that the others are compared with; by default sprog."),
+    ] = None,
+    lead: Annotated[
+        str | None, typer.Option(help="How far ahead; by default as the model, or 60min.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for verify.json, verify.png and the report verify.html."),
+    ] = None,
     thresholds: Annotated[
         str, typer.Option(help="Rain rates that make an event, mm h-1.")
     ] = "0.1,1,5,10",
     scales: Annotated[str, typer.Option(help="Neighbourhoods of the FSS, km.")] = "1,5,20",
     start: Annotated[
-        str | None, typer.Option("--from", help="First time; by default the model's test part.")
+        str | None,
+        typer.Option("--from", help="First time; by default all, or the model's test part."),
     ] = None,
     stop: Annotated[str | None, typer.Option("--to", help="Last time.")] = None,
-    every: Annotated[int, typer.Option(min=1, help="Frames between two forecasts.")] = 1,
+    every: Annotated[
+        int,
+        typer.Option(min=1, help="Frames between two forecasts; leads that it divides are scored."),
+    ] = 1,
+    members: Annotated[
+        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score a model against persistence and against extrapolation along the optical flow.
+    """Score forecasting methods on what was observed; needs no trained model.
 
-    CSI, POD, FAR, frequency bias and MAE by lead time and threshold, and FSS by scale, pooled over
-    the forecasts that can be started in the part of the store that the model was not trained on.
+    CSI, POD, FAR, frequency bias, MAE, Brier score and CRPS by lead time and threshold, FSS by
+    scale, reliability, rank histogram, ROC and spectra, at the same valid times for all leads; with
+    intervals over events, and sentences that say who is better where.
     """
     from nowcast.commands.verify import run
 
     run(
-        model, rain, out, thresholds=thresholds, scales=scales, start=start, stop=stop,
-        every=every, as_json=as_json,
+        rain, methods=method, model=model, against=against, lead=lead, out=out,
+        thresholds=thresholds, scales=scales, start=start, stop=stop, every=every, members=members,
+        seed=seed, as_json=as_json,
     )  # fmt: skip
 
 
 @app.command()
 def plot(
-    forecast: Annotated[Path, typer.Argument(help="Forecast that 'nowcast predict' wrote.")],
+    forecast: Annotated[
+        list[Path], typer.Argument(help="Forecasts that 'nowcast predict' wrote, a row each.")
+    ],
     out: Annotated[Path, typer.Option(help="Picture: .png, or .gif for an animation.")],
     observed: Annotated[
         Path | None, typer.Option(help="Rain store with what was observed, shown beside it.")
     ] = None,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Show the probability of this rain rate too, mm h-1; may be repeated. By default "
+            "1, of a forecast that has it."
+        ),
+    ] = None,
+    members: Annotated[int, typer.Option(min=0, help="Show so many members too.")] = 2,
 ) -> None:
-    """Show a forecast beside what was observed."""
+    """Show forecasts beside what was observed: rain, probabilities and members."""
     from nowcast.commands.plot import run
 
-    run(forecast, out, observed=observed)
+    run(forecast, out, observed=observed, thresholds=threshold, members=members)
 
 
 @app.command()

@@ -38,10 +38,11 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float
         say("3 of 5  train an encoder-forecaster on the day's first part")
         settings = TrainSettings(epochs=3, tile=56, tile_stride=28, channels=(24, 24))
         model = train(store, out / "model", settings, client, True, say)
-    say("4 of 5  verify it on the last part, against persistence and extrapolation")
+    say("4 of 5  verify it on the last part, against methods without training")
     rain = open_rain(store)
-    scores = verify.score(model, rain)
-    verify.write(scores, out)
+    chosen = verify.choose(None, out / "model")
+    scores = verify.score([rain], chosen, model=model)
+    verify.write(scores, out, [rain], chosen)
     say("5 of 5  forecast and show the rainiest hour of that part")
     index = _rainiest(rain["rain_rate"].values, rain["time"].values, model.split.test, model.n_in,
                       model.n_out)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def run(forecast: Path, out: Path, *, observed: Path | None) -> None:
-    """Draw a forecast, beside what was observed if that is there."""
+def run(
+    forecasts: Sequence[Path],
+    out: Path,
+    *,
+    observed: Path | None,
+    thresholds: Sequence[float] | None = None,
+    members: int = 2,
+) -> None:
+    """Draw forecasts, beside what was observed if that is there."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
     from nowcast.rain.store import open_rain
@@ -28,14 +36,39 @@ def run(forecast: Path, out: Path, *, observed: Path | None) -> None:
             f"--out: expected the name of a file that ends in .png or .gif, found {out}"
         )
     with ExitStack() as stack:
-        made = stack.enter_context(open_forecast(forecast))
+        opened = {path: stack.enter_context(open_forecast(path)) for path in forecasts}
+        first, *others = opened
+        for other in others:
+            _check_start(first, opened[first], other, opened[other])
         seen = None
         if observed is not None:
             rain = stack.enter_context(open_rain(observed))
-            seen = _at_times_of(made, forecast, rain, observed)
+            seen = _at_times_of(opened[first], first, rain, observed)
+        made = {_name(path, opened): forecast for path, forecast in opened.items()}
         draw = animate_forecast if suffix == ".gif" else plot_forecast
-        draw(made, out, observed=seen)
+        draw(
+            made if others else {"forecast": opened[first]}, out, observed=seen,
+            thresholds=thresholds or None, members=members,
+        )  # fmt: skip
     say(f"picture written to {out}")
+
+
+def _name(path: Path, all_of: dict[Path, xr.Dataset]) -> str:
+    """Return a row's name: the file's without its ending, or more of it when several have that."""
+    for name in (lambda p: p.stem, lambda p: p.name, lambda p: f"{p.parent.name}/{p.name}"):
+        if sum(name(other) == name(path) for other in all_of) == 1:
+            return name(path)
+    return str(path)
+
+
+def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) -> None:
+    """Raise a DataError unless two forecasts start at the same time."""
+    start, found = (d["forecast_reference_time"].values for d in (one, other))
+    if start != found:
+        raise DataError(
+            f"{path}: expected a forecast from {utc_text(start)}, as {first} is, found one from "
+            f"{utc_text(found)}"
+        )
 
 
 def _at_times_of(

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from daskdl.errors import DataError
-from nowcast.commands.arguments import numbers
+from daskdl.errors import DataError, SettingsError
+from nowcast.commands.arguments import lead_minutes, numbers
 from nowcast.commands.talk import print_json, progress_bar, say
 from nowcast.rain.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import xarray as xr
 
-    from nowcast.forecasters import FieldForecaster
+    from nowcast.forecasters import Forecaster
     from nowcast.model.model import NowcastModel
+
+#: What is scored when no methods are named; a model comes first when one is given.
+METHODS = ("persistence", "extrapolation", "sprog")
+#: What the others are compared with, the first of these that is scored.
+REFERENCES = ("sprog", "extrapolation", "persistence")
+#: Lead time when neither an option nor a model says one, minutes.
+LEAD = 60.0
 
 
 def run(
-    model: Path,
-    rain: Path,
-    out: Path | None,
+    rain: Sequence[Path],
     *,
+    methods: str | None,
+    model: Path | None,
+    against: str | None,
+    lead: str | None,
+    out: Path | None,
     thresholds: str,
     scales: str,
     start: str | None,
     stop: str | None,
     every: int,
+    members: int,
+    seed: int,
     as_json: bool,
 ) -> None:
-    """Print the scores and, given a folder, write them and their picture."""
+    """Print the scores and, given a folder, write them, their picture and a report."""
     from nowcast.model.model import NowcastModel
     from nowcast.rain.store import open_rain
     from nowcast.verification import to_json
@@ -39,123 +54,227 @@ def run(
     if out is not None:
         # What cannot be written is better known before the work than after it.
         out.mkdir(parents=True, exist_ok=True)
-    with open_rain(rain) as store:
+    network = None if model is None else NowcastModel.load(model)
+    chosen = choose(methods, model)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(open_rain(path)) for path in rain]
         scores = score(
-            NowcastModel.load(model),
-            store,
+            stores,
+            chosen,
+            model=network,
+            against=against,
+            lead=lead_minutes(lead),
             thresholds=numbers("--thresholds", thresholds),
             scales=numbers("--scales", scales),
             start=start,
             stop=stop,
             every=every,
+            members=members,
+            seed=seed,
         )
-    if out is not None:
-        write(scores, out)
+        if out is not None:
+            write(scores, out, stores, chosen, members=members, seed=seed)
     if as_json:
         print_json(to_json(scores))
     else:
         show(scores)
 
 
+def choose(methods: str | None, model: Path | None) -> dict[str, Forecaster]:
+    """Return the forecasters that are named, or the usual ones, by their names.
+
+    Raises
+    ------
+    SettingsError
+        When a name is none of the methods, or "model" has no folder.
+    """
+    from nowcast.forecasters import forecaster
+
+    if methods is None:
+        names = [*(["model"] if model is not None else []), *METHODS]
+    else:
+        names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
+    if not names:
+        raise SettingsError("--method: expected names with commas between them, found none")
+    return {name: forecaster(name, model) for name in names}
+
+
 def score(
-    model: NowcastModel,
-    rain: xr.Dataset,
+    stores: Sequence[xr.Dataset],
+    forecasters: Mapping[str, Forecaster],
     *,
+    model: NowcastModel | None = None,
+    against: str | None = None,
+    lead: float | None = None,
     thresholds: tuple[float, ...] = (0.1, 1, 5, 10),
     scales: tuple[float, ...] = (1, 5, 20),
     start: str | None = None,
     stop: str | None = None,
     every: int = 1,
+    members: int = 0,
+    seed: int = 0,
 ) -> xr.Dataset:
-    """Verify a model and the two forecasters that it has to beat on a stretch of a rain store.
+    """Verify forecasters on rain stores.
 
-    Without ``start`` and ``stop``, on the part of it that the model's split keeps for this.
+    Of the store that a model was trained on, without ``start`` and ``stop``, only on the part that
+    its split keeps for this.
 
     Parameters
     ----------
-    model : NowcastModel
-    rain : Dataset
-        An opened rain store.
+    stores : sequence of Dataset
+        Opened rain stores.
+    forecasters : mapping of str to Forecaster
+    model : NowcastModel, optional
+        The one among the forecasters, for its lead time and its split.
+    against : str, optional
+        What the others are compared with; by default S-PROG, else extrapolation, else persistence.
+    lead : float, optional
+        Longest lead time in minutes; by default the model's, or an hour.
     thresholds, scales : tuple of float
         In mm h-1 and km, see :func:`nowcast.verification.verify`.
     start, stop : str, optional
         First and last time of the stretch, ISO 8601.
-    every : int
-        Frames between two forecasts.
+    every, members, seed : int
+        See :func:`nowcast.verification.verify`.
 
     Raises
     ------
     DataError
-        When the store's grid or step is not the model's, or the stretch has no run of frames that
-        is long enough.
+        When a store's grid or step is not the model's, or no stretch has a run of frames that is
+        long enough.
     SettingsError
-        When a time, threshold or scale makes no sense.
+        When a time, lead, threshold or scale makes no sense.
     """
-    from nowcast.forecasters import baselines
-    from nowcast.forecasters.predict import square_spacing
     from nowcast.model.model import minutes
-    from nowcast.model.train import grid_spacing
+    from nowcast.model.train import frames_ahead, grid_spacing
     from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import path_of, time_step
-    from nowcast.verification import valid_starts, verify
+    from nowcast.verification import verify
 
-    model.check_fits(path_of(rain), grid_spacing(rain), time_step(rain))
-    first, last = model.split.test
-    first = first if start is None else parse_utc("--from", start)
-    last = last if stop is None else parse_utc("--to", stop)
-    stretch = f"{utc_text(first)} to {utc_text(last)}"
-    part = rain.sel(time=slice(first, last))
-    starts = valid_starts(part["time"].values, model.n_in, model.n_out, model.step, stride=every)
-    if not len(starts):
-        raise DataError(
-            f"{path_of(rain)}: expected {model.n_in} + {model.n_out} consecutive frames from "
-            f"{stretch}, found {part.sizes['time']} frames and no such run; choose another stretch "
-            "with --from and --to"
+    if against is None:
+        against = next((name for name in REFERENCES if name in forecasters), None)
+    elif against not in forecasters:
+        raise SettingsError(
+            f"--against: expected one of the methods that are scored, {', '.join(forecasters)}, "
+            f"found {against!r}"
         )
-    if first <= model.split.validation[1] and last >= model.split.train[0]:
-        say(
-            f"warning: {stretch} overlaps what the model was trained or validated on "
-            f"({utc_text(model.split.train[0])} to {utc_text(model.split.validation[1])}); its "
-            "scores flatter it"
-        )
-    others = baselines(model.n_out, square_spacing(rain) / 1000, minutes(model.step))
-    if model.n_in < 2:
-        say("the model reads a single frame, which shows no motion: no extrapolation beside it")
-        others = {"persistence": others["persistence"]}
-    forecasters: dict[str, FieldForecaster] = {"model": model, **others}
+    steps = [time_step(store) for store in stores]
+    if model is not None:
+        for store, step in zip(stores, steps, strict=True):
+            model.check_fits(path_of(store), grid_spacing(store), step)
+    if lead is None:
+        lead = LEAD if model is None else model.n_out * minutes(model.step)
+    leads = frames_ahead(lead, max(steps))
+    parts = [stretch(store, model, start, stop) for store in stores]
+    n_in = max(forecaster.n_in for forecaster in forecasters.values())
+    _check_long_enough(parts, steps, n_in, lead, start, stop)
     with progress_bar("verify") as advance:
         scores = verify(
-            part["rain_rate"],
-            starts,
+            [part["rain_rate"] for part in parts],
             forecasters,
-            model.n_in,
-            model.n_out,
+            leads,
+            every=every,
             thresholds=thresholds,
             scales=scales,
+            members=members,
+            seed=seed,
+            reference=against,
             progress=advance,
         )
-    scores.attrs["source"] = str(rain.attrs.get("title", path_of(rain)))
-    if is_simulated(rain):
+    if every > 1:
+        shown = ", ".join(f"{t:g}" for t in scores["lead_time"].values / np.timedelta64(60, "s"))
+        say(f"--every {every}: lead times {shown} min, valid times {scores.attrs['valid_times']}")
+    scores.attrs["source"] = "; ".join(
+        str(store.attrs.get("title", path_of(store))) for store in stores
+    )
+    if any(is_simulated(store) for store in stores):
         scores.attrs["simulated"] = 1
     return scores
 
 
-def write(scores: xr.Dataset, out: Path) -> None:
-    """Write ``verify.json`` and ``verify.png`` into a folder."""
+def stretch(
+    store: xr.Dataset, model: NowcastModel | None, start: str | None, stop: str | None
+) -> xr.Dataset:
+    """Return the part of a store that is scored, and warn when the model knows some of it."""
+    from nowcast.rain.store import path_of
+
+    first, last = store["time"].values[[0, -1]].astype("datetime64[s]")
+    known = model is not None and model.about.get("trained_on") in (
+        None, store.attrs.get("title"), path_of(store),
+    )  # fmt: skip
+    if model is not None and known:
+        first, last = model.split.test
+    first = first if start is None else parse_utc("--from", start)
+    last = last if stop is None else parse_utc("--to", stop)
+    if (
+        model is not None
+        and known
+        and first <= model.split.validation[1]
+        and last >= model.split.train[0]
+    ):
+        say(
+            f"warning: {utc_text(first)} to {utc_text(last)} overlaps what the model was trained "
+            f"or validated on ({utc_text(model.split.train[0])} to "
+            f"{utc_text(model.split.validation[1])}); its scores flatter it"
+        )
+    return store.sel(time=slice(first, last))
+
+
+def write(
+    scores: xr.Dataset,
+    out: Path,
+    stores: Sequence[xr.Dataset],
+    forecasters: Mapping[str, Forecaster],
+    *,
+    members: int = 0,
+    seed: int = 0,
+) -> None:
+    """Write ``verify.json``, ``verify.png`` and the report ``verify.html`` into a folder."""
     from nowcast.plot import plot_scores
+    from nowcast.plot.report import write_report
     from nowcast.verification import write_json
 
     write_json(scores, out / "verify.json")
     plot_scores(scores, out / "verify.png")
-    say(f"scores written to {out / 'verify.json'} and {out / 'verify.png'}")
+    write_report(scores, out / "verify.html", stores, forecasters, members=members, seed=seed)
+    say(f"scores written to {out}: verify.json, verify.png and verify.html")
 
 
 def show(scores: xr.Dataset) -> None:
-    """Print the table of the threshold nearest to 1 mm h-1."""
+    """Print the table of the threshold nearest to 1 mm h-1, and what the scores say."""
     from rich.console import Console
 
-    from nowcast.verification import score_table
+    from nowcast.verification import findings, score_table
 
     thresholds = scores["threshold"].values
     threshold = float(thresholds[np.argmin(np.abs(np.log(thresholds)))])
-    Console(width=None).print(score_table(scores, threshold))
+    console = Console(width=None)
+    console.print(score_table(scores, threshold))
+    for sentence in findings(scores):
+        console.print(sentence, highlight=False, soft_wrap=True)
+
+
+def _check_long_enough(
+    parts: Sequence[xr.Dataset],
+    steps: Sequence[np.timedelta64],
+    n_in: int,
+    lead: float,
+    start: str | None,
+    stop: str | None,
+) -> None:
+    """Raise a DataError that names the stretch when no part has a run that is long enough."""
+    from nowcast.rain.store import path_of
+    from nowcast.verification import valid_starts
+
+    leads = 0
+    for part, step in zip(parts, steps, strict=True):
+        leads = round(lead / float(step / np.timedelta64(60, "s")))
+        if len(valid_starts(part["time"].values, n_in, leads, step, tolerance=0.5)):
+            return
+    frames = sum(part.sizes["time"] for part in parts)
+    bounds = f" from {start or 'the first'} to {stop or 'the last'}" if start or stop else ""
+    raise DataError(
+        f"{path_of(parts[0])}: expected {n_in} + {leads} consecutive frames{bounds}, found "
+        f"{frames} frames and no such run; choose another stretch with --from and --to, or a "
+        "shorter --lead"
+    )

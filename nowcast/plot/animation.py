@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.plot.colours import COLOURS, DRY, EXTREME, MISSING
+from nowcast.plot.colours import COLOURS, DRY, EXTREME, MISSING, PROBABILITIES
 from nowcast.plot.figure import FAINT, new_figure
-from nowcast.plot.forecast import heading
+from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
-from nowcast.plot.rain_axes import add_legend, draw_rain, masked
+from nowcast.plot.probability_axes import draw_outline
+from nowcast.plot.rain_axes import masked
 from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def animate_forecast(
     observed: xr.DataArray | None = None,
     before: xr.DataArray | None = None,
     title: str | None = None,
+    thresholds: Sequence[float] | None = None,
+    members: int = 0,
 ) -> None:
     """Write the animation.
 
@@ -52,11 +55,16 @@ def animate_forecast(
         The frames that the forecast was made from, shown first, on all maps.
     title : str, optional
         By default the time from which the forecast is. Simulated data is called so in any case.
+    thresholds, members
+        Probabilities and members that are shown too, see
+        :func:`nowcast.plot.forecast.plot_forecast`.
 
     Raises
     ------
     DataError
         When grids or lead times do not fit.
+    SettingsError
+        When no forecast has the probability of a threshold.
     MissingExtraError
         When pillow is not installed.
     """
@@ -67,7 +75,7 @@ def animate_forecast(
             f"animations need pillow ({error}); pip install 'daskdl[nowcast]'"
         ) from error
 
-    panels = Panels.of(forecast, observed, before)
+    panels = Panels.of(forecast, observed, before, thresholds, members)
     table = Image.new("P", (1, 1))
     table.putpalette(_palette())
     images = [
@@ -89,7 +97,7 @@ def _palette() -> list[int]:
     """Return the colour table of all images, red, green and blue in turn: exact in rain colours."""
     from matplotlib.colors import to_rgb
 
-    named = [to_rgb(colour) for colour in (DRY, *COLOURS, EXTREME, MISSING)]
+    named = [to_rgb(c) for c in (DRY, *COLOURS, EXTREME, MISSING, *PROBABILITIES)]
     greys = [(level, level, level) for level in GREYS]
     return [round(255 * part) for colour in (*named, *greys) for part in colour]
 
@@ -102,13 +110,19 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
     figure.suptitle(title, fontsize=12)
     maps = []
     for axes, name in zip(grid, names, strict=True):
-        maps.append(draw_rain(axes, panels.rows[name][0], panels.x, panels.y))
+        maps.append(draw_row(axes, panels, name, 0, outline=False))
         axes.set_xlabel("x (km)", fontsize=8, color=FAINT)
     grid[0].set_ylabel("y (km)", fontsize=8, color=FAINT)
     clock = figure.supxlabel(" ", fontsize=11, fontweight="bold")
-    add_legend(figure, maps[-1], grid.tolist())
+    add_legends(
+        figure,
+        panels,
+        dict(zip(names, maps, strict=True)),
+        {name: [axes] for name, axes in zip(names, grid, strict=True)},
+    )
+    outlines: list[Any] = []
     steps = [
-        (minutes, [field] * len(names), True)
+        (minutes, [_before_it(field, name, panels) for name in names], True)
         for minutes, field in zip(panels.minutes_before, panels.before, strict=True)
     ]
     steps += [
@@ -121,6 +135,9 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
             image.set_data(masked(field))
             shown = name if not given or name == OBSERVED else f"{name}: input"
             axes.set_title(shown, fontsize=11, fontweight="normal" if given else "bold")
+        for outline in outlines:
+            outline.remove()
+        outlines = [] if given else _outlines(panels, grid, number - len(panels.before))
         moment = f"{minutes:+.0f} min".replace("-", "\N{MINUS SIGN}") if minutes else "0 min"
         clock.set_text(f"{moment}   {panels.when(minutes)}".rstrip())
         clock.set_color(FAINT if given else "black")
@@ -130,3 +147,23 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
             # What is laid out once stays where it is.
             figure.set_layout_engine("none")
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _before_it(field: NDArray[np.float32], name: str, panels: Panels) -> NDArray[np.float32]:
+    """Return what a map shows of a frame that the forecast was made from: 0 or 1 as probability."""
+    if name not in panels.probabilities:
+        return field
+    event = (field >= panels.probabilities[name]).astype(np.float32)
+    return np.where(np.isnan(field), np.float32(np.nan), event)
+
+
+def _outlines(panels: Panels, grid: Any, index: int) -> list[Any]:
+    """Draw what was observed at a lead on the maps of probability."""
+    if OBSERVED not in panels.rows:
+        return []
+    drawn = []
+    for axes, name in zip(grid, panels.rows, strict=True):
+        if name in panels.probabilities:
+            event = panels.rows[OBSERVED][index] >= panels.probabilities[name]
+            drawn += draw_outline(axes, event, panels.x, panels.y)
+    return drawn

@@ -1,4 +1,4 @@
-"""The colours of rain: one scale for every picture, and the colours of methods beside it."""
+"""The colours of rain and of probabilities, the same in every picture, and those of methods."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ COLOURS = (
     "#d0e4f4", "#97c5e6", "#4f9bd6", "#2262ae", "#ffe04a", "#fca32b", "#e2402a", "#93134a",
 )  # fmt: skip
 DRY, EXTREME, MISSING = "#ffffff", "#3d0a33", "#d8d8d8"
+
+#: Edges of the scale of probabilities; below the first one it is as good as none.
+PROBABILITY_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Between two edges each: from pale to dark, lightness falls evenly and the hue
+#: is none of the rain's, so that it reads in grey too and is not taken for rain.
+PROBABILITIES = (
+    "#efe9f4", "#dccfe9", "#c8b3dd", "#b497d0", "#a07bc3", "#8b60b4", "#7547a2", "#5f308c",
+    "#491b73", "#330a58",
+)  # fmt: skip
+#: Of what was observed, on a map of probability.
+OUTLINE = "#000000"
 
 #: Okabe and Ito's colours with a marker each, told apart by everybody and in grey.
 METHODS = (
@@ -35,3 +46,21 @@ def rain_colours() -> tuple[ListedColormap, BoundaryNorm]:
 
     scale = ListedColormap(list(COLOURS), under=DRY, over=EXTREME, bad=MISSING, name="rain")
     return scale, BoundaryNorm(LEVELS, len(COLOURS))
+
+
+def probability_colours() -> tuple[ListedColormap, BoundaryNorm]:
+    """Return the colour map of probabilities and its norm: white below 5 %, grey where missing.
+
+    Examples
+    --------
+    >>> colours, norm = probability_colours()
+    >>> float(norm(0.31)) == float(norm(0.39)), float(norm(0.01)) < 0
+    (True, True)
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    # A probability of 1 is on the last edge.
+    scale = ListedColormap(
+        list(PROBABILITIES), under=DRY, over=PROBABILITIES[-1], bad=MISSING, name="probability"
+    )
+    return scale, BoundaryNorm(PROBABILITY_LEVELS, len(PROBABILITIES))

@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
 from nowcast.plot.figure import FAINT, new_figure, save
-from nowcast.plot.panels import Panels
+from nowcast.plot.panels import OBSERVED, Panels
+from nowcast.plot.probability_axes import (
+    add_probability_legend,
+    draw_outline,
+    draw_probability,
+)
 from nowcast.plot.rain_axes import add_legend, draw_rain
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 #: Most columns when no lead times are chosen.
 COLUMNS = 6
@@ -30,6 +38,8 @@ def plot_forecast(
     observed: xr.DataArray | None = None,
     title: str | None = None,
     leads: Sequence[float] | None = None,
+    thresholds: Sequence[float] | None = None,
+    members: int = 0,
 ) -> None:
     """Write the picture as PNG.
 
@@ -45,15 +55,20 @@ def plot_forecast(
         By default the time from which the forecast is. Simulated data is called so in any case.
     leads : sequence of float, optional
         Lead times in minutes to show; by default up to six.
+    thresholds : sequence of float, optional
+        Rain rates in mm h-1 whose probability gets a row too, with the outline of where it was
+        observed; by default 1, of forecasts that have probabilities.
+    members : int
+        How many members get a row too, of forecasts that have them.
 
     Raises
     ------
     DataError
         When grids or lead times do not fit.
     SettingsError
-        When a lead time is not in the forecast.
+        When a lead time or the probability of a threshold is not in the forecast.
     """
-    panels = Panels.of(forecast, observed)
+    panels = Panels.of(forecast, observed, thresholds=thresholds, members=members)
     columns = _columns(panels.minutes, leads)
     height = WIDTH * panels.aspect
     figure = new_figure(
@@ -61,9 +76,10 @@ def plot_forecast(
     )
     grid = figure.subplots(len(panels.rows), len(columns), squeeze=False, sharex=True, sharey=True)
     figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.0, hspace=0.02)  # type: ignore[union-attr, call-arg]
+    images: dict[str, AxesImage] = {}
     for axes_of_row, (name, fields) in zip(grid, panels.rows.items(), strict=True):
         for axes, index in zip(axes_of_row, columns, strict=True):
-            image = draw_rain(axes, fields[index], panels.x, panels.y)
+            images[name] = draw_row(axes, panels, name, index)
             if not np.isfinite(fields[index]).any():
                 axes.text(
                     0.5, 0.5, f"not {name}", transform=axes.transAxes, ha="center", va="center",
@@ -73,7 +89,8 @@ def plot_forecast(
         first.set_ylabel("y (km)", fontsize=7, color=FAINT, labelpad=2)
         first.annotate(
             name, (0, 0.5), (-5, 0), xycoords=first.yaxis.label, textcoords="offset points",
-            rotation=90, ha="right", va="center", fontsize=10, fontweight="bold",
+            rotation=90, ha="right", va="center", fontsize=9 if "\n" in name else 10,
+            fontweight="bold", multialignment="center",
         )  # fmt: skip
     for axes, index in zip(grid[0], columns, strict=True):
         minutes = panels.minutes[index]
@@ -84,9 +101,37 @@ def plot_forecast(
         )  # fmt: skip
     for axes in grid[-1]:
         axes.set_xlabel("x (km)", fontsize=7, color=FAINT, labelpad=2)
-    add_legend(figure, image, grid.ravel().tolist())
+    add_legends(figure, panels, images, dict(zip(panels.rows, grid.tolist(), strict=True)))
     figure.suptitle(heading(panels, title), fontsize=12)
     save(figure, path)
+
+
+def draw_row(
+    axes: Axes, panels: Panels, name: str, index: int, *, outline: bool = True
+) -> AxesImage:
+    """Draw a row's field at one lead; a probability with the outline of what was observed."""
+    field = panels.rows[name][index]
+    if name not in panels.probabilities:
+        return draw_rain(axes, field, panels.x, panels.y)
+    image = draw_probability(axes, field, panels.x, panels.y)
+    if outline and OBSERVED in panels.rows:
+        event = panels.rows[OBSERVED][index] >= panels.probabilities[name]
+        draw_outline(axes, event, panels.x, panels.y)
+    return image
+
+
+def add_legends(
+    figure: Figure,
+    panels: Panels,
+    images: Mapping[str, AxesImage],
+    axes: Mapping[str, Sequence[Axes]],
+) -> None:
+    """Put a legend beside the maps of rain and, where there are any, those of probability."""
+    rain = [name for name in panels.rows if name not in panels.probabilities]
+    for names, add in ((rain, add_legend), (panels.probabilities, add_probability_legend)):
+        chosen = list(names)
+        if chosen:
+            add(figure, images[chosen[0]], [one for name in chosen for one in axes[name]])
 
 
 def heading(panels: Panels, title: str | None) -> str:

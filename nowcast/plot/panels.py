@@ -1,16 +1,17 @@
-"""What a forecast's picture shows: fields by row, their times, and whether they are simulated."""
+"""What a picture of forecasts shows: fields by row, their times, and whether they are simulated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
+from nowcast.plot.extras import extra_rows
 from nowcast.rain.simulated import is_simulated
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Panels:
     Parameters
     ----------
     rows : dict
-        Name of a row -> (lead_time, y, x) in mm h-1; what was observed comes first.
+        Name of a row -> (lead_time, y, x) in mm h-1, or a probability; what was observed comes
+        first.
     minutes : (lead_time,)
         Lead times.
     reference : datetime or None
@@ -39,6 +41,8 @@ class Panels:
         What the forecasts were made from; n may be 0.
     minutes_before : (n,)
         Its times relative to the start, 0 or less.
+    probabilities : dict of str to float
+        The rows that are probabilities, with their thresholds in mm h-1.
     """
 
     rows: dict[str, NDArray[np.float32]]
@@ -49,6 +53,7 @@ class Panels:
     simulated: bool
     before: NDArray[np.float32]
     minutes_before: NDArray[np.float64]
+    probabilities: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -56,6 +61,8 @@ class Panels:
         forecast: xr.Dataset | xr.DataArray | Mapping[str, xr.Dataset | xr.DataArray],
         observed: xr.DataArray | None = None,
         before: xr.DataArray | None = None,
+        thresholds: Sequence[float] | None = None,
+        members: int = 0,
     ) -> Panels:
         """Take forecasts and what was observed then, cropped to where there is anything.
 
@@ -67,25 +74,41 @@ class Panels:
             Rain on the same grid. Times that the forecast has and it has not are missing.
         before : DataArray (time, y, x), optional
             The frames that the forecast was made from; without times, the last ones at its step.
+        thresholds : sequence of float, optional
+            Rain rates in mm h-1 whose probability is shown too; by default 1, of forecasts that
+            have it.
+        members : int
+            How many members are shown too, of forecasts that have them.
 
         Raises
         ------
         DataError
             When there is no forecast, or one has another grid or other lead times than the first.
+        SettingsError
+            When no forecast has the probability of a threshold.
         """
+        import xarray as xr
+
         forecasts = _by_name(forecast)
         if not forecasts:
             raise DataError("pictures: expected a forecast at least, found none")
         first = next(iter(forecasts.values()))
         fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
-        fields |= forecasts
-        for name, field in fields.items():
-            if field.dims != ("lead_time", "y", "x") or field.shape != first.shape:
+        probabilities: dict[str, float] = {}
+        for name, given in _given(forecast).items():
+            fields[name] = forecasts[name]
+            if isinstance(given, xr.Dataset):
+                extra, of_extra = extra_rows(name, given, thresholds, members)
+                fields |= extra
+                probabilities |= of_extra
+        _check_probabilities(thresholds, probabilities)
+        for name, values in fields.items():
+            if values.dims != ("lead_time", "y", "x") or values.shape != first.shape:
                 raise DataError(
                     f"pictures: expected {name} (lead_time, y, x) of shape {first.shape}, found "
-                    f"{tuple(map(str, field.dims))} of shape {field.shape}"
+                    f"{tuple(map(str, values.dims))} of shape {values.shape}"
                 )
-        rows = {name: np.asarray(field.values, np.float32) for name, field in fields.items()}
+        rows = {name: np.asarray(values, np.float32) for name, values in fields.items()}
         minutes = first["lead_time"].values / np.timedelta64(60, "s")
         start = first.coords.get("forecast_reference_time")
         frames, minutes_before = _before(first, minutes, before)
@@ -100,6 +123,7 @@ class Panels:
             simulated=any(map(is_simulated, [*_given(forecast).values(), *fields.values()])),
             before=frames[:, down, across],
             minutes_before=minutes_before,
+            probabilities=probabilities,
         )
 
     @property
@@ -172,6 +196,18 @@ def _before(
     else:
         times = minutes[0] * np.arange(1 - len(before), 1)
     return np.asarray(before.values, np.float32), times
+
+
+def _check_probabilities(
+    thresholds: Sequence[float] | None, probabilities: Mapping[str, float]
+) -> None:
+    """Raise a SettingsError when a threshold was asked for of which nobody has a probability."""
+    for threshold in thresholds or ():
+        if threshold not in probabilities.values():
+            raise SettingsError(
+                f"--threshold: expected forecasts with probabilities or members, found none for "
+                f"{threshold:g} mm/h; make them by a method that gives them, such as sprog"
+            )
 
 
 def _extent(there: NDArray[np.bool_]) -> slice:

@@ -14,6 +14,7 @@ from nowcast.plot.panels import edges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
@@ -36,9 +37,20 @@ def draw_rain(
     AxesImage
         What the legend is made from; its data may be replaced by :func:`masked` ones.
     """
-    colours, norm = rain_colours()
+    return draw_field(axes, rain, x, y, *rain_colours())
+
+
+def draw_field(
+    axes: Axes,
+    field: NDArray[np.floating],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    colours: ListedColormap,
+    norm: BoundaryNorm,
+) -> AxesImage:
+    """Draw a map of anything (y, x) in given colours; otherwise as `draw_rain`."""
     image = axes.imshow(
-        masked(rain),
+        masked(field),
         origin="lower",
         extent=(*edges(x), *edges(y)),
         cmap=colours,

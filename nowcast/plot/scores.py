@@ -133,6 +133,11 @@ def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
             zorder=10 - number,
             label=str(forecaster),
         )
+    style(axes)
+
+
+def style(axes: Axes) -> None:
+    """Give axes of curves their looks: small grey ticks and a faint grid."""
     axes.tick_params(labelsize=8, length=2.5, color=FAINT, labelcolor=FAINT)
     axes.grid(color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -1,22 +1,30 @@
-"""Confidence intervals by drawing cases anew."""
+"""Confidence intervals by drawing events anew, and runs of cases within them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+#: With fewer events than this, each is kept once and only the runs of cases in it are drawn.
+FEWEST_EVENTS = 3
 
-def block_weights(cases: int, block: int, draws: int, seed: int = 0) -> NDArray[np.float64]:
-    """How often each case is drawn: bootstrap samples of runs of consecutive cases.
 
-    Cases whose windows overlap see the same rain and are not independent, so whole runs of
-    ``block`` consecutive cases are drawn (circularly, that every case is drawn as often); a block
-    of 1 is the ordinary bootstrap.
+def bootstrap_weights(
+    events: Sequence[int] | NDArray[np.integer], block: int, draws: int, seed: int = 0
+) -> NDArray[np.float64]:
+    """How often each case is drawn: bootstrap samples of events, and of runs of cases in them.
+
+    Cases of one event see the same rain and are not independent. So whole events are drawn with
+    replacement, and in each of them runs of ``block`` consecutive cases, circularly, so that every
+    case is drawn as often. With fewer than `FEWEST_EVENTS` events, each stays as often as it is
+    there: the intervals then say nothing about other events.
 
     Parameters
     ----------
-    cases : int
-        Number of cases, in order of time.
+    events : sequence of int, (case,)
+        Event of each case; those of one event in order of time.
     block : int
         Length of the runs.
     draws : int
@@ -27,57 +35,69 @@ def block_weights(cases: int, block: int, draws: int, seed: int = 0) -> NDArray[
     Returns
     -------
     ndarray, (draws, cases) float64
-        Counts of each case in each sample; every row sums up to about ``cases``.
+        Counts of each case in each sample.
 
     References
     ----------
     Politis and Romano, "A circular block-resampling procedure for stationary data", in: Exploring
-    the Limits of Bootstrap, Wiley 1992.
+    the Limits of Bootstrap, Wiley 1992. Davison and Hinkley, Bootstrap Methods and their
+    Application, Cambridge 1997, section 3.8 (hierarchical data).
     """
-    block = max(1, min(block, cases))
-    rng = np.random.default_rng([seed, cases, block])
-    first = rng.integers(cases, size=(draws, -(-cases // block)))
-    weights = np.zeros((draws, cases))
+    labels = np.asarray(events)
+    names, counts = np.unique(labels, return_counts=True)
+    rng = np.random.default_rng([seed, len(labels), block])
+    if len(names) >= FEWEST_EVENTS:
+        times = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws)
+    else:
+        times = np.ones((draws, len(names)), np.int64)
+    weights = np.zeros((draws, len(labels)))
     rows = np.arange(draws)[:, np.newaxis]
-    for k in range(block):
-        np.add.at(weights, (rows, (first + k) % cases), 1)
+    for name, cases, taken in zip(names, counts, times.T, strict=True):
+        where = np.flatnonzero(labels == name)
+        length = max(1, min(block, int(cases)))
+        runs = -(-int(cases) // length)
+        first = rng.integers(cases, size=(draws, int(taken.max()) * runs))
+        wanted = np.arange(first.shape[1]) < (taken * runs)[:, np.newaxis]
+        for k in range(length):
+            np.add.at(weights, (rows, where[(first + k) % cases]), wanted)
     return weights
 
 
-def csi_difference_interval(
-    hits: NDArray[np.int64],
-    unions: NDArray[np.int64],
+def independent_runs(events: Sequence[int] | NDArray[np.integer], block: int) -> int:
+    """Count the runs of ``block`` cases that share nothing, over all events; at least one each."""
+    _, counts = np.unique(np.asarray(events), return_counts=True)
+    return int(np.maximum(1, counts // max(1, block)).sum()) if len(counts) else 0
+
+
+def difference_interval(
+    numerator: NDArray[np.number],
+    denominator: NDArray[np.number],
     reference: int,
     weights: NDArray[np.float64],
     level: float = 0.95,
 ) -> NDArray[np.float64]:
-    """Interval of each forecaster's pooled CSI minus the reference's, over bootstrapped cases.
+    """Interval of each forecaster's pooled score minus the reference's, over bootstrap samples.
 
     Parameters
     ----------
-    hits, unions : ndarray, (case, forecaster, lead, threshold) int64
-        Hits; hits + misses + false alarms.
+    numerator, denominator : ndarray, (case, forecaster, ...) number
+        What each case adds to both; the score is the quotient of the sums.
     reference : int
-        Which forecaster is the reference; both CSI of a difference come from the same sample.
+        Which forecaster is the reference; both scores of a difference come from the same sample.
     weights : ndarray, (draw, case) float64
-        From `block_weights`.
+        From `bootstrap_weights`.
     level : float
         Probability inside of the interval.
 
     Returns
     -------
-    ndarray, (2, forecaster, lead, threshold) float64
-        Lower and upper quantile; NaN where fewer than half of the samples have an event.
+    ndarray, (2, forecaster, ...) float64
+        Lower and upper quantile; NaN where fewer than half of the samples have a denominator.
     """
-    pooled_hits = np.tensordot(weights, hits.astype(np.float64), 1)
-    pooled_unions = np.tensordot(weights, unions.astype(np.float64), 1)
-    csi = np.divide(
-        pooled_hits,
-        pooled_unions,
-        out=np.full_like(pooled_hits, np.nan),
-        where=pooled_unions > 0,
-    )
-    difference = csi - csi[:, reference : reference + 1]
+    above = np.tensordot(weights, np.asarray(numerator, np.float64), 1)
+    below = np.tensordot(weights, np.asarray(denominator, np.float64), 1)
+    score = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+    difference = score - score[:, reference : reference + 1]
     known = np.isfinite(difference).mean(0) >= 0.5
     ends = np.full((2, *known.shape), np.nan)
     tail = (1 - level) / 2

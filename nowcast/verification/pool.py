@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.verification.bootstrap import block_weights, csi_difference_interval
+from nowcast.verification.bootstrap import (
+    bootstrap_weights,
+    difference_interval,
+    independent_runs,
+)
 from nowcast.verification.case import CaseSums
+from nowcast.verification.ensemble import crps
+from nowcast.verification.probability import brier_parts, reliability_curve, roc_curve
+from nowcast.verification.totals import BANDS, Totals
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,6 +26,8 @@ DRAWS = 1000
 LEVEL = 0.95
 #: With fewer runs of cases than this to draw from, an interval would look narrow and mean nothing.
 FEWEST_BLOCKS = 3
+#: Bins of probability in reliability curves.
+RELIABILITY_BINS = 10
 
 CELL = ("forecaster", "lead_time", "threshold")
 
@@ -30,8 +39,8 @@ def pool(
     lead_time: NDArray[np.timedelta64],
     thresholds: Sequence[float],
     scales: Sequence[float],
-    grid_pixels: int,
     reference: str | None = None,
+    events: Sequence[int] | NDArray[np.integer] | None = None,
     block: int = 1,
 ) -> xr.Dataset:
     """Pooled scores of several forecasters over several cases.
@@ -42,12 +51,12 @@ def pool(
         In order of time, at least one.
     forecasters, lead_time, thresholds, scales
         What the axes of the sums stand for; thresholds in mm h-1, scales in km.
-    grid_pixels : int
-        Number of pixels of the grid, of which a fraction was scored.
     reference : str, optional
-        Method that the others' CSI is compared with.
+        Forecaster that the others are compared with.
+    events : sequence of int, optional
+        Event of each case, see `nowcast.verification.events.event_labels`; one by default.
     block : int
-        Number of consecutive cases that are not independent, see `block_weights`.
+        Number of consecutive cases that are not independent, see `bootstrap_weights`.
 
     Returns
     -------
@@ -59,13 +68,14 @@ def pool(
     def cell(values: NDArray[np.generic], long_name: str) -> xr.DataArray:
         return xr.DataArray(values, dims=CELL, attrs={"long_name": long_name, "units": "1"})
 
-    pixels = np.sum([case.pixels for case in cases], axis=0)
-    case_hits, case_false_alarms, case_misses = (
-        np.stack([getattr(case, name) for case in cases])
-        for name in ("hits", "false_alarms", "misses")
-    )
-    hits, misses = cell(case_hits.sum(0), "hits"), cell(case_misses.sum(0), "misses")
-    false_alarms = cell(case_false_alarms.sum(0), "false alarms")
+    stacked = {
+        name: np.stack([getattr(case, name) for case in cases])
+        for name in CaseSums.__dataclass_fields__
+    }
+    total = {name: values.sum(0) for name, values in stacked.items()}
+    pixels = total["pixels"]
+    hits, misses = cell(total["hits"], "hits"), cell(total["misses"], "misses")
+    false_alarms = cell(total["false_alarms"], "false alarms")
     correct = pixels[:, np.newaxis] - hits - misses - false_alarms
     scores = xr.Dataset(
         {
@@ -83,47 +93,145 @@ def pool(
     )
     _add_ratios(scores)
 
-    events = (hits + misses).isel(forecaster=0)
-    scores["events"] = events.assign_attrs(long_name="observed events (pixels)", units="1")
+    observed = (hits + misses).isel(forecaster=0)
+    scores["events"] = observed.assign_attrs(long_name="observed events (pixels)", units="1")
     scores["scored_fraction"] = (
         "lead_time",
-        pixels / (grid_pixels * len(cases)),
+        _ratio(pixels, total["grid_pixels"]),
         {"long_name": "fraction of the grid's pixels that was scored", "units": "1"},
     )
-    absolute_error = np.sum([case.absolute_error for case in cases], axis=0)
     scores["mae"] = (
         CELL[:2],
-        _ratio(absolute_error, pixels),
+        _ratio(total["absolute_error"], pixels),
         {"long_name": "mean absolute error", "units": "mm h-1"},
     )
-    forecast_squares, observed_squares, difference = np.moveaxis(
-        np.sum([case.fractions for case in cases], axis=0), -1, 0
-    )
+    forecast_squares, observed_squares, difference = np.moveaxis(total["fractions"], -1, 0)
     scores["fss"] = (
         (*CELL, "scale"),
         1 - _ratio(difference, forecast_squares + observed_squares),
         {"long_name": "fractions skill score", "units": "1"},
     )
+    scores["brier"] = cell(
+        _ratio(total["brier"], pixels[:, np.newaxis]), "Brier score; of yes and no, the wrong share"
+    )
+    scores["crps"] = (
+        CELL[:2],
+        np.array([[crps(sums) for sums in of_method] for of_method in total["crps"]]),
+        {"long_name": "continuous ranked probability score", "units": "mm h-1"},
+    )
     # Without an event there is nothing to hit: no score rather than a bad one.
     for name in ("csi", "pod", "bias", "fss"):
-        scores[name] = scores[name].where(events > 0)
-
+        scores[name] = scores[name].where(observed > 0)
     if reference is not None:
-        csi = scores["csi"].to_numpy()
-        at = list(forecasters).index(reference)
-        scores["csi_difference"] = cell(csi - csi[at], f"CSI minus that of {reference}")
-        low, high = np.full((2, *csi.shape), np.nan)
-        if len(cases) >= FEWEST_BLOCKS * block:
-            low, high = csi_difference_interval(
-                case_hits,
-                case_hits + case_misses + case_false_alarms,
-                at,
-                block_weights(len(cases), block, DRAWS),
-                LEVEL,
-            )
-        scores["csi_difference_low"] = cell(low, f"lower end of the {LEVEL:.0%} interval")
-        scores["csi_difference_high"] = cell(high, f"upper end of the {LEVEL:.0%} interval")
+        labels = np.zeros(len(cases), int) if events is None else np.asarray(events)
+        _add_differences(scores, stacked, reference, labels, block)
     return scores
+
+
+def add_totals(scores: xr.Dataset, totals: Totals) -> None:
+    """Add reliability, ROC area, rank histograms and spectra to pooled scores, in place.
+
+    Adds ``brier_reliability``, ``brier_resolution``, ``brier_uncertainty``, ``roc_area``
+    (forecaster, lead_time, threshold); ``forecast_probability``, ``observed_frequency``,
+    ``forecasts`` (..., probability_bin); ``rank_histogram`` (forecaster, lead_time, rank), where
+    there are members; ``power_ratio`` (forecaster, lead_time, wavelength): power of the forecast
+    over that observed. NaN for forecasters that give neither probabilities nor members.
+    """
+    shape = totals.probability.shape[:3]
+    parts = np.full((4, *shape), np.nan)
+    curves = np.full((3, *shape, RELIABILITY_BINS), np.nan)
+    for cell in np.ndindex(*shape):
+        sums = totals.probability[cell]
+        if not sums.any():
+            continue
+        brier = brier_parts(sums, RELIABILITY_BINS)
+        parts[(slice(None), *cell)] = (
+            brier.reliability,
+            brier.resolution,
+            brier.uncertainty,
+            roc_curve(sums)[2],
+        )
+        curves[(slice(None), *cell)] = reliability_curve(sums, RELIABILITY_BINS)
+    of_brier = ("brier_reliability", "brier_resolution", "brier_uncertainty", "roc_area")
+    for name, values in zip(of_brier, parts, strict=True):
+        scores[name] = (CELL, values, {"long_name": name.replace("_", " "), "units": "1"})
+    of_curve = ("forecast_probability", "observed_frequency", "forecasts")
+    for name, values in zip(of_curve, curves, strict=True):
+        scores[name] = (
+            (*CELL, "probability_bin"),
+            values,
+            {"long_name": name.replace("_", " "), "units": "1"},
+        )
+    members = max((counts.shape[1] for counts in totals.ranks if counts is not None), default=0)
+    if members:
+        ranks = np.full((*shape[:2], members), np.nan)
+        for m, counts in enumerate(totals.ranks):
+            if counts is not None and counts.shape[1] == members:
+                ranks[m] = _ratio(counts, counts.sum(1, keepdims=True))
+        scores["rank_histogram"] = (
+            (*CELL[:2], "rank"),
+            ranks,
+            {"long_name": "how often so many members were below what was observed", "units": "1"},
+        )
+    scores["power_ratio"] = (
+        (*CELL[:2], "wavelength"),
+        _ratio(totals.power, np.broadcast_to(totals.observed_power, totals.power.shape)),
+        {"long_name": "power of the forecast over that observed, in dB rain", "units": "1"},
+    )
+    scores.coords["wavelength"] = (
+        "wavelength",
+        np.sqrt(np.multiply(BANDS[1:], BANDS[:-1])),
+        {"long_name": "middle of an octave of wavelengths", "units": "km"},
+    )
+
+
+def _add_differences(
+    scores: xr.Dataset,
+    stacked: dict[str, NDArray[np.number]],
+    reference: str,
+    events: NDArray[np.integer],
+    block: int,
+) -> None:
+    """Add differences to the reference and their intervals: CSI, FSS, Brier score and CRPS."""
+    at = scores["forecaster"].to_numpy().tolist().index(reference)
+    squares = stacked["fractions"]
+    pixels = stacked["pixels"][:, np.newaxis]
+    ensembles = stacked["crps"]
+    # 1 - FSS is what is a quotient; its difference has the other sign.
+    quotients = {
+        "csi": (
+            1,
+            stacked["hits"],
+            stacked["hits"] + stacked["misses"] + stacked["false_alarms"],
+        ),
+        "fss": (-1, squares[..., 2], squares[..., 0] + squares[..., 1]),
+        "brier": (
+            1,
+            stacked["brier"],
+            np.broadcast_to(pixels[..., np.newaxis], stacked["brier"].shape),
+        ),
+        "crps": (1, ensembles[..., 1] - ensembles[..., 2] / 2, ensembles[..., 0]),
+    }
+    enough = independent_runs(events, block) >= FEWEST_BLOCKS
+    weights = bootstrap_weights(events, block, DRAWS) if enough else None
+    for name, (sign, above, below) in quotients.items():
+        values = scores[name]
+        ends = np.full((2, *values.shape), np.nan)
+        if weights is not None:
+            ends = np.sort(sign * difference_interval(above, below, at, weights, LEVEL), axis=0)
+        difference = values - values.isel(forecaster=at, drop=True)
+        known = difference.notnull().to_numpy()
+        parts: tuple[tuple[str, NDArray[np.float64], str], ...] = (
+            ("", difference.to_numpy(), f"{name.upper()} minus that of {reference}"),
+            ("_low", np.where(known, ends[0], np.nan), f"lower end of the {LEVEL:.0%} interval"),
+            ("_high", np.where(known, ends[1], np.nan), f"upper end of the {LEVEL:.0%} interval"),
+        )
+        for suffix, data, text in parts:
+            scores[f"{name}_difference{suffix}"] = (
+                values.dims,
+                data,
+                {"long_name": text, "units": values.attrs["units"]},
+            )
 
 
 def _add_ratios(scores: xr.Dataset) -> None:

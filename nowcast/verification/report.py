@@ -12,13 +12,21 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from nowcast.rain.replacing import beside
+from nowcast.verification.findings import findings
 
 if TYPE_CHECKING:
     import xarray as xr
     from rich.table import Table
 
 #: Scores and counts of one forecaster, lead and threshold, in the order of the JSON.
-PER_THRESHOLD = ("csi", "pod", "far", "bias", "hits", "misses", "false_alarms", "correct_negatives")
+PER_THRESHOLD = (
+    "csi", "pod", "far", "bias", "brier", "brier_reliability", "brier_resolution",
+    "brier_uncertainty", "roc_area", "hits", "misses", "false_alarms", "correct_negatives",
+)  # fmt: skip
+#: Curves of one forecaster, lead and threshold.
+RELIABILITY = ("forecast_probability", "observed_frequency", "forecasts")
+#: Scores of which there are differences to the reference, by what they are of.
+DIFFERENCES = ("csi", "brier")
 
 
 def to_json(scores: xr.Dataset) -> dict[str, Any]:
@@ -38,21 +46,19 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
     """
     minutes = _minutes(scores)
     thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
-    scales = [f"{value:g}" for value in scores["scale"].to_numpy()]
     forecasters: dict[str, Any] = {}
     for m, forecaster in enumerate(scores["forecaster"].to_numpy().tolist()):
         leads = forecasters[forecaster] = {}
         for i, lead in enumerate(minutes):
             at_lead = scores.isel(forecaster=m, lead_time=i)
-            leads[lead] = {
-                "mae": _plain(at_lead["mae"]),
+            leads[lead] = _of_lead(at_lead) | {
                 "thresholds": {
-                    name: _cell(at_lead.isel(threshold=t), scales)
-                    for t, name in enumerate(thresholds)
+                    name: _cell(at_lead.isel(threshold=t)) for t, name in enumerate(thresholds)
                 },
             }
     return {
         **{name: _plain(value) for name, value in scores.attrs.items()},
+        "findings": findings(scores),
         "scored_fraction": dict(zip(minutes, _plain(scores["scored_fraction"]), strict=True)),
         "events": {
             lead: dict(zip(thresholds, _plain(row), strict=True))
@@ -160,17 +166,43 @@ def _gain(here: xr.Dataset) -> str:
     return f"{values[0]:+.2f}" + (f" [{values[1]:.2f} {values[2]:.2f}]" if known else "")
 
 
-def _cell(at: xr.Dataset, scales: list[str]) -> dict[str, Any]:
+def _of_lead(at: xr.Dataset) -> dict[str, Any]:
+    """Values of one forecaster and lead that have no threshold."""
+    values = {name: _plain(at[name]) for name in ("mae", "crps") if name in at}
+    values |= _difference(at, "crps")
+    if "rank_histogram" in at and at["rank_histogram"].notnull().any():
+        values["rank_histogram"] = _plain(at["rank_histogram"])
+    if "power_ratio" in at and at["power_ratio"].notnull().any():
+        names = (f"{km:.3g}" for km in at["wavelength"].to_numpy())
+        values["power_ratio"] = dict(zip(names, _plain(at["power_ratio"]), strict=True))
+    return values
+
+
+def _cell(at: xr.Dataset) -> dict[str, Any]:
     """Values of one forecaster, lead and threshold."""
-    cell = {name: _plain(at[name]) for name in PER_THRESHOLD}
+    cell = {name: _plain(at[name]) for name in PER_THRESHOLD if name in at}
+    scales = [f"{value:g}" for value in at["scale"].to_numpy()]
     cell["fss"] = dict(zip(scales, _plain(at["fss"]), strict=True))
-    if "csi_difference" in at:
-        cell["csi_difference"] = _plain(at["csi_difference"])
-        cell["csi_difference_interval"] = [
-            _plain(at["csi_difference_low"]),
-            _plain(at["csi_difference_high"]),
-        ]
+    for name in DIFFERENCES:
+        cell |= _difference(at, name)
+    if "fss_difference" in at:
+        cell["fss_difference"] = dict(zip(scales, _plain(at["fss_difference"]), strict=True))
+        ends = zip(*(_plain(at[f"fss_difference_{end}"]) for end in ("low", "high")), strict=True)
+        cell["fss_difference_interval"] = dict(zip(scales, map(list, ends), strict=True))
+    if "forecasts" in at and at["forecasts"].notnull().any():
+        cell["reliability"] = {name: _plain(at[name]) for name in RELIABILITY}
     return cell
+
+
+def _difference(at: xr.Dataset, score: str) -> dict[str, Any]:
+    """Difference of a score to the reference's, and its interval."""
+    name = f"{score}_difference"
+    if name not in at:
+        return {}
+    return {
+        name: _plain(at[name]),
+        f"{name}_interval": [_plain(at[f"{name}_{end}"]) for end in ("low", "high")],
+    }
 
 
 def _minutes(scores: xr.Dataset) -> list[str]:

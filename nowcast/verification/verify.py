@@ -9,203 +9,216 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from nowcast.forecasters.forecaster import FieldForecaster
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.forecaster import Forecaster
+from nowcast.verification.archive import Archive
 from nowcast.verification.case import CaseSums, score_case
-from nowcast.verification.pool import DRAWS, LEVEL, pool
-from nowcast.verification.starts import valid_starts
+from nowcast.verification.events import event_labels
+from nowcast.verification.pool import DRAWS, LEVEL, add_totals, pool
+from nowcast.verification.totals import Totals
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def verify(
-    rain: xr.DataArray,
-    starts: Sequence[int] | NDArray[np.integer],
-    forecasters: Mapping[str, FieldForecaster],
-    n_in: int,
-    n_out: int,
+    rain: xr.DataArray | Sequence[xr.DataArray],
+    forecasters: Mapping[str, Forecaster],
+    leads: int,
     *,
+    every: int = 1,
     thresholds: Sequence[float] = (0.1, 1.0, 5.0, 10.0),
     scales: Sequence[float] = (1, 5, 20),
+    members: int = 0,
+    seed: int = 0,
     reference: str | None = "persistence",
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
     """Score forecasters against observed rain, pooled over cases.
 
-    A case is one start: every forecaster gets the ``n_in`` frames before it, and its ``n_out``
-    frames are compared with those observed. Only one case is in memory at a time.
+    A case is one start: every forecaster gets the frames before it, and its frames are compared
+    with those observed. Only one case is in memory at a time.
 
+    - All leads are scored at the same valid times, those that forecasts of every lead reach; with
+      ``every`` above 1, the leads that it divides. When starts are farther apart than the last
+      lead, valid times differ by lead, and the attribute ``valid_times`` says so.
     - All forecasters are scored on the same pixels: where the observation and *every* forecast
       are finite. A forecaster that leaves pixels out (extrapolation does, where air comes in from
       outside of the grid) so cannot choose the easy ones; ``scored_fraction`` says what is left.
-    - An event is a rain rate at or above the threshold. Scores are pooled: counts, absolute errors
-      and the two sums of the FSS are added over cases, and ratios are taken of the totals, so that
-      a case weighs by its rain and not by being one of ``n_cases``.
+    - An event is a rain rate at or above the threshold. Scores are pooled: counts, errors and the
+      sums of FSS, Brier score and CRPS are added over cases, and ratios are taken of the totals,
+      so that a case weighs by its rain and not by being one of ``n_cases``.
     - Without an observed event CSI, POD, bias and FSS are NaN, not 0; without a forecast event FAR
       is. ``events`` has the number of observed event pixels.
     - FSS windows lie wholly inside of the grid, and pixels that are not scored hold no event.
-    - The interval of the CSI difference to the reference is a percentile bootstrap over cases, in
-      runs of as many consecutive cases as share frames; NaN with fewer than three such runs.
+    - Differences to the reference are paired; their intervals are percentiles of a bootstrap over
+      events (spells of rain, see `nowcast.verification.events`), and within each over runs of as
+      many consecutive cases as share frames; NaN with fewer than three such runs.
 
     Parameters
     ----------
-    rain : DataArray, (time, y, x)
+    rain : DataArray (time, y, x), or several
         Rain rate in mm h-1, NaN where missing, with coordinates ``time`` and ``y``, ``x`` in m.
-    starts : sequence of int
-        Index of the first forecast frame of each case, see `valid_starts`.
-    forecasters : mapping of str to callable
+        Several may have other grids, and steps of which the longest is a multiple.
+    forecasters : mapping of str to Forecaster
         Methods by the name under which they are shown.
-    n_in, n_out : int
-        Number of frames that go in and that are compared.
+    leads : int
+        Number of frames that are forecast, of the longest step.
+    every : int
+        Frames between two starts.
     thresholds : sequence of float
         Rain rates in mm h-1.
     scales : sequence of float
         Sides of the FSS windows in km, rounded to whole pixels, at least one.
+    members : int
+        Members that are asked of methods that have them.
+    seed : int
+        Of the members; each case has its own.
     reference : str, optional
-        Method that the others' CSI is compared with, if it is among the forecasters.
+        Method that the others are compared with, if it is among the forecasters.
     progress : callable, optional
         Called as ``progress(done, total)`` after each case.
 
     Returns
     -------
     xarray.Dataset
-        ``csi``, ``pod``, ``far``, ``bias``, ``hits``, ``misses``, ``false_alarms``,
-        ``correct_negatives`` (forecaster, lead_time, threshold), ``mae`` (forecaster, lead_time),
-        ``fss`` (forecaster, lead_time, threshold, scale), ``events`` (lead_time, threshold),
-        ``scored_fraction`` (lead_time), and with a reference ``csi_difference``,
-        ``csi_difference_low`` and ``csi_difference_high`` (forecaster, lead_time, threshold). The
-        attributes hold ``n_cases`` (starts with at least one scored pixel) and the settings.
+        ``csi``, ``pod``, ``far``, ``bias``, ``brier``, ``hits``, ``misses``, ``false_alarms``,
+        ``correct_negatives`` (forecaster, lead_time, threshold), ``mae``, ``crps`` (forecaster,
+        lead_time), ``fss`` (forecaster, lead_time, threshold, scale), ``events`` (lead_time,
+        threshold), ``scored_fraction`` (lead_time); with a reference ``csi_difference``,
+        ``csi_difference_low`` and ``csi_difference_high``, and the same of ``fss``, ``brier`` and
+        ``crps``; and what `nowcast.verification.pool.add_totals` adds. The attributes hold
+        ``n_cases`` (starts with at least one scored pixel), ``n_events`` and the settings.
 
     Raises
     ------
     DataError
-        If there is no start, if frames around a start are not consecutive, if the grid is not
-        square-meshed, or if no pixel could be scored.
+        If there is no start, if steps do not fit, if a grid is not square-meshed, or if no pixel
+        could be scored.
     SettingsError
         If there is no forecaster, or a threshold or scale makes no sense.
     ShapeError
-        If a forecaster answers with another shape than (n_out, y, x).
+        If a forecaster answers with another shape than (leads, y, x).
     """
+    import xarray as xr
+
     if not forecasters:
         raise SettingsError("verify: expected one forecaster at least, found none.")
     if not len(thresholds) or min(thresholds) <= 0:
         raise SettingsError(f"verify: thresholds must be above 0 mm/h, found {thresholds!r}.")
-    starts = np.unique(np.asarray(starts)).astype(np.intp)
-    step = _check_starts(rain["time"].to_numpy(), starts, n_in, n_out)
-    spacing = _grid_spacing(rain)
-    windows = _windows(scales, spacing, rain.shape[1:])
-
+    if leads < 1:
+        raise SettingsError(f"verify: expected at least 1 lead, found {leads!r}.")
+    n_in = max(forecaster.n_in for forecaster in forecasters.values())
+    common = every < leads or every == 1
+    scored_leads = list(range(every, leads + 1, every)) if common else list(range(1, leads + 1))
+    arrays = [rain] if isinstance(rain, xr.DataArray) else rain
+    archives = Archive.of(arrays, n_in, scored_leads, every=every, common=common, scales=scales)
+    lead_count = len(scored_leads)
+    totals = Totals(
+        len(forecasters),
+        lead_count,
+        len(thresholds),
+        sorted({(lead_count - 1) // 2, lead_count - 1}),
+    )
     cases: list[CaseSums] = []
-    for done, start in enumerate(starts.tolist(), start=1):
-        frames = rain.isel(time=slice(start - n_in, start + n_out)).to_numpy()
-        frames = frames.astype(np.float32, copy=False)
-        forecasts = {
-            name: _forecast(name, forecaster, frames[:n_in], n_out)
-            for name, forecaster in forecasters.items()
-        }
-        case = score_case(frames[n_in:], forecasts, thresholds, windows)
-        if case.pixels.any():
-            cases.append(case)
-        if progress is not None:
-            progress(done, len(starts))
+    where: list[tuple[int, np.datetime64]] = []
+    most, example = -1.0, (0, "")
+    total = sum(len(archive.starts) for archive in archives)
+    done = 0
+    for archive in archives:
+        totals.spacing_km = archive.spacing_km
+        for start, scored in zip(archive.starts.tolist(), archive.scored, strict=True):
+            frames, observed = archive.frames(start)
+            made = {
+                name: _ask(name, forecaster, frames, archive, thresholds, members, seed + start)
+                for name, forecaster in forecasters.items()
+            }
+            case = score_case(observed, made, thresholds, archive.windows, scored, totals)
+            if case.pixels.any():
+                cases.append(case)
+                where.append((archive.number, archive.time[start]))
+                if (amount := float(case.observed_sum.sum())) > most:
+                    last = archive.time[start - 1].astype("datetime64[s]")
+                    most, example = amount, (archive.number, str(last))
+            done += 1
+            if progress is not None:
+                progress(done, total)
     if not cases:
         raise DataError(
-            "verify: expected pixels at which the observation and the forecasts of all "
-            f"({', '.join(forecasters)}) are finite, found none in {len(starts)} cases."
+            f"verify: expected pixels where the observation and the forecasts of all "
+            f"({', '.join(forecasters)}) are finite, found none in {total} cases."
         )
-
-    block = _overlap(starts, n_in + n_out)
+    events = _events(cases, where)
+    block = max(archive.cases_sharing_frames for archive in archives)
+    compared = reference if reference in forecasters else None
     scores = pool(
         cases,
         forecasters=list(forecasters),
-        lead_time=np.arange(1, n_out + 1) * step,
+        lead_time=np.asarray(scored_leads) * archives[0].longest_step,
         thresholds=thresholds,
         scales=scales,
-        grid_pixels=rain.shape[1] * rain.shape[2],
-        reference=reference if reference in forecasters else None,
+        reference=compared,
+        events=events,
         block=block,
     )
+    add_totals(scores, totals)
+    bounds = [str(where[i][1].astype("datetime64[s]")) for i in (0, -1)]
     scores.attrs = {
         "n_cases": len(cases),
+        "n_events": int(events.max()) + 1,
         "cases_sharing_frames": block,
         "n_in": n_in,
-        "n_out": n_out,
-        "first_start": str(rain["time"].to_numpy()[starts[0]].astype("datetime64[s]")),
-        "last_start": str(rain["time"].to_numpy()[starts[-1]].astype("datetime64[s]")),
-        "grid_spacing_km": spacing / 1000,
-        "fss_window_pixels": windows,
+        "n_out": leads,
+        "first_start": bounds[0],
+        "last_start": bounds[1],
+        "example_store": example[0],
+        "example_time": example[1],
+        "grid_spacing_km": archives[0].spacing_km,
+        "fss_window_pixels": archives[0].windows,
+        "valid_times": "the same for all leads" if common else "of each start, other for each lead",
         "pooling": "counts, errors and FSS sums added over cases, then ratios",
         "pixels": "observation and all forecasts finite",
-        "interval": f"{LEVEL:.0%} of {DRAWS} block bootstrap samples of cases",
+        "interval": f"{LEVEL:.0%} of {DRAWS} bootstrap samples of events and runs of cases in them",
     }
+    if compared is not None:
+        scores.attrs["reference"] = compared
     return scores
 
 
-def _check_starts(
-    time: NDArray[np.datetime64], starts: NDArray[np.integer], n_in: int, n_out: int
-) -> np.timedelta64:
-    """Return the time step in ns; raise DataError when a case is not a run of equal steps."""
-    if not len(starts) or len(time) < 2:
-        raise DataError(
-            f"verify: expected {n_in} + {n_out} consecutive frames at least once, found no such "
-            f"start in {len(time)} frames: take shorter forecasts or more data."
-        )
-    steps = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
-    # Scans start some seconds early or late: the step is a whole number of seconds or minutes.
-    second = 1_000_000_000
-    unit = 60 * second if np.median(steps) >= 60 * second else second
-    step = np.timedelta64(max(unit, round(float(np.median(steps)) / unit) * unit), "ns")
-    wrong = np.setdiff1d(starts, valid_starts(time, n_in, n_out, step, tolerance=0.5))
-    if len(wrong):
-        start = int(wrong[0])
-        when = str(time[start].astype("datetime64[s]")) if 0 <= start < len(time) else "outside"
-        raise DataError(
-            f"verify: expected {n_in} frames before and {n_out} from each start on, "
-            f"{step / np.timedelta64(60, 's'):g} min apart, found a gap or an end around start "
-            f"{start} ({when}): take the starts from valid_starts."
-        )
-    return step
-
-
-def _grid_spacing(rain: xr.DataArray) -> float:
-    """Spacing of the grid in m; DataError unless it is the same along y and x."""
-    if rain.dims != ("time", "y", "x") or "x" not in rain.coords or "y" not in rain.coords:
-        raise DataError(
-            "verify: expected rain (time, y, x) with coordinates y and x in m, found dimensions "
-            f"{rain.dims} with coordinates {tuple(rain.coords)}."
-        )
-    dy, dx = (float(np.abs(np.diff(rain[name].to_numpy())).mean()) for name in ("y", "x"))
-    if not abs(dy - dx) <= 0.05 * dx:
-        raise DataError(f"verify: expected a square mesh, found {dy:g} m by {dx:g} m.")
-    return dx
-
-
-def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> list[int]:
-    """Sides of the FSS windows in pixels."""
-    windows = [max(1, round(scale * 1000 / spacing)) for scale in scales]
-    largest = min(shape) * spacing / 1000
-    for scale, window in zip(scales, windows, strict=True):
-        if not (scale > 0 and window <= min(shape)):
-            raise SettingsError(
-                f"verify: scales must be above 0 and at most the {largest:g} km of the grid, "
-                f"found {scale:g} km."
-            )
-    return windows
-
-
-def _forecast(
-    name: str, forecaster: FieldForecaster, frames: NDArray[np.float32], n_out: int
-) -> NDArray[np.float32]:
+def _ask(
+    name: str,
+    forecaster: Forecaster,
+    frames: NDArray[np.float32],
+    archive: Archive,
+    thresholds: Sequence[float],
+    members: int,
+    seed: int,
+) -> Forecast:
     """Ask one forecaster, with a copy of the frames that it may change, and check its answer."""
-    forecast = np.asarray(forecaster(frames.copy()))
-    expected = (n_out, *frames.shape[1:])
-    if forecast.shape != expected:
+    made = forecaster.forecast(
+        frames[-forecaster.n_in :].copy(),
+        archive.leads[-1],
+        spacing_km=archive.spacing_km,
+        step_minutes=archive.step_minutes,
+        thresholds=tuple(float(t) for t in thresholds),
+        members=members,
+        seed=seed,
+    )
+    expected = (archive.leads[-1], *frames.shape[1:])
+    if made.rain.shape != expected:
         raise ShapeError(
-            f"verify: expected forecasts of shape {expected} from {name}, found {forecast.shape}."
+            f"verify: expected forecasts of shape {expected} from {name}, found {made.rain.shape}."
         )
-    return forecast
+    return archive.at_leads(made)
 
 
-def _overlap(starts: NDArray[np.integer], frames: int) -> int:
-    """Largest number of consecutive cases that share frames with the first of them."""
-    return int((np.searchsorted(starts, starts + frames) - np.arange(len(starts))).max())
+def _events(
+    cases: Sequence[CaseSums], where: Sequence[tuple[int, np.datetime64]]
+) -> NDArray[np.int64]:
+    """Event of each case, by the rain that was observed."""
+    wet = [
+        (case.hits[0, :, 0] + case.misses[0, :, 0]).sum() / max(1, case.pixels.sum())
+        for case in cases
+    ]
+    number, time = (np.asarray(column) for column in zip(*where, strict=True))
+    return event_labels(number, time, np.asarray(wet))

@@ -1,15 +1,52 @@
-"""The plain methods as functions from frames to frames, on 1 km and 5 min, for tests of scores."""
+"""Forecasters for tests: the plain methods, and any function from frames to frames."""
 
 from __future__ import annotations
 
-from nowcast.forecasters import Extrapolation, FieldsOnly, Persistence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nowcast.forecasters import THRESHOLDS, Extrapolation, FieldsOnly, Forecast, Persistence
 
 
 def persistence(leads: int) -> FieldsOnly:
-    """The last frame, so many times."""
+    """The last frame, so many times, as a function, on 1 km and 5 min."""
     return FieldsOnly(Persistence(), leads, 1.0, 5.0)
 
 
 def extrapolation(leads: int) -> FieldsOnly:
-    """The last frame, moved on."""
+    """The last frame, moved on, as a function, on 1 km and 5 min."""
     return FieldsOnly(Extrapolation(), leads, 1.0, 5.0)
+
+
+class Answers:
+    """Forecaster that answers as a function of (frames, leads, ...) does, a field or a Forecast."""
+
+    def __init__(self, answer: Callable[..., Any], n_in: int = 1) -> None:
+        self.answer, self.n_in, self.least = answer, n_in, n_in
+
+    def forecast(
+        self,
+        rain: np.ndarray,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        made = self.answer(rain, leads)
+        return made if isinstance(made, Forecast) else Forecast(made)
+
+
+def oracle(observed: np.ndarray, factor: float = 1.0, n_in: int = 3) -> Answers:
+    """Forecaster that looks up what was observed, times ``factor``; beyond the end, the last."""
+
+    def look_up(frames: np.ndarray, leads: int) -> np.ndarray:
+        last = next(i for i, f in enumerate(observed) if np.array_equal(f, frames[-1], True))
+        wanted = np.minimum(np.arange(last + 1, last + 1 + leads), len(observed) - 1)
+        return observed[wanted] * np.float32(factor)
+
+    return Answers(look_up, n_in)

@@ -41,7 +41,8 @@ def test_a_picture_and_an_animation(folder, tmp_path, capsys):
 def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
     given = {}
 
-    def draw(forecast, path, *, observed):
+    def draw(forecast, path, *, observed, **_):
+        (forecast,) = forecast.values()
         given.update(forecast=forecast["rain_rate"].load(), observed=observed.load())
 
     monkeypatch.setattr(pictures, "plot_forecast", draw)
@@ -51,6 +52,24 @@ def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_pat
     np.testing.assert_array_equal(given["forecast"], a_forecast()["rain_rate"])
     np.testing.assert_array_equal(given["observed"][:2], moving_rain()["rain_rate"][12:14])
     assert np.isnan(given["observed"][2]).all()
+
+
+def test_forecasts_of_one_time_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
+    given = {}
+    monkeypatch.setattr(pictures, "plot_forecast", lambda made, *_, **more: given.update(made))
+    write_dataset(a_forecast(), tmp_path / "sprog.nc")
+    words = [str(folder / "f.nc"), str(tmp_path / "sprog.nc"), str(folder / "f.zarr")]
+    assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 0
+    assert list(given) == ["f.nc", "sprog", "f.zarr"]
+    write_dataset(a_forecast(12), tmp_path / "later.nc")
+    words[1] = str(tmp_path / "later.nc")
+    assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 3
+    assert "expected a forecast from 2020-06-01T01:50" in capsys.readouterr().err
+
+
+def test_probabilities_that_are_not_there_are_a_usage_error(folder, tmp_path, capsys):
+    assert plot(folder / "f.nc", tmp_path / "a.png", "--threshold", 1) == 2
+    assert "found none for 1 mm/h" in capsys.readouterr().err
 
 
 def test_another_place_or_time_is_not_what_was_observed(folder, tmp_path, capsys):

@@ -11,15 +11,27 @@ from daskdl.console import run
 from daskdl.errors import DataError, SettingsError
 from nowcast.cli import app
 from nowcast.commands.verify import score, show, write
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.trained import Trained
 from nowcast.rain.store import write_dataset
 from tests.nowcast.stores import N_OUT, moving_rain, small_model, write_all
 
 TWO = {"thresholds": (0.1, 1.0), "scales": (1.0, 5.0)}
 
 
+def methods(model=None, names=("persistence", "extrapolation")) -> dict:
+    return ({"model": Trained(model)} if model else {}) | {n: forecaster(n) for n in names}
+
+
+def scored(rain=None, model=None, **options):
+    """Scores of a model beside persistence and extrapolation."""
+    model = model or small_model()
+    return score([moving_rain() if rain is None else rain], methods(model), model=model, **options)
+
+
 @pytest.fixture(scope="module")
 def scores():
-    return score(small_model(), moving_rain(), **TWO)
+    return scored(**TWO)
 
 
 @pytest.fixture(scope="module")
@@ -28,35 +40,83 @@ def paths(tmp_path_factory):
 
 
 def verify(paths, *arguments: object) -> int:
-    return run(app, ["verify", *map(str, paths), *map(str, arguments)])
+    model, rain = paths
+    named = [rain, "--model", model, "--method", "model,persistence,extrapolation", *arguments]
+    return run(app, ["verify", *map(str, named)])
 
 
 def test_the_model_is_scored_beside_the_two_that_it_has_to_beat(scores):
-    assert scores["forecaster"].values[:3].tolist() == ["model", "persistence", "extrapolation"]
+    assert scores["forecaster"].values.tolist() == ["model", "persistence", "extrapolation"]
     assert scores.sizes["lead_time"] == N_OUT
     assert scores["threshold"].values.tolist() == [0.1, 1.0]
     assert scores["scale"].values.tolist() == [1.0, 5.0]
     assert scores.attrs["source"] == "moving patches"
+    assert scores.attrs["reference"] == "extrapolation"
     # Rain that is only moved is known by extrapolation, and by an untrained model not at all.
     csi = scores["csi"].sel(threshold=0.1).isel(lead_time=-1)
-    assert csi.sel(forecaster="extrapolation") > 0.95
+    assert csi.sel(forecaster="extrapolation") > 0.6
     assert csi.sel(forecaster="extrapolation") > csi.sel(forecaster="persistence") + 0.3
     assert csi.sel(forecaster="persistence") > csi.sel(forecaster="model")
 
 
+def test_no_model_is_needed(paths, capsys):
+    _, rain = paths
+    assert run(app, ["verify", str(rain), "--lead", "30min", "--json", "--every", "2"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert list(made["forecasters"]) == ["persistence", "extrapolation", "sprog"]
+    assert made["reference"] == "sprog"
+    assert list(made["forecasters"]["sprog"]) == ["20"]
+    assert made["findings"]
+
+
+def test_another_reference_may_be_chosen_among_those_scored(paths, capsys):
+    assert verify(paths, "--against", "persistence", "--json") == 0
+    at = json.loads(capsys.readouterr().out)["forecasters"]["persistence"]["10"]
+    assert at["thresholds"]["0.1"]["csi_difference"] == 0
+    assert verify(paths, "--against", "sprog") == 2
+    assert "among" not in capsys.readouterr().out
+    with pytest.raises(SettingsError, match="one of the methods that are scored, model, pers"):
+        scored(against="sprog")
+
+
+def test_methods_are_known_before_the_work(paths, capsys):
+    _, rain = paths
+    for names, said in (
+        ("magic", "--method: expected one of auto, persistence"),
+        ("model", "--method model: expected the folder"),
+        (" , ", "--method: expected names with commas between them, found none"),
+    ):
+        assert run(app, ["verify", str(rain), "--method", names]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_several_stores_are_several_events():
+    other = moving_rain(title="elsewhere")
+    made = score([moving_rain(), other], methods(), lead=30, **TWO)
+    assert made.attrs["n_events"] == 2
+    assert made.attrs["n_cases"] == 2 * score([other], methods(), lead=30, **TWO).attrs["n_cases"]
+    assert made.attrs["source"] == "moving patches; elsewhere"
+
+
 def test_the_part_that_the_model_never_saw_is_the_default(scores, capsys):
-    # Seven frames, the last of the day; two go in and three are compared.
-    assert scores.attrs["n_cases"] == 3
-    assert scores.attrs["first_start"] == "2020-06-01T03:10:00"
-    assert scores.attrs["last_start"] == "2020-06-01T03:30:00"
-    score(small_model(), moving_rain(), every=2, **TWO)
+    # Seven frames, the last of the day: three go in, and all three leads reach the last two.
+    assert scores.attrs["n_cases"] == 4
+    assert scores.attrs["first_start"] == "2020-06-01T03:20:00"
+    assert scores.attrs["last_start"] == "2020-06-01T03:50:00"
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_store_that_the_model_was_not_trained_on_is_scored_whole():
+    model = small_model()
+    model.about["trained_on"] = "moving patches"
+    own, other = (scored(moving_rain(title=t), model) for t in ("moving patches", "elsewhere"))
+    assert own.attrs["first_start"] == "2020-06-01T03:20:00"
+    assert other.attrs["first_start"] == "2020-06-01T00:30:00"
+
+
 def test_a_stretch_may_be_chosen_and_overlap_is_said(capsys):
-    made = score(small_model(), moving_rain(), start="2020-06-01T01:00Z", stop="2020-06-01 02:00")
-    assert made.attrs["first_start"] == "2020-06-01T01:20:00"
-    assert made.attrs["n_cases"] == 3
+    made = scored(start="2020-06-01T01:00Z", stop="2020-06-01 02:00")
+    assert made.attrs["first_start"] == "2020-06-01T01:30:00"
     assert made["threshold"].values.tolist() == [0.1, 1.0, 5.0, 10.0]
     out, err = capsys.readouterr()
     assert out == ""
@@ -66,8 +126,12 @@ def test_a_stretch_may_be_chosen_and_overlap_is_said(capsys):
     )
 
 
-def test_frames_between_starts(scores):
-    assert score(small_model(), moving_rain(), every=2, **TWO).attrs["n_cases"] == 2
+def test_frames_between_starts_and_the_leads_that_they_leave(capsys):
+    made = scored(every=3, **TWO)
+    assert made.attrs["n_cases"] == 1
+    assert capsys.readouterr().err == (
+        "--every 3: lead times 10, 20, 30 min, valid times of each start, other for each lead\n"
+    )
 
 
 def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
@@ -76,35 +140,29 @@ def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
         ("2020-06-02", "2020-06-03", 0),
         ("2020-06-01T03:00", "2020-06-01T02:00", 0),
     ):
-        with pytest.raises(DataError, match=rf"2 \+ 3 consecutive .* found {found} frames and no"):
-            score(small_model(), moving_rain(), start=start, stop=stop)
+        with pytest.raises(DataError, match=rf"3 \+ 3 consecutive .* found {found} frames and no"):
+            scored(start=start, stop=stop)
     gaps = np.delete(10 * np.arange(24), [18, 21])
     with pytest.raises(DataError, match="found 5 frames and no such run"):
-        score(small_model(), moving_rain(gaps))
+        scored(moving_rain(gaps))
 
 
 def test_another_grid_or_step_is_refused():
     with pytest.raises(DataError, match=r"expected a grid of 1000 x 1000 m, .* 500 x 500 m"):
-        score(small_model(), moving_rain(spacing=500.0))
+        scored(moving_rain(spacing=500.0))
     with pytest.raises(DataError, match=r"expected frames every 10 min, .* every 5 min"):
-        score(small_model(), moving_rain(5 * np.arange(24)))
+        scored(moving_rain(5 * np.arange(24)), start="2020-06-01", stop="2020-06-02")
 
 
 def test_what_is_no_time_is_named_by_its_option():
     with pytest.raises(SettingsError, match=r"--from: expected a time .* found 'soon'"):
-        score(small_model(), moving_rain(), start="soon")
+        scored(start="soon")
     with pytest.raises(SettingsError, match=r"--to: expected a time .* found ''"):
-        score(small_model(), moving_rain(), stop="")
-
-
-def test_a_model_of_one_frame_has_no_extrapolation_beside_it(capsys):
-    made = score(small_model(n_in=1), moving_rain(), **TWO)
-    assert made["forecaster"].values.tolist() == ["model", "persistence"]
-    assert "a single frame, which shows no motion" in capsys.readouterr().err
+        scored(stop="")
 
 
 def test_simulated_rain_is_called_so_in_the_table(scores, capsys):
-    made = score(small_model(), moving_rain(title="Rain rate of Simulated radar"), **TWO)
+    made = scored(moving_rain(title="Rain rate of Simulated radar"), **TWO)
     assert made.attrs["simulated"] == 1
     show(made)
     assert "Forecasts of simulated rain at 1 mm/h or more" in capsys.readouterr().out
@@ -121,10 +179,12 @@ def test_the_table_is_whole_where_there_is_no_terminal(scores, capsys):
 
 
 def test_json_and_picture_are_written(scores, tmp_path, capsys):
-    write(scores, tmp_path)
-    assert json.loads((tmp_path / "verify.json").read_text())["n_cases"] == 3
+    write(scores, tmp_path, [moving_rain()], methods(small_model()))
+    assert json.loads((tmp_path / "verify.json").read_text())["n_cases"] == 4
     assert (tmp_path / "verify.png").read_bytes()[:4] == b"\x89PNG"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["verify.json", "verify.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "verify.html", "verify.json", "verify.png",
+    ]  # fmt: skip
     assert capsys.readouterr().out == ""
 
 
@@ -136,13 +196,13 @@ def test_json_alone_is_on_standard_output(paths, tmp_path, capsys):
     assert printed == json.loads((out / "verify.json").read_text())
     assert list(printed["forecasters"]["model"]["10"]["thresholds"]) == ["0.1", "1"]
     assert list(printed["forecasters"]["model"]["10"]["thresholds"]["1"]["fss"]) == ["5"]
-    assert said.err == f"scores written to {out / 'verify.json'} and {out / 'verify.png'}\n"
+    assert said.err == f"scores written to {out}: verify.json, verify.png and verify.html\n"
 
 
 def test_people_get_a_table(paths, capsys):
-    assert verify(paths, "--thresholds", "0.1,1,1", "--every", 3) == 0
+    assert verify(paths, "--thresholds", "0.1,1,1") == 0
     said = capsys.readouterr()
-    assert "pooled over 1 case" in said.out
+    assert "pooled over 4 cases" in said.out
     assert said.err == ""
 
 

@@ -6,7 +6,8 @@ import operator
 
 import numpy as np
 
-from nowcast.verification.case import score_case
+from nowcast.forecasters import Forecast
+from nowcast.verification.case import CaseSums, score_case
 
 LEADS, SHAPE = 3, (24, 31)
 
@@ -20,10 +21,14 @@ def fields(seed: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return rain[0], {"a": rain[1], "b": rain[2]}
 
 
+def scored(observed: np.ndarray, forecasts: dict[str, np.ndarray], *more: object) -> CaseSums:
+    return score_case(observed, {name: Forecast(f) for name, f in forecasts.items()}, *more)
+
+
 def test_equal_to_brute_force() -> None:
     observed, forecasts = fields(0)
     thresholds = (0.5, 1.0, 4.0)
-    sums = score_case(observed, forecasts, thresholds, [1])
+    sums = scored(observed, forecasts, thresholds, [1])
     expected = np.zeros((4, 2, LEADS, 3), int)
     error = np.zeros((2, LEADS))
     pixels = np.zeros(LEADS, int)
@@ -55,7 +60,7 @@ def test_equal_to_scores() -> None:
     from scores.continuous import mae
 
     observed, forecasts = fields(1)
-    sums = score_case(observed, forecasts, (1.0,), [])
+    sums = scored(observed, forecasts, (1.0,), [])
     both = np.isfinite(forecasts["a"]) & np.isfinite(forecasts["b"])
     o = xr.DataArray(observed, dims=("lead", "y", "x"))
     for m, forecast in enumerate(forecasts.values()):
@@ -73,6 +78,21 @@ def test_equal_to_scores() -> None:
 def test_what_is_not_scored_counts_for_nobody() -> None:
     observed = np.full((1, 8, 8), 5, np.float32)
     forecast = np.full((1, 8, 8), np.nan, np.float32)
-    sums = score_case(observed, {"knows": observed, "does not": forecast}, (1.0,), [3])
+    sums = scored(observed, {"knows": observed, "does not": forecast}, (1.0,), [3])
     for values in (sums.pixels, sums.hits, sums.misses, sums.absolute_error, sums.fractions):
         assert not values.any()
+
+
+def test_leads_that_are_not_scored_count_nothing() -> None:
+    observed, forecasts = fields(2)
+    some = np.array([True, False, True])
+    sums, every = (
+        scored(observed, forecasts, (1.0,), [1], some),
+        scored(observed, forecasts, (1.0,), [1]),
+    )
+    for name in ("pixels", "grid_pixels", "observed_sum"):
+        np.testing.assert_array_equal(getattr(sums, name), getattr(every, name) * some)
+    for name in ("hits", "misses", "brier", "crps", "fractions", "absolute_error"):
+        values, whole = getattr(sums, name), getattr(every, name)
+        assert not values[:, 1].any()
+        np.testing.assert_array_equal(values[:, [0, 2]], whole[:, [0, 2]])

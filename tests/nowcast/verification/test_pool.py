@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from nowcast.forecasters import Forecast
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.pool import pool
 
@@ -14,7 +15,11 @@ MINUTE = np.timedelta64(60, "s")
 def cases(count: int) -> tuple[np.ndarray, list[CaseSums]]:
     """Fields (case, observed and two forecasters, lead, y, x) and their sums."""
     rain = np.random.default_rng(8).gamma(0.5, 2, (count, 3, 2, 12, 15)).astype(np.float32)
-    return rain, [score_case(o, {"a": a, "b": b}, (1.0, 4.0), [1, 3]) for o, a, b in rain]
+    return rain, [scored(o, a, b) for o, a, b in rain]
+
+
+def scored(o: np.ndarray, a: np.ndarray, b: np.ndarray) -> CaseSums:
+    return score_case(o, {"a": Forecast(a), "b": Forecast(b)}, (1.0, 4.0), [1, 3])
 
 
 def pooled(sums: list[CaseSums], reference: str | None = None, block: int = 1) -> xr.Dataset:
@@ -24,7 +29,6 @@ def pooled(sums: list[CaseSums], reference: str | None = None, block: int = 1) -
         lead_time=np.array([5, 10]) * MINUTE,
         thresholds=(1.0, 4.0),
         scales=(1, 3),
-        grid_pixels=180,
         reference=reference,
         block=block,
     )
@@ -67,7 +71,7 @@ def test_pixels_left_out_show_in_the_fraction() -> None:
     assert (pooled(sums)["scored_fraction"] == 1).all()
     o, a, b = np.ones((3, 2, 12, 15), np.float32)
     b[1, :6] = np.nan
-    half = score_case(o, {"a": a, "b": b}, (1.0, 4.0), [1, 3])
+    half = scored(o, a, b)
     np.testing.assert_array_equal(pooled([sums[0], half])["scored_fraction"], [1, 0.75])
 
 

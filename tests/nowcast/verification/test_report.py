@@ -11,17 +11,17 @@ import xarray as xr
 from rich.console import Console
 
 from daskdl.errors import SettingsError
+from nowcast.forecasters import Extrapolation, Persistence
 from nowcast.verification import score_table, to_json, verify, write_json
 from tests.nowcast.fields import translation
-from tests.nowcast.methods import extrapolation, persistence
 from tests.nowcast.verification.test_verify import rain
 
 
 @pytest.fixture(scope="module")
 def scores() -> xr.Dataset:
     frames = rain(translation(24, 1.0, -1.0, size=64, margin=48, seed=2))
-    forecasters = {"persistence": persistence(3), "flow": extrapolation(3)}
-    return verify(frames, [3, 9, 15], forecasters, 3, 3, thresholds=(0.1, 1.0, 900.0))
+    forecasters = {"persistence": Persistence(), "flow": Extrapolation()}
+    return verify(frames, forecasters, 3, thresholds=(0.1, 1.0, 900.0))
 
 
 def text(table: object, width: int = 100) -> str:
@@ -32,7 +32,7 @@ def text(table: object, width: int = 100) -> str:
 
 def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -> None:
     plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
-    assert plain["n_cases"] == 3
+    assert plain["n_cases"] == 21
     assert list(plain["forecasters"]) == ["persistence", "flow"]
     assert list(plain["forecasters"]["flow"]) == ["5", "10", "15"]
     at = plain["forecasters"]["flow"]["10"]
@@ -78,7 +78,7 @@ def test_file_is_replaced_whole_or_left(
 
 def test_table_shows_leads_methods_cases_and_events(scores: xr.Dataset) -> None:
     shown = text(score_table(scores, 1.0))
-    assert "pooled over 3 cases" in shown
+    assert "pooled over 21 cases" in shown
     lines = shown.splitlines()
     flow = [line for line in lines if "flow" in line]
     assert len(flow) == 3

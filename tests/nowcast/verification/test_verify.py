@@ -7,15 +7,18 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError, ShapeError
-from nowcast.verification import verify
+from nowcast.forecasters import Extrapolation, Forecast, Persistence
+from nowcast.verification import findings, verify
 from tests.nowcast.fields import translation
-from tests.nowcast.methods import extrapolation, persistence
+from tests.nowcast.methods import Answers, oracle
 
 FRAMES, SIZE = 28, 64
 
 
-def rain(frames: np.ndarray, spacing: float = 1000.0) -> xr.DataArray:
-    time = np.datetime64("2010-08-26T00:00", "ns") + np.arange(len(frames)) * np.timedelta64(5, "m")
+def rain(frames: np.ndarray, spacing: float = 1000.0, minutes: int = 5) -> xr.DataArray:
+    time = np.datetime64("2010-08-26T00:00", "ns") + np.arange(len(frames)) * np.timedelta64(
+        minutes, "m"
+    )
     y, x = (np.arange(n) * spacing for n in frames.shape[1:])
     return xr.DataArray(frames, coords={"time": time, "y": y, "x": x}, dims=("time", "y", "x"))
 
@@ -25,40 +28,52 @@ def moving() -> xr.DataArray:
     return rain(translation(FRAMES, 1.0, -1.0, size=SIZE, margin=48, seed=2))
 
 
-class Oracle:
-    """Forecaster that looks up what was observed, times ``factor``."""
-
-    def __init__(self, observed: xr.DataArray, n_out: int, factor: float = 1.0) -> None:
-        self.frames, self.n_out, self.factor = observed.to_numpy(), n_out, factor
-
-    def __call__(self, frames: np.ndarray, /) -> np.ndarray:
-        last = next(i for i, f in enumerate(self.frames) if np.array_equal(f, frames[-1], True))
-        return self.frames[last + 1 : last + 1 + self.n_out] * np.float32(self.factor)
-
-
 def test_perfect_forecast_has_perfect_scores(moving: xr.DataArray) -> None:
-    scores = verify(moving, [3, 6, 9], {"oracle": Oracle(moving, 4)}, 3, 4, thresholds=(0.1, 1.0))
-    assert scores.sizes == {"forecaster": 1, "lead_time": 4, "threshold": 2, "scale": 3}
+    scores = verify(moving[:10], {"oracle": oracle(moving.to_numpy())}, 4, thresholds=(0.1, 1.0))
+    assert {n: scores.sizes[n] for n in ("forecaster", "lead_time", "threshold", "scale")} == {
+        "forecaster": 1, "lead_time": 4, "threshold": 2, "scale": 3,
+    }  # fmt: skip
     assert (scores["events"] > 0).all()
-    for name, perfect in {"csi": 1, "pod": 1, "far": 0, "bias": 1, "mae": 0, "fss": 1}.items():
-        assert (scores[name] == perfect).all(), name
+    perfect = {"csi": 1, "pod": 1, "far": 0, "bias": 1, "mae": 0, "fss": 1, "brier": 0, "crps": 0}
+    for name, value in perfect.items():
+        assert (scores[name] == value).all(), name
     assert (scores["scored_fraction"] == 1).all()
-    assert scores.attrs["n_cases"] == 3
+    np.testing.assert_allclose(scores["power_ratio"].isel(lead_time=[1, 3]).dropna("wavelength"), 1)
     np.testing.assert_array_equal(
         scores["lead_time"], np.array([5, 10, 15, 20]) * np.timedelta64(60, "s")
     )
 
 
+def test_every_lead_is_scored_at_the_same_times(moving: xr.DataArray) -> None:
+    # Rain that grows by the frame: with other times for each lead, events would differ.
+    grows = moving * np.linspace(0.2, 2, FRAMES)[:, np.newaxis, np.newaxis]
+    for every, leads in ((1, 4), (2, 4), (3, 7)):
+        scores = verify(grows, {"p": Persistence()}, leads, every=every)
+        assert (scores["events"] == scores["events"].isel(lead_time=0)).all(), every
+        minutes = scores["lead_time"].values / np.timedelta64(60, "s")
+        assert minutes.tolist() == [5 * k for k in range(every, leads + 1, every)]
+        assert scores.attrs["valid_times"] == "the same for all leads"
+    apart = verify(grows, {"p": Persistence()}, 4, every=4)
+    assert apart.sizes["lead_time"] == 4
+    assert apart.attrs["valid_times"] == "of each start, other for each lead"
+    assert (apart["events"] != apart["events"].isel(lead_time=0)).any()
+
+
 def test_forecast_of_nothing_misses_all(moving: xr.DataArray) -> None:
-    scores = verify(moving, [3], {"dry": Oracle(moving, 2, 0.0)}, 3, 2, thresholds=(1.0,))
+    dry = {"dry": oracle(moving.to_numpy(), 0.0)}
+    scores = verify(moving[:6], dry, 2, thresholds=(1.0,))
     assert (scores[["csi", "pod", "bias", "fss"]] == 0).all().to_array().all()
     assert np.isnan(scores["far"]).all()
     assert (scores["misses"].isel(forecaster=0) == scores["events"]).all()
-    np.testing.assert_allclose(scores["mae"][0], moving[3:5].mean(("y", "x")), rtol=1e-5)
+    np.testing.assert_allclose(scores["mae"][0], moving[4:6].mean(), rtol=1e-5)
+    # Of yes and no the Brier score is the share of wrong ones.
+    share = (moving[4:6] >= 1).mean()
+    np.testing.assert_allclose(scores["brier"].squeeze(), share)
 
 
 def test_no_event_is_no_score_rather_than_a_bad_one(moving: xr.DataArray) -> None:
-    scores = verify(moving, [3], {"wild": Oracle(moving, 2, 1e4)}, 3, 2, thresholds=(900.0,))
+    wild = {"wild": oracle(moving.to_numpy(), 1e4)}
+    scores = verify(moving[:6], wild, 2, thresholds=(900.0,))
     assert (scores["events"] == 0).all()
     assert (scores["false_alarms"] > 0).all()
     for name in ("csi", "pod", "bias", "fss"):
@@ -67,19 +82,14 @@ def test_no_event_is_no_score_rather_than_a_bad_one(moving: xr.DataArray) -> Non
 
 
 def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
-    frames = np.zeros((4, 32, 32), np.float32)
+    frames = np.zeros((3, 32, 32), np.float32)
     frames[1, :10, :10] = 2  # a storm that the forecast has ...
-    frames[3, :20, :20] = 2  # ... and a larger one of which it has a quarter
-    observed = rain(frames)
-
-    def forecast(before: np.ndarray, /) -> np.ndarray:
-        return frames[1:2] if not before.any() else np.zeros((1, 32, 32), np.float32)
-
-    scores = verify(observed, [1, 3], {"m": forecast}, 1, 1, thresholds=(1.0,), scales=(1, 4))
-    # The second case's input is frame 2, dry as frame 0: the first storm is forecast once more.
+    frames[2, :20, :20] = 2  # ... and a larger one of which it has a quarter
+    method = {"m": Answers(lambda before, leads: frames[1:2])}
+    scores = verify(rain(frames), method, 1, thresholds=(1.0,), scales=(1, 4))
     each = [
-        verify(observed, [s], {"m": forecast}, 1, 1, thresholds=(1.0,), scales=(1,))["csi"].item()
-        for s in (1, 3)
+        verify(rain(frames[k : k + 2]), method, 1, thresholds=(1.0,), scales=(1,))["csi"].item()
+        for k in (0, 1)
     ]
     assert each == [1, 100 / 400]
     assert scores["csi"].item() == pytest.approx(200 / 500)
@@ -90,15 +100,16 @@ def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
 def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None:
     observed = moving.copy()
     observed[:, :10] = np.nan
-    both = {"persistence": persistence(4), "flow": extrapolation(4)}
-    scores = verify(observed, [3, 9], both, 3, 4, thresholds=(1.0,))
+    both = {"persistence": Persistence(), "flow": Extrapolation()}
+    scores = verify(observed[:9], both, 4, thresholds=(1.0,))
     table = (
         scores[["hits", "misses", "false_alarms", "correct_negatives"]].to_array().sum("variable")
     )
     assert (table.loc[{"forecaster": "persistence"}] == table.loc[{"forecaster": "flow"}]).all()
     observed_events = scores["hits"] + scores["misses"]
     assert (observed_events == scores["events"]).all()
-    pixels = table.isel(forecaster=0, threshold=0) / (2 * SIZE**2)
+    # Three valid times: 9 frames, of which 3 go in and 4 leads reach the rest.
+    pixels = table.isel(forecaster=0, threshold=0) / (3 * SIZE**2)
     np.testing.assert_allclose(scores["scored_fraction"], pixels)
     # What moves in is not known, so fewer pixels are left the further ahead.
     assert (np.diff(scores["scored_fraction"]) < 0).all()
@@ -109,87 +120,155 @@ def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArra
     calls = []
     scores = verify(
         moving,
-        [3, 10, 17, 24],
-        {"persistence": persistence(4), "flow": extrapolation(4)},
-        3,
+        {"persistence": Persistence(), "extrapolation": Extrapolation()},
         4,
         thresholds=(1.0,),
         progress=lambda done, total: calls.append((done, total)),
     )
-    assert calls == [(k, 4) for k in range(1, 5)]
-    gain = scores["csi_difference"].sel({"forecaster": "flow", "threshold": 1.0})
-    assert (gain > 0.1).all()
-    assert (scores["csi_difference"].loc[{"forecaster": "persistence"}] == 0).all()
-    low, high = (
-        scores[f"csi_difference_{end}"].loc[{"forecaster": "flow"}] for end in ("low", "high")
+    assert calls == [(k, 25) for k in range(1, 26)]
+    for name, sign in (("csi", 1), ("fss", 1), ("brier", -1), ("crps", -1)):
+        gain, low, high = (
+            sign * scores[f"{name}_difference{end}"].sel(forecaster="extrapolation")
+            for end in ("", "_low", "_high")
+        )
+        assert (gain > 0).all(), name
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        assert (low > 0).all(), name
+        assert ((low <= gain) & (gain <= high)).all(), name
+        assert (scores[f"{name}_difference"].sel(forecaster="persistence") == 0).all()
+        still, flow = scores[name]
+        np.testing.assert_allclose(sign * gain, flow - still)
+    assert scores.attrs["cases_sharing_frames"] == 7
+    assert scores.attrs["n_events"] == 1
+    said = findings(scores)
+    assert said[0] == (
+        "extrapolation against persistence: CSI at 1 mm/h: better at all lead times."
     )
-    assert (low.squeeze() <= gain).all()
-    assert (gain <= high.squeeze()).all()
-    assert (low > 0).all()
-    assert scores.attrs["cases_sharing_frames"] == 1
-    still, flow = scores["csi"].sel(threshold=1.0)
-    np.testing.assert_allclose(gain, flow - still)
+    assert said[-1].startswith("The intervals are from 1 event:")
 
 
 def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) -> None:
-    scores = verify(moving, range(3, 9), {"persistence": persistence(4)}, 3, 4)
-    assert scores.attrs["cases_sharing_frames"] == 6
+    scores = verify(moving[:9], {"persistence": Persistence(), "p": Persistence()}, 4)
     assert scores["csi_difference_low"].isnull().all()
+    assert "Too few independent cases" in findings(scores)[0]
+
+
+def test_several_archives_of_other_grids_and_steps(moving: xr.DataArray) -> None:
+    fine = rain(translation(31, 0.5, -0.5, size=80, margin=48, seed=3), spacing=500.0)
+    slow = rain(translation(16, 2.0, -2.0, size=SIZE, margin=48, seed=4), minutes=10)
+    methods = {"persistence": Persistence(), "extrapolation": Extrapolation()}
+    scores = verify([moving, fine, slow], methods, 2, scales=(1, 5), thresholds=(1.0,))
+    minutes = scores["lead_time"].values / np.timedelta64(60, "s")
+    assert minutes.tolist() == [10, 20]
+    assert scores.attrs["n_events"] == 3
+    alone = [
+        verify(part, methods, leads, every=every, scales=(1, 5), thresholds=(1.0,))
+        for part, leads, every in ((moving, 4, 2), (fine, 4, 2), (slow, 2, 1))
+    ]
+    for name in ("hits", "misses", "false_alarms"):
+        total = sum(one[name].to_numpy() for one in alone)
+        np.testing.assert_array_equal(scores[name], total)
+    with pytest.raises(DataError, match=r"the longest, 5 min, is a multiple, found one of 3 min"):
+        verify([moving, rain(moving.to_numpy(), minutes=3)], methods, 2)
+
+
+def test_probabilities_and_members_are_scored(moving: xr.DataArray) -> None:
+    observed = moving.to_numpy()
+    truth = oracle(observed)
+
+    def ensemble(frames: np.ndarray, leads: int) -> Forecast:
+        field = truth.answer(frames, leads)
+        return Forecast(field, members=np.stack([field, 0 * field]))
+
+    def sure(frames: np.ndarray, leads: int) -> Forecast:
+        field = truth.answer(frames, leads)
+        p = (field >= 1).astype(np.float32)[np.newaxis] * np.float32(0.8)
+        return Forecast(
+            0 * field, (1.0,), p, event_probability=np.full((1, leads), 0.5, np.float32)
+        )
+
+    methods = {"half": Answers(ensemble, 3), "sure": Answers(sure, 3), "dry": oracle(observed, 0)}
+    scores = verify(moving, methods, 2, thresholds=(1.0,), reference="dry")
+    share = float((moving[4:] >= 1).mean())
+    brier = scores["brier"].squeeze().values
+    np.testing.assert_allclose(brier, np.outer([0.25, 0.04, 1], [share, share]), rtol=1e-5)
+    # The one that says from which probability on it means yes is taken at its word.
+    np.testing.assert_allclose(scores["csi"].sel(forecaster="sure"), 1)
+    # One of two members right, the other dry: CRPS is a quarter of the error of the dry one.
+    mae = scores["mae"].sel(forecaster="dry")
+    np.testing.assert_allclose(scores["crps"].sel(forecaster="half"), mae / 4, rtol=1e-5)
+    assert scores["crps"].sel(forecaster="sure").isnull().all()
+    np.testing.assert_allclose(scores["crps"].sel(forecaster="dry"), mae, rtol=1e-6)
+    np.testing.assert_allclose(scores["roc_area"].squeeze()[:2], 1)
+    assert scores["roc_area"].sel(forecaster="dry").isnull().all()
+    parts = scores.sel(forecaster="sure")
+    np.testing.assert_allclose(parts["brier_reliability"].squeeze(), share * 0.04, rtol=1e-5)
+    np.testing.assert_allclose(parts["brier_resolution"], parts["brier_uncertainty"], rtol=1e-6)
+    ranks = scores["rank_histogram"]
+    np.testing.assert_allclose(ranks.sel(forecaster="half").sum("rank"), 1)
+    assert ranks.sel(forecaster="dry").isnull().all()
+    assert any("half against dry: CRPS" in text for text in findings(scores))
 
 
 def test_windows_follow_the_grid_spacing(moving: xr.DataArray) -> None:
-    frames = moving.to_numpy()
-    half = rain(frames, spacing=500.0)
-    scores = verify(half, [3], {"p": persistence(2)}, 3, 2, scales=(0.1, 1, 5))
+    half = rain(moving.to_numpy()[:6], spacing=500.0)
+    scores = verify(half, {"p": Persistence()}, 2, scales=(0.1, 1, 5))
     assert scores.attrs["fss_window_pixels"] == [1, 2, 10]
     assert "csi_difference" not in scores
 
 
 def test_frames_go_to_every_method_as_they_were(moving: xr.DataArray) -> None:
-    def vandal(frames: np.ndarray, /) -> np.ndarray:
+    def vandal(frames: np.ndarray, leads: int) -> np.ndarray:
         frames[...] = 0
-        return frames[:2]
+        return np.repeat(frames[:1], leads, 0)
 
-    alone = verify(moving, [3], {"p": persistence(2)}, 3, 2)
-    beside = verify(moving, [3], {"vandal": vandal, "p": persistence(2)}, 3, 2)
+    alone = verify(moving[:6], {"p": Persistence()}, 2)
+    beside = verify(moving[:6], {"vandal": Answers(vandal), "p": Persistence()}, 2)
     xr.testing.assert_equal(
         alone["csi"].loc[{"forecaster": "p"}], beside["csi"].loc[{"forecaster": "p"}]
     )
 
 
-@pytest.mark.parametrize("start", [2, 6, 7, 8, 25, -1])
-def test_gaps_and_ends_are_never_bridged(moving: xr.DataArray, start: int) -> None:
-    gap = moving.drop_isel(time=[7])
-    with pytest.raises(DataError, match=f"3 frames before and 3 .* 5 min apart.* start {start} "):
-        verify(gap, [3, start], {"p": persistence(3)}, 3, 3)
+def test_each_method_gets_as_many_frames_as_it_reads(moving: xr.DataArray) -> None:
+    seen: dict[str, set[int]] = {"one": set(), "three": set()}
+
+    def remember(name: str) -> Answers:
+        def answer(frames: np.ndarray, leads: int) -> np.ndarray:
+            seen[name].add(len(frames))
+            return np.repeat(frames[-1:], leads, 0)
+
+        return Answers(answer, {"one": 1, "three": 3}[name])
+
+    verify(moving[:8], {name: remember(name) for name in seen}, 2)
+    assert seen == {"one": {1}, "three": {3}}
 
 
 def test_scans_some_seconds_late_are_of_the_nominal_step(moving: xr.DataArray) -> None:
     late = np.resize([0, 40, 5, 25], FRAMES) * np.timedelta64(1, "s")
-    scores = verify(moving.assign_coords(time=moving.time + late), [9], {"p": persistence(2)}, 3, 2)
+    scores = verify(moving.assign_coords(time=moving.time + late), {"p": Persistence()}, 2)
     assert (scores["lead_time"] / np.timedelta64(60, "s")).values.tolist() == [5, 10]
 
 
 def test_missing_everywhere_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"all \(p\) are finite, found none in 2 cases"):
-        verify(moving * np.nan, [3, 4], {"p": persistence(2)}, 3, 2)
+    with pytest.raises(DataError, match=r"all \(p\) are finite, found none in 4 cases"):
+        verify(moving[:5] * np.nan, {"p": Persistence()}, 2)
 
 
 def test_a_case_without_data_is_not_counted(moving: xr.DataArray) -> None:
-    observed = moving.copy()
-    observed[:6] = np.nan
-    scores = verify(observed, [3, 10], {"p": persistence(2)}, 3, 2)
-    assert scores.attrs["n_cases"] == 1
+    observed = moving[:8].copy()
+    observed[:4] = np.nan
+    scores = verify(observed, {"p": Persistence()}, 2)
+    assert scores.attrs["n_cases"] == verify(moving[4:8], {"p": Persistence()}, 2).attrs["n_cases"]
 
 
 def test_no_start_is_said(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match=r"3 \+ 12 consecutive frames .* 28 frames"):
-        verify(moving, [], {"p": persistence(12)}, 3, 12)
+    with pytest.raises(DataError, match=r"1 \+ 28 consecutive frames .* 28 frames"):
+        verify(moving, {"p": Persistence()}, 28)
 
 
 def test_wrong_answers_are_named(moving: xr.DataArray) -> None:
     with pytest.raises(ShapeError, match=r"\(4, 64, 64\) from p, found \(2, 64, 64\)"):
-        verify(moving, [3], {"p": persistence(2)}, 3, 4)
+        verify(moving, {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}, 4)
 
 
 @pytest.mark.parametrize(
@@ -205,19 +284,21 @@ def test_settings_that_make_no_sense(
     moving: xr.DataArray, settings: dict[str, tuple[float, ...]], sentence: str
 ) -> None:
     with pytest.raises(SettingsError, match=sentence):
-        verify(moving, [3], {"p": persistence(2)}, 3, 2, **settings)
+        verify(moving, {"p": Persistence()}, 2, **settings)
 
 
 def test_no_method_is_refused(moving: xr.DataArray) -> None:
     with pytest.raises(SettingsError, match="one forecaster at least"):
-        verify(moving, [3], {}, 3, 2)
+        verify(moving, {}, 2)
+    with pytest.raises(SettingsError, match="at least 1 lead, found 0"):
+        verify(moving, {"p": Persistence()}, 0)
 
 
 def test_oblong_pixels_are_refused(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match="found 2000 m by 1000 m"):
-        verify(moving.assign_coords(y=moving.y * 2), [3], {"p": persistence(2)}, 3, 2)
+        verify(moving.assign_coords(y=moving.y * 2), {"p": Persistence()}, 2)
 
 
 def test_rain_without_a_grid_is_refused(moving: xr.DataArray) -> None:
     with pytest.raises(DataError, match="coordinates y and x in m"):
-        verify(moving.drop_vars("x"), [3], {"p": persistence(2)}, 3, 2)
+        verify(moving.drop_vars("x"), {"p": Persistence()}, 2)

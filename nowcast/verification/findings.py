@@ -1,0 +1,139 @@
+"""What scores say, in sentences: who is better than the reference, where, and what is at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Threshold in mm h-1 at which a fault of the motion is looked for.
+RAIN = 1.0
+WORDS = {1: "better", 0: "no difference", -1: "worse"}
+
+
+def findings(scores: xr.Dataset) -> list[str]:
+    """Return sentences that a reader may quote, the warnings first.
+
+    "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
+
+    Parameters
+    ----------
+    scores : Dataset
+        From `nowcast.verification.verify`.
+    """
+    said = motion_faults(scores)
+    reference = scores.attrs.get("reference")
+    if not reference:
+        return said
+    others = [name for name in scores["forecaster"].to_numpy().tolist() if name != reference]
+    if not scores["csi_difference_low"].sel(forecaster=others).notnull().any():
+        said.append(
+            "Too few independent cases for intervals: nothing can be said of who is better."
+        )
+        return said
+    for forecaster in others:
+        here = scores.sel(forecaster=forecaster)
+        said.append(f"{forecaster} against {reference}: {_by_threshold(here, 'csi', 'CSI', 1)}.")
+        if np.isfinite(here["crps_difference"]).any():
+            said.append(f"{forecaster} against {reference}: {_crps(here)}.")
+        elif here["roc_area"].notnull().any():
+            text = _by_threshold(here, "brier", "Brier score", -1)
+            said.append(f"{forecaster} against {reference}: {text}.")
+    events = int(scores.attrs.get("n_events", 1))
+    if events < 5:
+        said.append(
+            f"The intervals are from {events} event{'s' if events > 1 else ''}: other weather may "
+            "give another order."
+        )
+    return said
+
+
+def motion_faults(scores: xr.Dataset) -> list[str]:
+    """Say where extrapolation is below persistence, which a right motion never is by much.
+
+    Rain that is carried along its own motion is nearer to what comes than rain that stays: where it
+    is not, the motion is wrong, and whatever builds on it is judged wrongly.
+    """
+    names = scores["forecaster"].to_numpy().tolist()
+    if "persistence" not in names:
+        return []
+    thresholds = scores["threshold"].to_numpy()
+    threshold = float(thresholds[np.argmin(np.abs(np.log(thresholds / RAIN)))])
+    csi = scores["csi"].sel(threshold=threshold)
+    minutes = _minutes(scores)
+    said = []
+    for name in names:
+        if not name.endswith("extrapolation"):
+            continue
+        below = (csi.sel(forecaster=name) < csi.sel(forecaster="persistence")).to_numpy()
+        if below.any():
+            said.append(
+                f"Fault of the motion: {name} is below persistence at {threshold:g} mm/h "
+                f"{_leads(minutes, below)}; look at the motion before anything that builds on it."
+            )
+    return said
+
+
+def _by_threshold(here: xr.Dataset, score: str, title: str, sign: int) -> str:
+    """Say where a score is better or worse, thresholds of one verdict together."""
+    minutes = _minutes(here)
+    verdicts: dict[str, list[str]] = {}
+    for threshold in here["threshold"].to_numpy().tolist():
+        at = here.sel(threshold=threshold)
+        text = _verdict(at, score, sign, minutes)
+        verdicts.setdefault(text, []).append(f"{threshold:g}")
+    return f"{title} at " + "; at ".join(
+        f"{_join(names)} mm/h: {text}" for text, names in verdicts.items()
+    )
+
+
+def _crps(here: xr.Dataset) -> str:
+    return f"CRPS {_verdict(here, 'crps', -1, _minutes(here))}"
+
+
+def _verdict(at: xr.Dataset, score: str, sign: int, minutes: Sequence[str]) -> str:
+    """Say at which leads a forecaster is better, worse or the same."""
+    low, high = (at[f"{score}_difference_{end}"].to_numpy() for end in ("low", "high"))
+    known = np.isfinite(low)
+    if not known.any():
+        return "too few events"
+    better = known & (low > 0 if sign > 0 else high < 0)
+    worse = known & (high < 0 if sign > 0 else low > 0)
+    if not better.any() and not worse.any():
+        return "no difference"
+    parts = [
+        f"{word} {_leads(minutes, where)}"
+        for word, where in (("better", better), ("worse", worse))
+        if where.any()
+    ]
+    if not (better | worse)[known].all():
+        parts.append("else no difference")
+    return ", ".join(parts)
+
+
+def _leads(minutes: Sequence[str], where: NDArray[np.bool_]) -> str:
+    """Name runs of leads: "from +25 to +60 min", "at +5 min"."""
+    if where.all() and len(where) > 1:
+        return "at all lead times"
+    runs = []
+    for yes, group in groupby(range(len(where)), key=lambda i: bool(where[i])):
+        indices = list(group)
+        if yes:
+            first, last = minutes[indices[0]], minutes[indices[-1]]
+            runs.append(f"at +{first}" if first == last else f"from +{first} to +{last}")
+    return _join(runs) + " min"
+
+
+def _join(words: Sequence[str]) -> str:
+    """Join words by commas and an "and"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _minutes(scores: xr.Dataset) -> list[str]:
+    return [f"{lead:g}" for lead in scores["lead_time"].to_numpy() / np.timedelta64(60, "s")]

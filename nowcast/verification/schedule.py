@@ -1,0 +1,133 @@
+"""Which forecasts are made and which of their frames are scored: the same times for all leads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from nowcast.verification.starts import valid_starts
+
+Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
+
+
+def schedule(
+    time: NDArray[np.datetime64],
+    n_in: int,
+    leads: Sequence[int],
+    step: np.timedelta64,
+    *,
+    every: int = 1,
+    tolerance: float = 0.1,
+) -> Schedule:
+    """Choose starts, and the valid times at which every lead is scored.
+
+    Skill depends on the weather of the time that is forecast. Were each lead scored at other
+    times, a curve of skill by lead would show that too; so a time counts only when forecasts of
+    all leads reach it. Starts at the end of a run of frames are scored at their short leads only.
+
+    Parameters
+    ----------
+    time : ndarray, (time,) datetime64
+        Of the frames, increasing.
+    n_in : int
+        Frames that go in.
+    leads : sequence of int
+        Leads that are scored, in frames, increasing.
+    step : timedelta64
+        Of the frames.
+    every : int
+        Frames between two starts. It has to divide all leads for common valid times.
+    tolerance : float
+        See `valid_starts`.
+
+    Returns
+    -------
+    starts : ndarray, (start,) intp
+        Index of the first frame to be forecast.
+    scored : ndarray, (start, lead) bool
+        Whether the start is scored at each lead; no start without any.
+
+    Raises
+    ------
+    SettingsError
+        If there is no lead, or ``every`` does not divide them all.
+
+    Examples
+    --------
+    >>> minutes = 5 * np.arange(8)
+    >>> time = np.datetime64("2010-08-26T00:00") + minutes * np.timedelta64(1, "m")
+    >>> starts, scored = schedule(time, 2, [1, 2, 3], np.timedelta64(5, "m"))
+    >>> starts
+    array([2, 3, 4, 5, 6, 7])
+    >>> scored.astype(int)
+    array([[0, 0, 1],
+           [0, 1, 1],
+           [1, 1, 1],
+           [1, 1, 1],
+           [1, 1, 0],
+           [1, 0, 0]])
+    """
+    if not len(leads) or min(leads) < 1:
+        raise SettingsError(f"schedule: expected leads of at least 1 frame, found {leads!r}.")
+    if every < 1 or any(lead % every for lead in leads):
+        raise SettingsError(
+            f"schedule: expected a number of frames between starts that divides the leads "
+            f"{list(leads)}, found {every!r}."
+        )
+    ahead = np.asarray(leads)
+    chosen = np.zeros(len(time), bool)
+    run_of = np.zeros(len(time), np.intp)
+    for number, frames in enumerate(_runs(time, n_in, step, tolerance)):
+        chosen[frames[::every]] = True
+        run_of[frames] = number + 1
+    # A valid time is common when each lead reaches it from a start of its own run.
+    common = np.ones(len(time), bool)
+    for lead in ahead:
+        before = np.arange(len(time)) - lead + 1
+        inside = before >= 0
+        reached = np.zeros(len(time), bool)
+        reached[inside] = chosen[before[inside]] & (
+            run_of[before[inside]] == run_of[np.flatnonzero(inside)]
+        )
+        common &= reached & (run_of > 0)
+    starts = np.flatnonzero(chosen)
+    valid = starts[:, np.newaxis] + ahead - 1
+    scored = np.zeros(valid.shape, bool)
+    inside = valid < len(time)
+    scored[inside] = common[valid[inside]]
+    same_run = np.zeros(valid.shape, bool)
+    same_run[inside] = (
+        run_of[valid[inside]] == np.broadcast_to(run_of[starts][:, np.newaxis], valid.shape)[inside]
+    )
+    scored &= same_run
+    used = scored.any(1)
+    return starts[used], scored[used]
+
+
+def own_times(
+    time: NDArray[np.datetime64],
+    n_in: int,
+    leads: Sequence[int],
+    step: np.timedelta64,
+    *,
+    every: int,
+    tolerance: float = 0.1,
+) -> Schedule:
+    """Choose starts that are each scored at all leads, so that valid times differ by lead.
+
+    What is left when starts are so far apart that no valid time is common; parameters and result
+    as of `schedule`.
+    """
+    starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=tolerance)
+    return starts, np.ones((len(starts), len(leads)), bool)
+
+
+def _runs(
+    time: NDArray[np.datetime64], n_in: int, step: np.timedelta64, tolerance: float
+) -> list[NDArray[np.intp]]:
+    """Frames with ``n_in`` before them, in runs without a gap."""
+    starts = valid_starts(time, n_in, 1, step, tolerance=tolerance)
+    return np.split(starts, np.flatnonzero(np.diff(starts) > 1) + 1) if len(starts) else []

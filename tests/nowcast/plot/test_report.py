@@ -1,0 +1,88 @@
+"""The report of a verification: one file that holds all it shows."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from nowcast.forecasters import Forecast, Forecaster, forecaster
+from nowcast.plot.probabilistic import plot_probabilistic
+from nowcast.plot.report import write_report
+from nowcast.verification import findings, verify
+from tests.nowcast.methods import Answers
+from tests.nowcast.stores import moving_rain
+
+
+def ensemble() -> Answers:
+    """Members around the last frame, and probabilities from them."""
+
+    def answer(frames: np.ndarray, leads: int) -> Forecast:
+        still = np.repeat(frames[-1:], leads, 0)
+        factors = np.array([0.3, 0.8, 1.2, 2.0], np.float32)
+        return Forecast(still, members=still * factors[:, None, None, None])
+
+    return Answers(answer)
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[xr.Dataset, xr.Dataset, dict[str, Forecaster]]:
+    store = moving_rain(title="Rain rate of <Test> & Co")
+    methods = {"extrapolation": forecaster("extrapolation"), "members": ensemble()}
+    scores = verify(
+        store["rain_rate"], methods, 2, thresholds=(0.1, 1.0), scales=(1, 5),
+        reference="extrapolation",
+    )  # fmt: skip
+    scores.attrs["source"] = store.attrs["title"]
+    return scores, store, methods
+
+
+def test_report_is_whole_and_fetches_nothing(made, tmp_path: Path) -> None:
+    scores, store, methods = made
+    write_report(scores, tmp_path / "verify.html", [store], methods)
+    text = (tmp_path / "verify.html").read_text(encoding="utf-8")
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    assert len(pictures) == 3
+    for data in pictures:
+        assert base64.b64decode(data)[:4] == b"\x89PNG"
+    assert not re.search(r'(src|href)="(?!data:)', text)
+    assert "&lt;Test&gt; &amp; Co" in text
+    for sentence in findings(scores):
+        assert sentence.replace("'", "&#x27;") in text
+    csi = float(scores["csi"].sel(forecaster="members", threshold=1.0)[-1])
+    assert f"<td>{csi:.3f}</td>" in text
+    assert text.count("<table>") == 4
+    assert "imulated" not in text
+    assert [path.name for path in tmp_path.iterdir()] == ["verify.html"]
+
+
+def test_simulated_data_is_called_so_and_faults_stand_out(made, tmp_path: Path) -> None:
+    scores, store, methods = made
+    scores = scores.assign_attrs(simulated=1)
+    scores = scores.assign_coords(forecaster=["extrapolation", "persistence"])
+    scores["csi"].loc[{"forecaster": "persistence"}] = 1.1
+    write_report(scores, tmp_path / "verify.html", [store], methods)
+    text = (tmp_path / "verify.html").read_text(encoding="utf-8")
+    assert "<p class=fault>Simulated data.</p>" in text
+    assert "<li class=fault>Fault of the motion" in text
+
+
+def test_reliability_needs_probabilities(made, tmp_path: Path, monkeypatch) -> None:
+    from nowcast.plot import probabilistic
+
+    figures = []
+    monkeypatch.setattr(probabilistic, "save", lambda figure, path: figures.append(figure))
+    scores, _, _ = made
+    plot_probabilistic(scores, tmp_path / "x.png")
+    plain = scores.sel(forecaster=["extrapolation"]).drop_vars("rank_histogram")
+    plot_probabilistic(plain, tmp_path / "x.png")
+    titles = [[axes.get_title() for axes in figure.axes] for figure in figures]
+    assert titles[0] == [
+        "reliability, 0.1 mm h$^{-1}$", "reliability, 1 mm h$^{-1}$", "rank histogram",
+        "power, forecast / observed",
+    ]  # fmt: skip
+    assert titles[1] == ["power, forecast / observed"]

@@ -1,0 +1,68 @@
+"""Which forecasts are made, and when they are scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.errors import SettingsError
+from nowcast.verification.schedule import own_times, schedule
+
+STEP = np.timedelta64(5, "m")
+
+
+def times(frames: list[int]) -> np.ndarray:
+    return np.datetime64("2020-01-01T00:00", "ns") + np.array(frames) * STEP
+
+
+@given(
+    st.sets(st.integers(0, 40), min_size=2),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 3),
+)
+def test_all_leads_share_their_times_and_no_gap_is_bridged(
+    frames: set[int], n_in: int, count: int, every: int
+) -> None:
+    there = sorted(frames)
+    leads = [every * k for k in range(1, count + 1)]
+    starts, scored = schedule(times(there), n_in, leads, STEP, every=every)
+    number = np.array(there)
+    valid: list[list[int]] = [[] for _ in leads]
+    for start, use in zip(starts, scored, strict=True):
+        assert (np.diff(number[start - n_in : start]) == 1).all()
+        for k, lead in enumerate(leads):
+            if use[k]:
+                # The frames from the first input to the valid one follow each other.
+                whole = number[start - n_in : start + lead]
+                assert (np.diff(whole) == 1).all()
+                assert len(whole) == n_in + lead
+                valid[k].append(int(number[start + lead - 1]))
+    assert all(one == valid[0] for one in valid)
+    assert scored.any(1).all()
+    if every == 1:
+        # Nothing that could be scored is left out.
+        span = n_in + max(leads)
+        whole = [f for f in there if all(f - j in frames for j in range(span))]
+        assert valid[0] == whole
+
+
+def test_nothing_to_score_is_no_start() -> None:
+    starts, scored = schedule(times([0, 1, 2]), 2, [1, 2], STEP)
+    assert len(starts) == 0
+    assert scored.shape == (0, 2)
+
+
+def test_starts_that_leads_do_not_divide_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"divides the leads \[1, 2\], found 2"):
+        schedule(times(list(range(9))), 2, [1, 2], STEP, every=2)
+    with pytest.raises(SettingsError, match="at least 1 frame"):
+        schedule(times(list(range(9))), 2, [], STEP)
+
+
+def test_own_times_are_all_leads_of_a_start() -> None:
+    starts, scored = own_times(times(list(range(12))), 2, [1, 2, 3], STEP, every=4)
+    assert starts.tolist() == [2, 6]
+    assert scored.all()
