@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,10 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     Raises
     ------
     ModelFileError
-        When the folder does not exist, or a module was made with something that is not plain data.
+        When the folder does not exist or cannot be written, or a module was made with something
+        that is not plain data.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     if is_url(path):
@@ -105,8 +108,14 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     try:
         save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
         os.replace(beside, path)
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{path}: expected a place that can be written, found {error}; give another path, or "
+            "see the folder's permissions and the space on its disk"
+        ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Module:

@@ -21,7 +21,7 @@ from daskdl.data import SampleSet
 from daskdl.data.functions import take
 from daskdl.data.on_workers.shards import load_shard
 from daskdl.data.on_workers.spreading import spread
-from daskdl.data.on_workers.tasks import each_here, graph_of, submitted
+from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
 from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.threads import granted_cores
@@ -210,6 +210,8 @@ def evaluate_samples(
         Of the Generators of the samples' functions.
     """
     check_samples(where, samples)
+    if client is not None:
+        check_client(where, samples.known, client)
     samples.counted(client)
     batch_size = whole(f"{where}, batch_size", batch_size)
     if threads is None:

@@ -15,6 +15,7 @@ from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
 from daskdl.data.blocks import block_lengths, ordered
+from daskdl.data.on_workers.tasks import check_client
 from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric
 from daskdl.nn import Module
@@ -185,6 +186,8 @@ class Trainer:
         check_callbacks(callbacks)
         names = validation_names(validation, self.metrics, training_metrics)
         for one in (samples, validation):
+            if one is not None and client is not None:
+                check_client("Trainer.fit", one.known, client)
             if one is not None:
                 one.counted(client)
         if shards is not None and whole("Trainer.fit, shards", shards) != samples.partitions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,15 @@ def beside(path: Path) -> Iterator[Path]:
 
     A file is replaced in one stroke. A directory that is in the way is moved aside first and
     removed afterwards, and put back when the rename fails.
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be written, before anything else is done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent):  # an OSError that names the folder, not HDF5's
+        pass
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield temporary

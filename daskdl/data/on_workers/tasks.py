@@ -19,6 +19,7 @@ from daskdl.data.derived import Derived, Loaded
 from daskdl.data.from_tasks import FromTasks
 from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import warn
+from daskdl.errors import SettingsError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -205,6 +206,27 @@ def submitted(client: Client, graph: Graph, keys: Sequence[Key]) -> list[Future]
     whole = HighLevelGraph({"daskdl": MaterializedLayer(graph)}, {"daskdl": set()})
     futures: list[Future] = client.get(whole, list(keys), sync=False)
     return futures
+
+
+def check_client(where: str, recipes: Sequence[Loadable], client: Client) -> None:
+    """Raise a SettingsError for samples that another cluster than the client's holds."""
+    for future in (future for recipe in recipes for future in recipe.futures):
+        holder = future.client
+        if holder is client:
+            continue
+        if holder is None or holder.status == "closed":
+            raise SettingsError(
+                f"{where}: expected samples that a cluster holds, found them persisted by a client "
+                "that was closed, with which they went; persist() them again"
+            )
+        there, here = (one.scheduler_info(n_workers=1) for one in (holder, client))
+        if there["id"] != here["id"]:
+            raise SettingsError(
+                f"{where}: expected samples on the cluster at {client.scheduler.address}, found "
+                f"them persisted on the one at {holder.scheduler.address}; give client= of that "
+                "one, or persist(client) them on this"
+            )
+        return  # others are of the same collection
 
 
 def client_of(recipes: Sequence[Loadable]) -> Client | None:

@@ -225,3 +225,8 @@ def test_argument_that_is_no_plain_data_is_refused(tmp_path):
 def test_missing_folder_is_named(tmp_path):
     with pytest.raises(ModelFileError, match=r"expected an existing folder, found no .*nowhere"):
         nn.save(nn.ReLU(), tmp_path / "nowhere" / "m.safetensors")
+
+
+def test_a_place_that_cannot_be_written_is_named():
+    with pytest.raises(ModelFileError, match=r"/proc/m: expected a place that can be written"):
+        nn.save(nn.Linear(1, 1), "/proc/m")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nowcast.rain.replacing import beside, remove
@@ -41,3 +43,9 @@ def test_the_old_one_stays_until_the_new_one_is_complete(tmp_path, folder):
 
 def test_removing_nothing_is_no_error(tmp_path):
     remove(tmp_path / "none")
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work():
+    with pytest.raises(OSError) as raised, beside(Path("/proc/forecast.nc")):  # noqa: PT011
+        pytest.fail("nothing is to be computed for it")
+    assert str(raised.value.filename).startswith("/proc")
