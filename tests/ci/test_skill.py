@@ -17,6 +17,7 @@ from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.goals import verdicts
 from ci.bench.skill.results import POOL, Results, compare
 from ci.bench.skill.scores import THRESHOLDS, Scores, score
+from daskdl.errors import SettingsError
 from nowcast.verification.probability import brier_parts
 from tests.nowcast.fields import storms, translation
 
@@ -164,3 +165,18 @@ def test_blur_is_seen_in_the_detail() -> None:
     observed = field(9)
     scores = scored(ndimage.gaussian_filter(observed, 3), observed)
     assert scores.detail[0] < 0.5 * scores.detail[1]
+
+
+def test_own_yes_and_no_count_instead_of_a_cut_field() -> None:
+    observed = field(1)
+    yes = {t: (observed >= np.float32(t))[np.newaxis] for t in THRESHOLDS}
+    scores = scored(np.zeros_like(observed), observed, yes=yes)
+    results = Results({("e", "m", lead): [scores] for lead in (30, 60)}, {"e": "a"}, ["m"])
+    assert results.calibrated_csi("e", "m", 30, 1.0) == 1
+    assert scores.csi(1.0) == 0
+    assert scores.fss(1.0) == 1
+
+
+def test_unknown_methods_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"--methods: expected names among .*, found 'magic'"):
+        methods.run("magic", event("a", "a", 0), 5, [30], tmp_path)

@@ -20,13 +20,17 @@ class Forecast:
         Rain rate in mm h-1, NaN where it is not known.
     members : ndarray, (member, lead, y, x) float32, optional
         Ensemble in mm h-1.
-    probability : dict of float to ndarray, (lead, y, x) float32, optional
-        Probability of a rain rate at or above each threshold in mm h-1.
+    probability : ndarray, (lead, y, x) float32, optional
+        Probability of a rain rate at or above 1 mm h-1.
+    yes : dict of float to ndarray, (lead, y, x) bool, optional
+        The method's own yes and no to each threshold in mm h-1, where it does not come from the
+        field.
     seconds : float
         Time that it took, for all leads.
     """
 
     rain: Array
     members: Array | None = None
-    probability: dict[float, Array] | None = None
+    probability: Array | None = None
+    yes: dict[float, NDArray[np.bool_]] | None = None
     seconds: float = 0.0

@@ -1,27 +1,34 @@
-"""The methods of the comparison by name: our registry's, and pysteps' as the peer."""
+"""The methods of the comparison by name: those of the registry, trained models, and pysteps'."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import time
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ci.bench.skill import peers
 from ci.bench.skill.events import Event
 from ci.bench.skill.forecast import Forecast
-from ci.bench.skill.peers import MEMBERS
+from ci.bench.skill.scores import PROBABLE, THRESHOLDS
 from daskdl.errors import SettingsError
+from nowcast.forecasters import Forecaster, forecaster, method_names
+from nowcast.verification.case import occurs
 
 #: Frames that every method gets; each uses as many of the last as it wants.
 N_IN = 4
-OURS = ("persistence", "extrapolation", "sprog", "auto")
+#: Members of ensembles.
+MEMBERS = 20
+#: The peer's methods that run by default, and the beginning of a trained model's name.
+PEERS = ("pysteps:extrapolation", "pysteps:sprog", "pysteps:steps")
+PEER, MODEL = "pysteps:", "model:"
+#: Methods of the registry that give members.
+ENSEMBLES = ("steps", "pysteps:steps", "pysteps:linda")
 
 
 def names() -> list[str]:
-    """Names of all methods that run here, ours first."""
-    return [*OURS, *peers.PEERS]
+    """Return the names of all methods that run here by default, ours first."""
+    return [n for n in method_names() if not n.startswith(PEER) and n != "model"] + list(PEERS)
 
 
 def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> Forecast:
@@ -29,54 +36,73 @@ def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> F
 
     The peer's answers are kept in the cache, with the time they took: they do not change with our
     code. Ours are made anew.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such method.
     """
+    if not name.startswith(PEER):
+        return _run(name, event, start, leads)
+    version = importlib.metadata.version("pysteps")
+    at = event.time[start].astype("datetime64[m]")
+    file = f"{name.removeprefix(PEER)}-{at}-{'-'.join(map(str, leads))}.npz"
+    path = cache / f"pysteps-{version}" / event.name / file
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _keep(path, _run(name, event, start, leads))
+    return _kept(path)
+
+
+def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
+    method = _method(name)
     frames = event.rain[start - N_IN + 1 : start + 1]
     steps = [lead // event.step for lead in leads]
-    if name in peers.PEERS:
-        leads_name = "-".join(map(str, leads))
-        file = f"{name.partition(':')[2]}-{event.time[start].astype('datetime64[m]')}-{leads_name}"
-        path = cache / f"pysteps-{peers.version()}" / event.name / f"{file}.npz"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            began = time.process_time()
-            made = peers.PEERS[name](frames, steps, event.step, event.spacing)
-            _keep(path, made, time.process_time() - began)
-        return _kept(path)
     began = time.process_time()
-    made = _ours(name, frames, steps, event)
-    return Forecast(made.rain, made.members, made.probability, time.process_time() - began)
-
-
-def _ours(name: str, frames: NDArray[np.float32], steps: list[int], event: Event) -> Forecast:
-    from nowcast.forecasters import forecaster
-
-    if name not in OURS:
-        raise SettingsError(f"--methods: expected names among {', '.join(names())}, found {name!r}")
-    made = forecaster(name).forecast(
-        frames,
+    made = method.forecast(
+        frames[-method.n_in :],
         steps[-1],
         spacing_km=event.spacing,
         step_minutes=event.step,
-        members=MEMBERS if name == "steps" else 0,
+        thresholds=THRESHOLDS,
+        members=MEMBERS if name in ENSEMBLES else 0,
     )
+    seconds = time.process_time() - began
     at = [k - 1 for k in steps]
-    return Forecast(
-        made.rain[at],
-        None if made.members is None else made.members[:, at],
-        None
-        if made.probability is None
-        else {t: p[at] for t, p in zip(made.thresholds, made.probability, strict=True)},
-    )
+    members = None if made.members is None else made.members[:, at]
+    if made.probability is None:
+        return Forecast(made.rain[at], members, seconds=seconds)
+    yes = {t: occurs(made, t)[at] for t in made.thresholds} if _decides(made) else None
+    return Forecast(made.rain[at], members, made.exceedance(PROBABLE)[at], yes, seconds)
 
 
-def _keep(path: Path, forecast: Forecast, seconds: float) -> None:
+def _decides(made: object) -> bool:
+    return getattr(made, "event_probability", None) is not None
+
+
+def _method(name: str) -> Forecaster:
+    if name.startswith(MODEL):
+        return forecaster("model", Path(name.removeprefix(MODEL)))
+    try:
+        return forecaster(name)
+    except SettingsError as error:
+        raise SettingsError(
+            f"--methods: expected names among {', '.join(names())} and {MODEL}FOLDER, "
+            f"found {name!r}"
+        ) from error
+
+
+def _keep(path: Path, forecast: Forecast) -> None:
     """Write a forecast in float16 dB, a hundredth of a dB near the thresholds."""
     members = forecast.rain[np.newaxis] if forecast.members is None else forecast.members
     with np.errstate(divide="ignore"):
         decibel = 10 * np.log10(np.maximum(members, 1e-9)).astype(np.float16)
     partial = path.with_suffix(".partial.npz")
     np.savez_compressed(
-        partial, decibel=decibel, seconds=seconds, ensemble=forecast.members is not None
+        partial,
+        decibel=decibel,
+        seconds=forecast.seconds,
+        ensemble=forecast.members is not None,
     )
     partial.rename(path)
 
@@ -87,4 +113,4 @@ def _kept(path: Path) -> Forecast:
         members[members < 1e-6] = 0
         seconds = float(kept["seconds"])
         ensemble = bool(kept["ensemble"])
-    return Forecast(members.mean(0), members if ensemble else None, None, seconds)
+    return Forecast(members.mean(0), members if ensemble else None, seconds=seconds)

@@ -65,17 +65,15 @@ class Results:
         return calibrated_threshold(self.others(event, method, lead), threshold)
 
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """CSI of fields cut at thresholds that are calibrated on other radars."""
+        """CSI of a method's own yes and no, else of its field cut where other radars say."""
         chosen = self.events() if event == POOL else [event]
-        hits, false_alarms, misses = np.sum(
-            [
-                self._sums[e, method, lead].counts(
-                    threshold, self.threshold(e, method, lead, threshold)
-                )
-                for e in chosen
-            ],
-            axis=0,
-        )
+        counts = []
+        for e in chosen:
+            sums = self._sums[e, method, lead]
+            own = sums.decided[THRESHOLDS.index(threshold)]
+            cut = self.threshold(e, method, lead, threshold)
+            counts.append(own if own.any() else sums.counts(threshold, cut))
+        hits, false_alarms, misses = np.sum(counts, axis=0)
         union = hits + false_alarms + misses
         return float(hits / union) if union else float("nan")
 

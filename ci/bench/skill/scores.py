@@ -33,6 +33,8 @@ class Scores:
     ----------
     table : ndarray, (threshold, 2, bin) float64
         Pixels without and with an observed event, by the forecast's rain rate.
+    decided : ndarray, (threshold, 3) float64
+        Hits, false alarms and misses of the method's own yes and no; zero without.
     fractions : ndarray, (threshold, 3) float64
         See `nowcast.verification.fractions.fraction_sums`.
     brier : ndarray, (bin, 5) float64
@@ -46,6 +48,7 @@ class Scores:
     """
 
     table: Sums = field(default_factory=lambda: np.zeros((len(THRESHOLDS), 2, len(EDGES) + 1)))
+    decided: Sums = field(default_factory=lambda: np.zeros((len(THRESHOLDS), 3)))
     fractions: Sums = field(default_factory=lambda: np.zeros((len(THRESHOLDS), 3)))
     brier: Sums = field(default_factory=lambda: np.zeros((100, 5)))
     crps: Sums = field(default_factory=lambda: np.zeros(3))
@@ -121,6 +124,12 @@ def score(
             chosen = bins[event[scored] == bool(yes)]
             result.table[t, yes] = np.bincount(chosen, minlength=len(EDGES) + 1)
         reached = (rain >= np.float32(threshold)) & scored
+        if forecast.yes is not None:
+            reached = forecast.yes[threshold][lead] & scored
+            result.decided[t] = [
+                np.count_nonzero(both)
+                for both in (reached & event, reached & ~event, event & ~reached)
+            ]
         result.fractions[t] = fraction_sums(reached[np.newaxis], event[np.newaxis], window)[0]
     probability = _probability(forecast, lead)
     if probability is not None:
@@ -137,8 +146,8 @@ def score(
 
 def _probability(forecast: Forecast, lead: int) -> NDArray[np.float32] | None:
     """Probability of `PROBABLE`: the method's own, else the fraction of its members."""
-    if forecast.probability is not None and PROBABLE in forecast.probability:
-        return forecast.probability[PROBABLE][lead]
+    if forecast.probability is not None:
+        return forecast.probability[lead]
     if forecast.members is not None:
         reached = forecast.members[:, lead] >= np.float32(PROBABLE)
         return reached.mean(0, dtype=np.float32)

@@ -6,8 +6,8 @@ from ci.bench.skill.results import LEADS, POOL, Results, summary
 from ci.bench.skill.scores import DETAIL_KM, FSS_KM, PROBABLE, THRESHOLDS
 
 NOTE = f"""\
-CSI of a rain rate at or above {", ".join(f"{t:g}" for t in THRESHOLDS)} mm/h; cal: at 1 mm/h, the \
-forecast cut where other radars say;
+CSI of a rain rate at or above {", ".join(f"{t:g}" for t in THRESHOLDS)} mm/h; cal: at 1 mm/h by \
+the method's own yes and no, else the field cut where other radars say;
 FSS and bias at 1 mm/h, FSS in windows of {FSS_KM:g} km; Brier score of {PROBABLE:g} mm/h (~: a \
 logistic of the field, fitted on other radars);
 rel: largest difference of probability and frequency in bins of 1,000 pixels; CRPS in mm/h (of one \
