@@ -30,7 +30,10 @@ def has_slurm() -> bool:
     )
 
 
-pytestmark = pytest.mark.skipif(not has_slurm(), reason="needs a Slurm: run it by ci/slurm.sh")
+pytestmark = [
+    pytest.mark.kills,
+    pytest.mark.skipif(not has_slurm(), reason="needs a Slurm: run it by ci/slurm.sh"),
+]
 
 
 @pytest.fixture

@@ -89,6 +89,7 @@ def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.kills
 def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     """As a terminal does it: the signal reaches the driver and every worker at once."""
     store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))

@@ -69,6 +69,7 @@ def _die_of_two(i):
     return i
 
 
+@pytest.mark.kills
 def test_a_call_that_kills_its_workers_is_reported():
     import dask
 

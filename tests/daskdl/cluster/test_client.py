@@ -99,6 +99,7 @@ def test_values_lie_where_they_were_sent_and_go_round_the_scheduler(client: Clie
     np.testing.assert_array_equal(found, 2 * array)
 
 
+@pytest.mark.kills
 def test_what_a_killed_worker_held_has_no_holder(client: Client) -> None:
     channel, address = Cluster(client), min(client.nthreads())
     future = channel.send("lost", np.ones(3), address)

@@ -98,6 +98,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.wait(60)
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 def test_training_behind_a_gateway_gives_the_same_bits(
     gateway: str, yaml: Path, engine: str

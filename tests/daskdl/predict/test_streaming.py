@@ -9,6 +9,7 @@ from pathlib import Path
 import cloudpickle
 import dask.array as da
 import numpy as np
+import pytest
 from distributed import Client, get_worker
 from distributed.sizeof import safe_sizeof
 
@@ -69,6 +70,7 @@ class Dies:
         return block
 
 
+@pytest.mark.kills
 def test_a_worker_that_dies_takes_nothing_with_it(current: Client, tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     model = Linear(3, 2, seed=1)

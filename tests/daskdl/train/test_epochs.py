@@ -90,6 +90,7 @@ def held():
     return SampleSet.from_arrays(id=np.arange(N), partitions=4).filter(lambda b: b["id"] >= 0)
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("samples", "shuffle"), [(held, "global"), (held, "local"), (streams, "global")]
 )

@@ -38,6 +38,7 @@ def pids(client: Client) -> list[int]:
 # --- workers that die
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("phase", ["load", "reduce", "update", "broadcast", "validation"])
 def test_a_worker_killed_in_any_phase_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str, engine: str, phase: str
@@ -50,6 +51,7 @@ def test_a_worker_killed_in_any_phase_changes_nothing(
     assert trainer.history["samples"].sum() == 3 * SAMPLES
 
 
+@pytest.mark.kills
 def test_two_of_three_workers_killed_at_once_change_nothing(
     client_of: ClientOf, tmp_path: Path, undisturbed: str, engine: str
 ) -> None:
@@ -60,6 +62,7 @@ def test_two_of_three_workers_killed_at_once_change_nothing(
     assert died.exists()
 
 
+@pytest.mark.kills
 def test_one_worker_killed_between_groups_changes_nothing(
     client: Client, undisturbed: str, engine: str
 ) -> None:
@@ -75,6 +78,7 @@ def test_one_worker_killed_between_groups_changes_nothing(
 STOPPED = 1.5
 
 
+@pytest.mark.kills
 def test_a_worker_that_stops_for_a_while_is_waited_for(
     client: Client, tmp_path: Path, undisturbed: str, engine: str
 ) -> None:
@@ -87,6 +91,7 @@ def test_a_worker_that_stops_for_a_while_is_waited_for(
     assert time.monotonic() - began > STOPPED
 
 
+@pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
 def test_workers_that_are_retired_are_left(
     client_of: ClientOf, cluster: LocalCluster, undisturbed: str, engine: str
@@ -116,6 +121,7 @@ def when_said(name: str, words: str, action: Callable[[], object]) -> Iterator[l
         logging.getLogger(name).removeHandler(listening)
 
 
+@pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_workers_are_all_gone_goes_on_when_some_come(
     client: Client, cluster: LocalCluster, undisturbed: str, engine: str

@@ -98,6 +98,7 @@ def test_batches_without_samples_of_some_shards_give_the_same_bits(client: Clien
     assert digest(gang(client, problem(7), **options)) == digest(fit(problem(7), **options))
 
 
+@pytest.mark.kills
 def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_path: Path) -> None:
     def clipped(**options: Any) -> str:
         trainer = Trainer(network(), MSELoss(), ClipNorm(Adam(0.1), 0.5), seed=5)
@@ -113,6 +114,7 @@ def test_a_method_that_clips_the_norm_gives_the_same_bits(client: Client, tmp_pa
 # --- workers that die
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("number", [1, 52])
 def test_a_killed_worker_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str, number: int
@@ -134,6 +136,7 @@ class DeadlyAdam(Adam):
         return super().update(weights, gradient, state, iteration, **how)
 
 
+@pytest.mark.kills
 def test_a_worker_killed_in_its_update_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str
 ) -> None:
@@ -144,6 +147,7 @@ def test_a_worker_killed_in_its_update_changes_nothing(
     assert (tmp_path / "d").exists()
 
 
+@pytest.mark.kills
 def test_two_workers_killed_at_once_change_nothing(
     client_of: ClientOf, tmp_path: Path, undisturbed: str
 ) -> None:
@@ -154,6 +158,7 @@ def test_two_workers_killed_at_once_change_nothing(
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.kills
 def test_all_workers_killed_at_once_change_nothing(
     client: Client, tmp_path: Path, undisturbed: str
 ) -> None:
@@ -162,6 +167,7 @@ def test_all_workers_killed_at_once_change_nothing(
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.kills
 def test_workers_killed_between_groups_change_nothing(client: Client, undisturbed: str) -> None:
     all_pids = pids(client)
     killer = Do(9, lambda: [os.kill(pid, signal.SIGKILL) for pid in all_pids])
@@ -169,6 +175,7 @@ def test_workers_killed_between_groups_change_nothing(client: Client, undisturbe
     assert killer.done
 
 
+@pytest.mark.kills
 def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None:
     def always(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if os.getpid() != driver and 52 in batch["x"][:, 4]:
@@ -186,6 +193,7 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None
 # --- workers that stop, leave and come
 
 
+@pytest.mark.kills
 def test_a_worker_that_is_late_is_left_and_taken_in_again(
     client: Client, tmp_path: Path, undisturbed: str, caplog
 ) -> None:
@@ -198,6 +206,7 @@ def test_a_worker_that_is_late_is_left_and_taken_in_again(
     assert "sent nothing for 1 s" in caplog.text
 
 
+@pytest.mark.kills
 def test_workers_that_are_retired_are_left(client_of: ClientOf, cluster: LocalCluster) -> None:
     client = client_of(3)
     with dask.config.set({"daskdl.group-time": "1 us"}):

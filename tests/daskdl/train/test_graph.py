@@ -65,6 +65,7 @@ def test_groups_of_iterations_do_not_show_in_the_result(client: Client, undistur
 # --- workers that die
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("number", [1, 52])
 def test_a_killed_worker_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str, number: int
@@ -75,6 +76,7 @@ def test_a_killed_worker_changes_nothing(
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.kills
 def test_all_workers_killed_at_once_change_nothing(
     client: Client, tmp_path: Path, undisturbed: str
 ) -> None:
@@ -84,6 +86,7 @@ def test_all_workers_killed_at_once_change_nothing(
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.kills
 def test_workers_killed_between_groups_change_nothing(client: Client, undisturbed: str) -> None:
     pids = list(client.run(os.getpid).values())
     killer = Do(9, lambda: [os.kill(pid, 9) for pid in pids])
@@ -92,6 +95,7 @@ def test_workers_killed_between_groups_change_nothing(client: Client, undisturbe
     assert digest(trainer) == undisturbed
 
 
+@pytest.mark.kills
 def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None:
     def always(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if os.getpid() != driver:
@@ -106,6 +110,7 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None
         fit(problem(2).map(always), client=client)
 
 
+@pytest.mark.kills
 def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
     client: Client, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait(30)
 
 
+@pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
     tmp_path: Path, undisturbed: str, engine: str
@@ -113,6 +114,7 @@ def safe() -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.kills
 def test_a_killed_worker_of_a_cluster_with_tls_changes_nothing(
     safe: Client, tmp_path: Path, undisturbed: str, engine: str
 ) -> None:

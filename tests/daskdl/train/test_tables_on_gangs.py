@@ -69,6 +69,7 @@ def test_batches_without_samples_of_some_shards(client: Client) -> None:
     assert digest_of_all(together) == alone
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("engine", ["gang", "graph"])
 def test_a_killed_worker_changes_nothing(
     client: Client, tmp_path: Path, undisturbed: str, engine: str

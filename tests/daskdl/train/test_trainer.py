@@ -264,6 +264,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.kills
 def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path: Path) -> None:
     """The same command, after kill -9 and on another number of workers."""
     script = tmp_path / "script.py"

@@ -39,6 +39,7 @@ def test_the_bits_are_the_same_on_any_number_of_workers(
         np.testing.assert_array_equal(together.history["loss"], alone.history["loss"])
 
 
+@pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
 def test_weights_stay_float32_from_group_to_group_and_worker_to_worker(client: Client) -> None:
     options: dict[str, Any] = {"wire": "bfloat16", "epochs": 2}

@@ -35,6 +35,7 @@ def test_results_and_exceptions_come_back():
     assert call("a", os.getpid) == call("a", os.getpid) != os.getpid()
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("function", [endless, crash])
 def test_a_process_that_hangs_or_crashes_is_the_files_damage_and_the_next_call_works(
     monkeypatch, function

@@ -116,6 +116,7 @@ def _append_and_die(path, after: int) -> None:
     writer.append(path, frames())
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("after", [2, 17, 20])
 def test_a_killed_writer_leaves_a_store_that_is_read_and_appended_to(tmp_path, after):
     path = tmp_path / "rain.zarr"
