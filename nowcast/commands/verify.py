@@ -231,8 +231,8 @@ def write(
 ) -> None:
     """Write ``verify.json``, ``verify.png`` and the report ``verify.html`` into a folder."""
     from nowcast.plot import plot_scores
-    from nowcast.plot.report import write_report
     from nowcast.verification import write_json
+    from nowcast.verification.html import write_report
 
     write_json(scores, out / "verify.json")
     plot_scores(scores, out / "verify.png")

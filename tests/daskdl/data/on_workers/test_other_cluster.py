@@ -22,9 +22,7 @@ def test_samples_of_another_cluster_are_refused_before_any_task(client: Client) 
     ):
         held = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(holder)
         for use in (trainer.evaluate, lambda s, client: trainer.fit(s, epochs=1, client=client)):
-            with pytest.raises(
-                SettingsError, match=r"at tcp.* on the one at inproc"
-            ):
+            with pytest.raises(SettingsError, match=r"at tcp.* on the one at inproc"):
                 use(held, client=client)
         with Client(client.scheduler.address, set_as_default=False) as again:
             same = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(again)

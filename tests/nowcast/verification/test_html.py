@@ -12,8 +12,8 @@ import xarray as xr
 
 from nowcast.forecasters import Forecast, Forecaster, forecaster
 from nowcast.plot.probabilistic import plot_probabilistic
-from nowcast.plot.report import write_report
 from nowcast.verification import findings, verify
+from nowcast.verification.html import write_report
 from tests.nowcast.methods import Answers
 from tests.nowcast.stores import moving_rain
 
