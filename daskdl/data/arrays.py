@@ -21,7 +21,7 @@ class Arrays(Partition, Recipe):
     ----------
     arrays : dict of array or Ragged
     bad : tuple of str
-        Records that were left out as they are no samples, each with what is wrong with it.
+        Names of records that were left out as they are no samples, each with the reason.
     """
 
     arrays: Batch

@@ -17,7 +17,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Share:
-    """What every shard gives to one iteration: ``counts[s]`` positions from ``starts[s]`` on."""
+    """Shares of an iteration: shard s gives ``counts[s]`` samples from ``starts[s]`` on."""
 
     epoch: int
     iteration: int  # within the epoch
@@ -57,7 +57,10 @@ class Batches:
         self.lengths, self.batch_size = tuple(map(int, lengths)), int(batch_size)
         self.samples = sum(self.lengths)
         if not self.samples:
-            raise DataError(f"batches: expected samples, found shards of {self.lengths}")
+            raise DataError(
+                f"batches: expected samples, found shards of {self.lengths}"
+                "; look at the source and at filters"
+            )
         self._seed = seed
         self._epoch: tuple[int, NDArray[np.int32]] | None = None
 
@@ -66,7 +69,7 @@ class Batches:
         return -(-self.samples // self.batch_size)
 
     def shares(self, epoch: int, first: int, last: int) -> Iterator[Share]:
-        """Yield what iterations ``first`` up to ``last`` of an epoch draw from every shard."""
+        """Yield the shares of iterations ``first`` up to ``last`` of an epoch."""
         n, owners = len(self.lengths), self._owners(epoch)
         starts = np.bincount(owners[: first * self.batch_size], minlength=n)
         for iteration in range(first, last):

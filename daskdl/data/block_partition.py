@@ -90,7 +90,7 @@ class BlockPartition(Partition):
             return self._order
 
     def take(self, indices: Indices) -> Batch:
-        """Return the samples at these positions, reading what is not there yet."""
+        """Return the samples at these positions; blocks that are not held are read."""
         with self._lock:
             place = np.argsort(self._coming)  # of each block in the order in which they come
             owner = np.searchsorted(self._ends, indices, side="right")

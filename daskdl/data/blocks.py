@@ -103,7 +103,7 @@ class DealBlocks:
     stop: int
 
     def __call__(self, pool: Pool) -> BlockPartition:
-        """Return it."""
+        """Return the partition."""
         own = pool.as_they_lie(self.start, self.stop)
         return BlockPartition(own, partial(pool.dealt, self.start, self.stop))
 

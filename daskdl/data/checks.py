@@ -1,4 +1,4 @@
-"""Checks: samples that are not what they have to be, named and counted."""
+"""Checks: samples of a wrong shape, label or value, named and counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Shape = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """Keep the samples that are as they have to be; raise or name the others.
+    """Keep the samples that pass all checks; raise or name the others.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ class Check:
             if missing:
                 raise DataError(
                     f"SampleSet.check: expected {missing} in every sample, found {sorted(batch)}"
+                    "; name the arrays that there are, or leave the check out"
                 )
             for rows, reason in self._found(batch):
                 for row in np.flatnonzero(rows):
@@ -66,7 +67,7 @@ class Check:
         return Arrays(kept.arrays, (*kept.bad, *bad))
 
     def _found(self, batch: Mapping[str, Any]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
-        """Yield which samples something is wrong with, and what that is by their number."""
+        """Yield masks of wrong samples, each with a function from their number to the reason."""
         for name, shape in self.shapes.items():
             shapes = [np.shape(value) for value in batch[name]]
             unlike = np.array([not _fits(found, shape) for found in shapes], bool)
@@ -91,7 +92,7 @@ class Check:
 
 
 def _fits(found: tuple[int, ...], shape: Shape) -> bool:
-    """Return whether a shape is one in which None stands for any length."""
+    """Return whether a shape fits another, in which None stands for any length."""
     return len(found) == len(shape) and all(
         wanted is None or n == wanted for n, wanted in zip(found, shape, strict=True)
     )

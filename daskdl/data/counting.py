@@ -65,7 +65,7 @@ class Uncounted(Recipe):
 
     @property
     def inputs(self) -> Sequence[Loadable]:
-        """Those of the recipe."""
+        """Inputs of the recipe."""
         return self._recipe.inputs
 
     @property
@@ -147,7 +147,7 @@ class SameLength:
     length: int
 
     def __call__(self, partition: Partition) -> Partition:
-        """Return it if it has."""
+        """Return the partition if it has."""
         if len(partition) != self.length:
             raise DataError(
                 f"SampleSet: expected the {self.length:,} samples that were counted in a "

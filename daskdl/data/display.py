@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def line(samples: SampleSet) -> str:
-    """Return it in a line; nothing is loaded for it but a sample, once."""
+    """Return a SampleSet in a line; nothing is loaded for it but a sample, once."""
     told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
     if not samples.is_counted:
@@ -28,7 +28,7 @@ def line(samples: SampleSet) -> str:
 
 
 def table(samples: SampleSet) -> str:
-    """Return it as HTML."""
+    """Return a SampleSet as HTML."""
     nbytes = bytes_of(samples) if samples.is_counted else 0
     rows = {
         "samples": f"{len(samples):,}" if samples.is_counted else "not counted yet",
@@ -49,7 +49,7 @@ def table(samples: SampleSet) -> str:
 
 
 def fields(samples: SampleSet) -> dict[str, str]:
-    """Return what each array of a sample is, as in ``f32[28, 28, 1]``; nothing if that is dear."""
+    """Return dtype and shape of each array, as in ``f32[28, 28, 1]``, if that is known."""
     lazy = not samples.is_counted or any(recipe.is_lazy for recipe in samples.known)
     if lazy and not samples.has_schema:
         return {}
@@ -60,7 +60,7 @@ def fields(samples: SampleSet) -> dict[str, str]:
 
 
 def places(recipes: Sequence[Recipe]) -> str:
-    """Say which workers hold the partitions, or this process; nothing of those that nobody does."""
+    """Return which workers hold how many partitions, or that this process does; "" if nobody."""
     if all(recipe.in_memory for recipe in recipes):
         return "in this process"
     keys = [future.key for recipe in recipes for future in recipe.futures]

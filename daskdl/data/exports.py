@@ -172,5 +172,8 @@ def _split(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _field(samples: SampleSet, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     schema = samples.schema
     if name not in schema:
-        raise DataError(f"SampleSet: expected one of {sorted(schema)}, found {name!r}")
+        raise DataError(
+            f"SampleSet: expected one of {sorted(schema)}, found {name!r}"
+            "; give the name of one of these arrays"
+        )
     return schema[name]

@@ -34,7 +34,7 @@ def plainly(functions: Sequence[Function], partition: Partition, indices: Indice
 
 
 def checked(function: Function, batch: Any, count: int) -> Batch:
-    """Return what a function has returned, if it is a batch of so many samples."""
+    """Return a function's result if it is a batch of so many samples, or raise a DataError."""
     if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
         return batch
     found = (
@@ -45,11 +45,12 @@ def checked(function: Function, batch: Any, count: int) -> Batch:
     raise DataError(
         f"SampleSet.map: expected {name_of(function)} to return a dict of arrays of {count} "
         f"samples, found {found}"
+        "; return one row for each sample, or drop samples by filter()"
     )
 
 
 def wants_rng(function: Function) -> bool:
-    """Return whether a function is to be given a Generator."""
+    """Return whether a function takes a Generator as its second argument."""
     if isinstance(function, Plain):
         return False
     try:
@@ -74,7 +75,7 @@ class Plain:
 
 
 def name_of(function: Function) -> str:
-    """Return how errors call a function."""
+    """Return the name of a function, for errors."""
     if isinstance(function, Plain):
         function = function.function
     return getattr(function, "__qualname__", type(function).__qualname__)

@@ -88,12 +88,12 @@ class JoinedPartition(Partition):
 
 
 def joined(*partitions: Partition) -> Partition:
-    """Return one partition of the samples of all."""
+    """Return a partition of the samples of all, one after the other."""
     return JoinedPartition(partitions)
 
 
 def join(recipes: Sequence[Recipe]) -> Recipe:
-    """Return one recipe of the samples of all."""
+    """Return a recipe of the samples of all, one after the other."""
     first, *others = recipes
     return first.followed_by(others) if others else first
 

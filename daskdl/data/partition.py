@@ -1,4 +1,4 @@
-"""Partition: samples that a worker holds, and what may be asked of them."""
+"""Partition: samples that a worker holds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Partition(ABC):
 
     @property
     def bad(self) -> tuple[str, ...]:
-        """Records that were left out as they are no samples, each with what is wrong with it."""
+        """Names of records that were left out as they are no samples, each with the reason."""
         return ()
 
     def pick(self, indices: Indices) -> Partition:

@@ -51,6 +51,7 @@ class Ragged:
         if len(shapes) > 1:
             raise ShapeError(
                 f"Ragged.of: expected items of one shape, found {' and '.join(map(str, shapes))}"
+                "; let sequences differ in their first axis alone"
             )
         values = np.concatenate(some or arrays[:1] or [np.empty(0)])
         return cls(values, np.cumsum([0, *map(len, arrays)], dtype=np.int64))
@@ -70,7 +71,7 @@ class Ragged:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the items."""
+        """Dtype of the items."""
         return self.values.dtype
 
     @property
@@ -158,4 +159,5 @@ def stacked(values: Sequence[Any]) -> Any:
     raise ShapeError(
         "expected values of one shape, or sequences that differ in length alone, found shapes "
         + " and ".join(map(str, sorted(shapes)[:4]))
+        + "; pad or crop them to one shape first"
     )

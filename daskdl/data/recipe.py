@@ -1,4 +1,4 @@
-"""Recipe: how any worker loads a partition, and what may be asked of it before."""
+"""Recipe: the way any worker loads a partition, and its size and kind before it is loaded."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Loadable(ABC):
 
     @property
     def underlying(self) -> Loadable:
-        """The same without what only counts its samples."""
+        """The loadable itself, without a wrapper that only counts its samples."""
         return self
 
     @property
     def version(self) -> str:
-        """Which state of its file it reads, by size and time or the store's ETag; "" if untold."""
+        """State of the file that it reads: size and time, or the store's ETag; "" if untold."""
         return ""
 
     @property

@@ -36,7 +36,7 @@ AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Written:
-    """What :func:`write_results` has done: so many partitions were written, others there already.
+    """Result of :func:`write_results`: the partitions that were written, and all that there are.
 
     Parameters
     ----------
@@ -116,6 +116,7 @@ def _parts_of(results: Any) -> tuple[int, Compute]:
     raise SettingsError(
         "write_results: expected a SampleSet, or a dask Bag, Array or DataFrame, found "
         f"{type(results).__name__}"
+        "; wrap arrays by SampleSet.from_arrays"
     )
 
 
@@ -162,7 +163,7 @@ def _named(element: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Folder:
-    """Where partitions go; it travels with the tasks."""
+    """A folder for partitions; it travels with the tasks."""
 
     path: str
     format: str
@@ -215,7 +216,7 @@ class _Folder:
             self._rename(beside, path)
 
     def tidy(self) -> None:
-        """Remove what workers that died have left; not before all is there, as one may yet live."""
+        """Remove files that workers left unfinished, once all are there: one may yet be at work."""
         files = self.files
         for name in files.ls(self.path, detail=False, refresh=True):
             if _base(name).startswith(".part-"):
@@ -281,6 +282,7 @@ def _write_table(file: Any, columns: Batch, name: str) -> None:
         raise DataError(
             f"{name}: expected columns that Parquet can keep, found "
             f"{ {n: str(getattr(v, 'dtype', type(v))) for n, v in columns.items()} } ({error})"
+            "; convert them by map() first"
         ) from error
     parquet.write_table(pa.table(held), file)
 

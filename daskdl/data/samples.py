@@ -93,7 +93,7 @@ class SampleSet(Constructors, Exports):
 
     @property
     def bad(self) -> tuple[str, ...]:
-        """Records that ``on_error="skip"`` has left out, each with what is wrong with it."""
+        """Names of records that ``on_error="skip"`` has left out, each with the reason."""
         return tuple(left_out(self.counted()._recipes))
 
     @property
@@ -135,7 +135,10 @@ class SampleSet(Constructors, Exports):
             left -= rows
             pieces += [piece] * bool(rows)
         if not pieces:
-            raise DataError("SampleSet: expected at least one sample, found none")
+            raise DataError(
+                "SampleSet: expected at least one sample, found none"
+                "; look at the source and at filters"
+            )
         held = {name: concatenated([piece[name] for piece in pieces]) for name in pieces[0]}
         shown = np.arange(min(n, max(n, 1) - left))
         return self.take(Arrays(held), shown, (0, "head", 0))
@@ -171,7 +174,7 @@ class SampleSet(Constructors, Exports):
     # --- others made of it
 
     def map(self, function: Callable[..., Batch]) -> SampleSet:
-        """Pass what is drawn through a function, lazily and where it is drawn.
+        """Pass samples through a function whenever they are drawn, where they are drawn.
 
         Parameters
         ----------
@@ -373,7 +376,10 @@ class SampleSet(Constructors, Exports):
         if not self._recipes or (self.is_counted and not any(map(len, self.known))):
             bad = left_out(self._recipes)
             why = f" after {len(bad)} were left out, such as {bad[0]}" if bad else ""
-            raise DataError(f"SampleSet: expected at least one sample, found none{why}")
+            raise DataError(
+                f"SampleSet: expected at least one sample, found none{why}"
+                "; look at the source, and at what filter() and check() leave"
+            )
 
 
 def _first(n: int, partition: Partition, number: int) -> Batch:
@@ -382,4 +388,7 @@ def _first(n: int, partition: Partition, number: int) -> Batch:
 
 def _check_function(method: str, function: Any) -> None:
     if not callable(function):
-        raise SettingsError(f"SampleSet.{method}: expected a function, found {function!r}")
+        raise SettingsError(
+            f"SampleSet.{method}: expected a function, found {function!r}"
+            "; give a callable, without ()"
+        )

@@ -74,7 +74,7 @@ class Permuted:
 
 @dataclass(frozen=True)
 class MapBatches:
-    """Call a function with ``size`` samples at a time, and hold what it returns."""
+    """Call a function with ``size`` samples at a time, and hold its results."""
 
     function: Callable[[Batch], Batch]
     size: int

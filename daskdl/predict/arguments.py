@@ -1,4 +1,4 @@
-"""Arguments of predictions and evaluations: what they may be, and the sentence if they are not."""
+"""Checks of the arguments of predictions and evaluations."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
 
 
 def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
-    """Return what stands for a predictor in graphs.
+    """Return a reference to a predictor for graphs: a Future, or a Delayed without a client.
 
     With a client that is a Future: the weights lie on every worker, and the graph has their key.
     Copies for which no task waits Dask takes back after a while; workers that need them again, or

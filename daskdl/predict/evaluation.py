@@ -128,7 +128,7 @@ class Evaluator:
             )
 
     def for_sending(self, where: str) -> Evaluator:
-        """Return one that can be sent to workers.
+        """Return an evaluator that can be sent to workers.
 
         Raises
         ------
@@ -147,6 +147,7 @@ class Evaluator:
                 raise SettingsError(
                     f"{where}: expected {name} that can be pickled and sent to workers, found "
                     f"{value!r} ({error})"
+                    "; define it at the top of a module, without locks, or give client=False"
                 ) from error
         return replace(self, predictor=self.predictor.snapshot())
 

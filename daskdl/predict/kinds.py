@@ -58,6 +58,7 @@ def predict(
         raise SettingsError(
             f"predict, dims: expected with a DataArray or a Dataset, found with "
             f"{type(samples).__name__}"
+            "; leave dims out, or give xarray's"
         )
     if isinstance(samples, SampleSet):
         return of_samples(_lazily(predictor), samples)
@@ -78,7 +79,7 @@ def predict(
 
 
 def _is(samples: Any, module: str, *classes: str) -> bool:
-    """Return whether samples are of these classes, without an import of what nobody has used."""
+    """Return whether samples are of these classes; a module that nobody has imported stays so."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(samples, tuple(getattr(loaded, c) for c in classes))
 
@@ -93,7 +94,10 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
     import dask.array as da
 
     if not x.ndim or any(np.isnan(n) for n in x.shape[1:]):
-        raise DataError(f"predict: expected a dask Array (N, ...), found shape {x.shape}")
+        raise DataError(
+            f"predict: expected a dask Array (N, ...), found shape {x.shape}"
+            "; call compute_chunk_sizes() on it first"
+        )
     whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
     predictor, result = predictor.tried(np.zeros((1, *x.shape[1:]), x.dtype))
     one = partitions.only(result)
@@ -168,5 +172,6 @@ def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | Non
     if "x" not in names and len(names) != 1:
         raise DataError(
             f"predict: expected a Dataset with a variable x, or with one variable, found {names}"
+            "; choose one by data[['name']]"
         )
     return of_dataarray(predictor, data["x" if "x" in names else names[0]], dims).to_dataset()

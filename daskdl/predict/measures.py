@@ -17,7 +17,7 @@ Measured = tuple[Statistics, ...]
 
 
 class Measures:
-    """Base of what has a loss and metrics."""
+    """Base of classes with a loss and metrics."""
 
     loss: Callable[..., Any]
     metrics: tuple[Metric, ...]
@@ -69,7 +69,7 @@ class LossAndMetrics(Measures):
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return how errors call a loss or a method of a metric."""
+    """Return the name of a loss or of a method of a metric, for errors."""
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 

@@ -80,7 +80,10 @@ def inputs_of(
         draw = (0, "predict", start, number)
         batch = take(partition, np.arange(start, stop), functions, draw)
         if "x" not in batch:
-            raise DataError(f"predict: expected samples with x, found {sorted(batch)}")
+            raise DataError(
+                f"predict: expected samples with x, found {sorted(batch)}"
+                "; name the array x when the SampleSet is made"
+            )
         return batch["x"]
 
     return inputs

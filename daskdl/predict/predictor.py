@@ -35,7 +35,7 @@ class _Reached(BaseException):
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What turns inputs into results, batch by batch.
+    """A model that turns inputs into results, batch by batch.
 
     Each thread works on a copy of the model's structure, in inference; the weights are the same
     arrays in all copies, so that a worker holds them once. The model itself is never changed.
@@ -82,7 +82,7 @@ class Predictor:
         return sum(tensor.data.nbytes for tensor in _tensors(self.model))
 
     def snapshot(self) -> Predictor:
-        """Return one that later changes of the model do not reach, and that can be sent.
+        """Return a predictor for sending, with a model that later changes do not reach.
 
         Raises
         ------
@@ -95,6 +95,7 @@ class Predictor:
             raise SettingsError(
                 f"predict: expected a model that can be pickled and sent to workers, found "
                 f"{type(self.model).__name__} ({error})"
+                "; define its classes at the top of a module, without open files or locks"
             ) from error
         settings = self.layer, self.classes, self.batch_size, self.threads
         token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
@@ -155,7 +156,7 @@ class Predictor:
             self._idle.append(model)  # unless something went wrong in the middle of a pass
 
     def _pass(self, model: Module, x: Array) -> tuple[Array, ...]:
-        """Return what comes of a batch (n, ...); of no samples the empty arrays of what would."""
+        """Return the results of a batch (n, ...); of no samples, empty arrays of the same shape."""
         x = prepared(x)
         if not len(x):
             return tuple(
@@ -169,6 +170,7 @@ class Predictor:
                 raise ShapeError(
                     f"{where}: expected a result for each of {len(x)} samples, found shape "
                     f"{part.shape}"
+                    "; let forward keep the samples on the first axis"
                 )
         return tuple(map(_class_of, parts)) if self.classes else parts
 
@@ -188,6 +190,7 @@ class Predictor:
         raise SettingsError(
             f"embed: expected a layer through which samples pass, found {layer!r}, which "
             f"{type(model).__name__} does not call"
+            "; name a layer that forward calls"
         )
 
 
@@ -205,7 +208,10 @@ def prepared(x: Any) -> Array:
     """
     x = np.asarray(x)
     if x.dtype.kind not in "fiub" or not x.ndim:
-        raise DataError(f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}")
+        raise DataError(
+            f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}"
+            "; encode words first, and give one row for each sample"
+        )
     inputs: Array = as_inputs(x)
     return inputs
 

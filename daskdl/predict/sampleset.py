@@ -35,7 +35,10 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
 
     one = samples.head(1)
     if "x" not in one:
-        raise DataError(f"predict: expected samples with x, found {sorted(one)}")
+        raise DataError(
+            f"predict: expected samples with x, found {sorted(one)}"
+            "; name the array x when the SampleSet is made"
+        )
     predictor, result = predictor.tried(one["x"])
     result = partitions.only(result)
     held = held_by_workers(predictor)
@@ -67,5 +70,5 @@ def _is_future(held: Any) -> bool:
 
 
 def _reference(held: Any) -> TaskRef:
-    """Return what stands for a Future or a Delayed in a task."""
+    """Return the TaskRef of a Future or a Delayed."""
     return held if _is_future(held) else TaskRef(held.key)

@@ -27,7 +27,7 @@ HELD = 8
 
 @contextmanager
 def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[ClientOf, int]]:
-    """Yield what gives a client, the same for any number of workers, and how many there are.
+    """Yield a function that gives a client, the same for any number of workers, and their number.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[Clie
 
 @contextmanager
 def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
-    """Yield what starts a cluster of so many workers, many in one process of this machine.
+    """Yield a function that starts a cluster of so many workers, many in one process here.
 
     The one before is ended. Workers that have nothing to do would cost heartbeats.
     """

@@ -48,7 +48,10 @@ def run(
     )
     with there as (client_of, most):
         if settings.first > most:
-            raise SettingsError(f"first: expected at most {most} workers, found {settings.first}")
+            raise SettingsError(
+                f"first: expected at most {most} workers, found {settings.first}"
+                "; start more workers, or lower --first"
+            )
         if settings.waits:
             check_memory(most, settings.numbers())
         total = settings.total_batch or settings.first * work.batch
@@ -95,7 +98,7 @@ def run(
 
 
 def title(settings: Settings, facts: list[dict[str, Any]]) -> str:
-    """Return what was measured, and where."""
+    """Return the title of the picture: workload and processors."""
     kinds = ", ".join(f"{one['hosts']} x {one['processor']}" for one in facts)
     waits = "" if settings.simulate is None else f", {settings.simulate:g} s of waiting"
     return f"{settings.model}{waits}: {kinds}"

@@ -1,4 +1,4 @@
-"""Machine: what decides speed on a machine, without what would name it."""
+"""Machine: processor, cores and libraries, which decide its speed, without its name."""
 
 from __future__ import annotations
 

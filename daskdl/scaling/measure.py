@@ -36,7 +36,7 @@ HELD = 4
 
 @dataclass(frozen=True)
 class Run:
-    """What an iteration on so many workers took.
+    """Times of an iteration on so many workers.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ def measured(
     engine: str = "auto",
     wire: str = "float32",
 ) -> Run:
-    """Train on some workers of a cluster and return what an iteration took.
+    """Train on some workers of a cluster and return the times of an iteration.
 
     Each worker has one shard, so that as many take part as there are shards: the first of the
     cluster's by address.

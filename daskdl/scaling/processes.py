@@ -37,7 +37,7 @@ CONFIG = {
 
 @dataclass(frozen=True)
 class Process:
-    """One that was started, and what it costs."""
+    """A process that was started, and its processor time."""
 
     id: int
     address: str

@@ -1,4 +1,4 @@
-"""Progress: what is measured now, on standard error."""
+"""Progress of a benchmark: the row that is measured now, on standard error."""
 
 from __future__ import annotations
 

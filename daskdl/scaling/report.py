@@ -51,7 +51,7 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any], rows: Sequence[Row]) -> None:
-    """Write what there is to say of all rows, and the rows."""
+    """Write the rows and their common facts as JSON."""
     content = {**content, "rows": [as_dict(row) for row in rows]}
     with replacing(path) as beside:
         beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -59,7 +59,7 @@ def write_json(path: Path, content: dict[str, Any], rows: Sequence[Row]) -> None
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield another path in the same folder; what is written there takes the place of ``path``."""
+    """Yield another path in the same folder; the file written there takes the place of ``path``."""
     beside = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         yield beside

@@ -10,14 +10,14 @@ from daskdl.scaling.workloads import Workload, workload
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Settings of a benchmark: workload, sizes and numbers of workers.
 
     Attributes
     ----------
     model : str
         One of :data:`~daskdl.scaling.workloads.WORKLOADS`.
     cluster : str
-        As :func:`daskdl.cluster.connection` takes it.
+        As :func:`daskdl.cluster.connect` takes it.
     workers : int, optional
         The most; by default as many as there are.
     first : int
@@ -62,7 +62,7 @@ class Settings:
         return self.simulate is not None and self.cluster == "local"
 
     def workload(self) -> Workload:
-        """Return what is trained: the model, or one of its size that waits.
+        """Return the workload: the model, or one of its size that waits.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Settings:
         return waiting(found, self.simulate, self.numbers())
 
     def numbers(self) -> int:
-        """Return how many weights there are, without tables that are trained by rows."""
+        """Return the number of weights, without tables that are trained by rows."""
         if self.megabytes is not None:
             return int(self.megabytes * 250_000)
         model, _, _ = workload(self.model).build()

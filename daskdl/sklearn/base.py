@@ -1,4 +1,4 @@
-"""Base: what the estimators take of scikit-learn, which is an extra."""
+"""Base classes of the estimators from scikit-learn, which is an extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimator: what Classifier and Regressor have in common."""
+"""Estimator: common base of Classifier and Regressor."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Estimator(BaseEstimator):
         return Sequential(*layers[:-1])
 
     def _outputs(self, x: Any) -> Any:
-        """Return what the network makes of inputs: an array or a dask Array (n, outputs)."""
+        """Return the network's results for inputs: an array or a dask Array (n, outputs)."""
         check_is_fitted(self)
         if is_lazy(x):
             validate_data(self, no_rows(x), reset=False, skip_check_array=True)

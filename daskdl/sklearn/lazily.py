@@ -28,7 +28,7 @@ def array_of(value: Any) -> da.Array:
 
 
 def no_rows(x: Any) -> Any:
-    """Return what scikit-learn looks at for the number of inputs, and their names if they have any.
+    """Return an empty array or frame by which scikit-learn knows the inputs' number and names.
 
     Raises
     ------
@@ -38,7 +38,10 @@ def no_rows(x: Any) -> Any:
     if hasattr(x, "_meta") and hasattr(x, "columns"):
         return x._meta
     if x.ndim != 2:
-        raise DataError(f"expected X as an Array (n, features), found {x.ndim} axes")
+        raise DataError(
+            f"expected X as an Array (n, features), found {x.ndim} axes"
+            "; reshape it to one row for each sample"
+        )
     return np.empty((0, x.shape[1]), x.dtype)
 
 
@@ -56,7 +59,7 @@ def each(
 
 
 def computed(*values: Any) -> tuple[Any, ...]:
-    """Return what is lazy as arrays in memory, computed together."""
+    """Compute lazy collections together, and return all as arrays in memory."""
     if not any(map(is_lazy, values)):
         return values
     import dask

@@ -1,4 +1,4 @@
-"""Callbacks: what is called as a fit goes along, and what the package brings of it."""
+"""Callbacks: objects whose methods are called as a fit goes along; early stopping, best model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Callback:
         """Finish; not called after an error or an interruption."""
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return what a checkpoint has to keep, in arrays that do not change any more."""
+        """Return the state for a checkpoint, as arrays that do not change any more."""
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -52,7 +52,7 @@ class _Watching(Callback):
         self.best_epoch = -1
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        """Forget what an earlier fit came to, unless this one goes on with it."""
+        """Forget the values of an earlier fit, unless this one goes on with it."""
         if not trainer.history.epochs:
             self.best, self.best_epoch = np.nan, -1
 
@@ -62,6 +62,7 @@ class _Watching(Callback):
             raise SettingsError(
                 f"{type(self).__name__}: expected monitor to be one of {sorted(logs)}, found "
                 f"{monitor!r}"
+                "; name one of these; val_... need validation= in fit"
             )
         value, sign = float(logs[monitor]), -1 if self._higher(trainer, monitor) else 1
         least = sign * self.best - by if self.best_epoch >= 0 else np.inf
@@ -152,7 +153,7 @@ class BestModel(_Watching):
             trainer.model.restore(self.weights)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return what a checkpoint has to keep, the best weights too."""
+        """Return the state for a checkpoint, the best weights too."""
         kept = super().state()
         return kept if self.weights is None else {**kept, "weights": self.weights}
 

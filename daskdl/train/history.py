@@ -1,4 +1,4 @@
-"""History: loss, counts and phase times of every iteration, and what each epoch came to."""
+"""History: loss, counts and phase times of every iteration, and a summary of each epoch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EPOCH = ("epoch", "iteration", "samples_per_second", "validation")
 
 
 class History:
-    """What a fit did.
+    """Record of a fit.
 
     Iterations have the :data:`COLUMNS` and, if they were computed of training batches, the metrics
     by name.
@@ -136,7 +136,7 @@ class History:
         return frame
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw with matplotlib what the fit came to.
+        """Draw loss, metrics and times of the fit with matplotlib.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class History:
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Return the mean of what is not NaN, as a batch's AUC is where all are of one class."""
+    """Return the mean of values that are not NaN, as the AUC of a batch of one class is."""
     known = ~np.isnan(values)
     total = weights[known].sum()
     return float((values[known] * weights[known]).sum() / total) if total else math.nan

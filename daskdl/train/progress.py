@@ -15,7 +15,7 @@ UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
 
 
 class Progress(Protocol):
-    """What a fit tells."""
+    """Protocol of objects that show how far a fit is."""
 
     def start(self, done: int, total: int) -> None:
         """Begin with so many iterations of all done."""
@@ -24,7 +24,7 @@ class Progress(Protocol):
         """Tell the iterations done, the last loss and samples per second."""
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Tell what an epoch came to."""
+        """Tell the means of an epoch."""
 
     def stop(self) -> None:
         """End."""
@@ -88,7 +88,7 @@ class Lines(Silent):
         )
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Write what an epoch came to; of epochs within a second the first, and the last of all."""
+        """Write the means of an epoch; of epochs within a second the first, and the last of all."""
         now, line = self._clock(), _epoch_line(epoch, logs)
         if now - self._epoch_told < 1:
             self._untold = line
@@ -98,7 +98,7 @@ class Lines(Silent):
         _write(line)
 
     def stop(self) -> None:
-        """Write what the last epoch came to, if that was not told."""
+        """Write the means of the last epoch, if they were not told."""
         if self._untold:
             _write(self._untold)
             self._untold = ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TensorBoard(Callback):
-    """Write loss, rate and phase times of iterations, and what epochs came to.
+    """Write loss, rate and phase times of iterations, and the means of epochs.
 
     Tags are ``iteration/loss``, ``iteration/samples_per_second``, ``seconds/<phase>`` and
     ``epoch/<name>``; steps are iterations. What a run that is resumed does again hides what it had
@@ -80,7 +80,7 @@ class TensorBoard(Callback):
         self._writer.flush()
 
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
-        """Write what the epoch came to."""
+        """Write the means of the epoch."""
         for name, value in logs.items():
             if name not in ("epoch", "iteration"):
                 self._write(f"epoch/{name}", value, int(logs["iteration"]), time.time())

@@ -52,4 +52,5 @@ def _check_tape(tools: Tools, loss: Tensor) -> None:
             f"{type(tools.model).__name__}: expected a loss that depends on parameters to train, "
             "found one that does not: there are none, all are frozen, or forward left the tape, as "
             "it does by arithmetic on numpy arrays such as .data"
+            "; unfreeze a layer, or use operations of daskdl.ops"
         )

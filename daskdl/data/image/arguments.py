@@ -1,4 +1,4 @@
-"""What transforms check of their arguments, and how they draw from ranges."""
+"""Arguments of transforms: checks of them, and random numbers from ranges."""
 
 from __future__ import annotations
 

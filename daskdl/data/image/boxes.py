@@ -1,4 +1,4 @@
-"""Boxes: those around the objects in a batch of images, and what is known of each."""
+"""Boxes around the objects in a batch of images, each with its label and other columns."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Boxes:
             raise ShapeError(
                 f"{name}: boxes: expected (k, 4), left, top, right, bottom, found "
                 f"(k, {', '.join(map(str, self.edges.shape[1:]))})"
+                "; give each box as its four edges in pixels"
             )
         #: Number of the image of each box, (K,).
         self.owners = np.repeat(np.arange(len(ragged)), ragged.lengths)
@@ -52,6 +53,7 @@ class Boxes:
                 raise ShapeError(
                     f"{name}: {key}: expected one for each box, image {i} has "
                     f"{ragged.lengths[i]} boxes and {values.lengths[i]} {key}"
+                    "; give as many, or none of the column"
                 )
             self.columns[key] = values.values
 
@@ -106,20 +108,20 @@ class Boxes:
         self.edges[:, far] = np.where(mine, b, self.edges[:, far])
 
     def map_affinely(self, maps: Array) -> None:
-        """Take the boxes around what their corners become under maps (N, 2, 3)."""
+        """Map the corners of the boxes by maps (N, 2, 3), and take the boxes around them."""
         corners = self.edges[:, [[0, 1], [2, 1], [0, 3], [2, 3]]]
         own = maps[self.owners]
         moved = np.einsum("kij,kcj->kci", own[:, :, :2], corners) + own[:, None, :, 2]
         self.edges = np.concatenate([moved.min(1), moved.max(1)], 1).astype(np.float32)
 
     def clip(self, windows: Array) -> None:
-        """Cut what reaches beyond windows (N, 4), edges like theirs, and drop what is nothing."""
+        """Clip the boxes to windows (N, 4), edges like theirs, and drop empty ones."""
         low, high = np.split(np.asarray(windows)[self.owners], 2, axis=1)
         self.edges = np.clip(self.edges, np.tile(low, 2), np.tile(high, 2)).astype(np.float32)
         self.keep(np.all(self.edges[:, 2:] > self.edges[:, :2], axis=1))
 
     def cut(self, windows: Array, keep: Callable[[Boxes, Array], Array] | None = None) -> None:
-        """Keep what ``keep(self, windows)`` says, and see it from the windows."""
+        """Keep the boxes that ``keep(self, windows)`` selects, seen from the windows' corners."""
         if keep is not None:
             self.keep(keep(self, windows))
         self.clip(windows)
@@ -133,7 +135,7 @@ class Boxes:
 
 
 def centred(boxes: Boxes, windows: Array) -> Any:
-    """Return which boxes have their centres in their image's window (N, 4)."""
+    """Return a mask of the boxes with their centres in their image's window (N, 4)."""
     centre = (boxes.edges[:, :2] + boxes.edges[:, 2:]) / 2
     own = np.asarray(windows)[boxes.owners]
     return np.all((centre >= own[:, :2]) & (centre < own[:, 2:]), axis=1)

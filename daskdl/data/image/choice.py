@@ -58,7 +58,7 @@ class RandomChoice(Transform):
 
 
 def RandomApply(transform: Transform, probability: float = 0.5) -> RandomChoice:  # noqa: N802
-    """Return what lets each image go through a transform with a probability."""
+    """Return a transform that is applied to each image with a probability."""
     share("RandomApply: probability", probability)
     return RandomChoice([transform, Pipeline([])], [probability, 1 - probability])
 
@@ -100,4 +100,5 @@ class PerImage(Transform):
             raise ShapeError(
                 f"PerImage: expected {self.function!r} to leave the sizes of images that have "
                 "boxes or masks, found others"
+                "; resize by a transform of this package, which moves boxes and masks along"
             )

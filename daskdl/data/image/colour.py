@@ -144,6 +144,7 @@ class Lighting(Transform):
         if images.channels != channels:
             raise ShapeError(
                 f"Lighting: expected images of {channels} channels, found {images.channels}"
+                "; compute variation and axes of images with these channels"
             )
         amounts = rng.normal(0, self.std, (len(images), channels)) * np.asarray(self.variation)
         matrices = np.tile(np.eye(channels, channels + 1), (len(images), 1, 1))
@@ -215,6 +216,7 @@ def _luma(images: Images, colours: bool) -> Array:
         raise ShapeError(
             f"{images.name}: expected images of 3 channels for saturation and hue, found "
             f"{images.channels}"
+            "; leave saturation and hue at 0, or convert the images to RGB"
         )
     return np.full(images.channels, 1 / images.channels)
 

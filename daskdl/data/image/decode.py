@@ -97,6 +97,7 @@ class Decode(Transform):
             raise ShapeError(
                 f"Decode: names: expected the records' names in column {self.names!r}, found "
                 f"columns {', '.join(map(repr, images.columns))}"
+                "; name a column that there is"
             )
         decoded = [
             _decode(record, self.mode, at_least, self.upright, name)
@@ -116,7 +117,10 @@ def _decode(
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(record, bytes | bytearray | memoryview):
-        raise DataError(f"{name}: expected the bytes of an image, found {type(record).__name__}")
+        raise DataError(
+            f"{name}: expected the bytes of an image, found {type(record).__name__}"
+            "; leave Decode out where images are decoded already"
+        )
     try:
         with Image.open(io.BytesIO(record)) as image:
             if image.mode in DEEP:
@@ -143,5 +147,6 @@ def _decode(
         raise DataError(
             f"{name}: expected a whole image file, found {len(record)} bytes that begin with "
             f"{shown!r} and cannot be decoded ({reason})"
+            "; leave such records out by from_*(decode=..., on_error='skip')"
         ) from error
     return (pixels if pixels.ndim == 3 else pixels[..., None]), (height, width)

@@ -65,7 +65,10 @@ class RandomIoUCrop(Transform):
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Cut them."""
         if images.boxes is None:
-            raise ShapeError("RandomIoUCrop: expected images with boxes, found none")
+            raise ShapeError(
+                "RandomIoUCrop: expected images with boxes, found none"
+                "; give boxes, or use RandomCrop"
+            )
         sizes = images.sizes
         choices = rng.integers(0, len(self.overlaps) + self.whole, len(images))
         windows = np.concatenate([np.zeros_like(sizes), sizes], 1)

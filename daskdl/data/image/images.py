@@ -77,6 +77,7 @@ class Images:
                 raise ShapeError(
                     f"{self.name}: mask {i}: expected the image's {image.shape[:2]} first, found "
                     f"{np.shape(mask)}"
+                    "; give each mask the height and width of its image"
                 )
 
     def __len__(self) -> int:
@@ -86,7 +87,7 @@ class Images:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the pixels: uint8 or float32."""
+        """Dtype of the pixels: uint8 or float32."""
         return self._pixels[0].dtype
 
     @property
@@ -96,7 +97,7 @@ class Images:
 
     @property
     def white(self) -> float:
-        """What colours are fractions of: 255 for uint8, 1 for float32."""
+        """Value of white, of which colours are fractions: 255 for uint8, 1 for float32."""
         return 255.0 if self.dtype == np.uint8 else 1.0
 
     @property
@@ -279,7 +280,7 @@ class Images:
         self._filter = "bilinear", True
 
     def scale(self, scale: Array, shift: Array) -> None:
-        """Make them float32: each value times ``scale`` (C,) plus ``shift`` (C,)."""
+        """Scale the values, as float32: each times ``scale`` (C,) plus ``shift`` (C,)."""
         self._settle(np.asarray(scale, np.float32), np.asarray(shift, np.float32))
 
     def colour(self, fractions: Any) -> Array:
@@ -288,6 +289,7 @@ class Images:
         if values.shape not in ((), (1,), (self.channels,)):
             raise SettingsError(
                 f"{self.name}: expected a colour of {self.channels} numbers, found {fractions!r}"
+                "; give one fraction of white for each channel"
             )
         if self.dtype == np.uint8:
             if values.min() < 0 or values.max() > 1:
@@ -299,7 +301,7 @@ class Images:
         return np.broadcast_to(values.astype(self.dtype), (self.channels,))
 
     def _settle(self, scale: Array | None = None, shift: Array | None = None) -> None:
-        """Do what was written down, and scale the values, in one pass."""
+        """Apply the geometry that was written down, and scale the values, in one pass."""
         g = self._geometry
         moved = (
             (g[:, [HEIGHT, WIDTH]] != g[:, [H, W]]).any()

@@ -54,6 +54,7 @@ class Normalize(Transform):
                 raise ShapeError(
                     f"Normalize: {name}: expected {channels} channels as the images have, found "
                     f"{value.shape[-1]}"
+                    "; give one number for each channel, or one for all"
                 )
             if images.dtype == np.uint8 and value.max() > 1:
                 raise SettingsError(

@@ -66,7 +66,7 @@ def check(pixels: Sequence[Array] | Array, name: str) -> None:
 
 
 def lay(canvas: Array, image: Array, corner: Ints, colour: Array) -> None:
-    """Lay an image onto a canvas and fill what is around it with a colour."""
+    """Lay an image onto a canvas and fill the border around it with a colour."""
     (y, x), (skip, over) = np.maximum(corner, 0), np.maximum(-corner, 0)
     height, width = canvas.shape[:2] - corner
     part = image[skip : max(height, 0), over : max(width, 0)]
@@ -100,7 +100,7 @@ def room(sizes: Ints, channels: int, dtype: np.dtype[Any]) -> Sequence[Array] | 
 
 
 def warped(mask: Array, inverse: Array, size: Ints) -> Array:
-    """Return what a mask says at the pixels nearest to where a map leads, 0 outside."""
+    """Return a mask sampled at the pixels nearest to where a map leads, 0 outside."""
     rows, columns = np.indices(tuple(map(int, size)))
     points = np.stack([columns, rows, np.ones_like(rows)], -1)
     x, y = np.moveaxis(np.floor(points @ inverse.T + 0.5 + 1e-6).astype(np.int64), -1, 0)
@@ -111,7 +111,7 @@ def warped(mask: Array, inverse: Array, size: Ints) -> Array:
 
 
 def nearest(mask: Array, g: Ints) -> Array:
-    """Return what the nearest pixels of a mask say."""
+    """Return a mask resized by its nearest pixels."""
     axes = (
         (TOP, HEIGHT, ROWS, Y, H, UPSIDE_DOWN),
         (LEFT, WIDTH, COLUMNS, X, W, MIRRORED),

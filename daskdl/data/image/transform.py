@@ -19,7 +19,7 @@ Rng = np.random.Generator | None
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a batch are images, and what moves with them."""
+    """Names of the columns of a batch that are images, and boxes and masks that move with them."""
 
     images: str = "x"
     boxes: str = "boxes"
@@ -47,7 +47,7 @@ class Transform(ABC):
 
     @property
     def name(self) -> str:
-        """What it is called in errors."""
+        """Name in errors."""
         return type(self).__name__
 
     @property
@@ -125,6 +125,7 @@ class Transform(ABC):
             raise ShapeError(
                 f"{self.name}: expected the images in column {columns.images!r}, found columns "
                 f"{', '.join(map(repr, batch))}"
+                "; tell the names by Columns(images=...)"
             )
         pixels, boxes, masks = batch[columns.images], None, batch.get(columns.masks)
         if not len(pixels):
@@ -134,6 +135,7 @@ class Transform(ABC):
                 raise ShapeError(
                     f"{self.name}: {key}: expected those of {len(pixels)} images, found "
                     f"{len(column)}"
+                    "; give one entry for each image"
                 )
         if columns.boxes in batch:
             more = {key: batch[key] for key in columns.of_boxes if key in batch}

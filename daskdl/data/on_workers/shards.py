@@ -62,7 +62,7 @@ class Shards:
         return place
 
     def wait(self, what: str) -> None:
-        """Wait until all are loaded, and raise what went wrong."""
+        """Wait until all are loaded; raise the first error of those that cannot be."""
         self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], what)
 
     def forget(self) -> None:
@@ -71,7 +71,7 @@ class Shards:
         self._recipes.clear()
 
     def _held(self, s: int) -> Future | None:
-        """Return the shard, or what of it lies on a worker before it is made."""
+        """Return the future of the shard, or of a part of it that lies on a worker already."""
         return self._futures.get(s) or next(iter(self._samples.recipes[s].futures), None)
 
     def _load(self, shards: Sequence[int], place: Place) -> None:

@@ -136,7 +136,7 @@ def on_each(
 def each_here(
     recipes: Mapping[int, Loadable], function: Callable[..., Any], threads: int = 1
 ) -> Sequence[Any]:
-    """Return what a function as :func:`graph_of` takes it makes of each recipe, in this process.
+    """Call a function, as :func:`graph_of` takes it, for each recipe, in this process.
 
     So many are at work at a time.
     """
@@ -164,7 +164,7 @@ def _each_graph(recipes: Mapping[int, Loadable], function: Any) -> tuple[Graph, 
 
 
 def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
-    """Count the samples of those that do not know, and say what was left out of them."""
+    """Count the samples of recipes that are not counted, and log the records left out of them."""
     uncounted = [r for r in recipes if isinstance(r, Uncounted) and not r.is_counted]
     told = on_each(uncounted, count_of, client)
     for recipe, one in zip(uncounted, told, strict=True):
@@ -195,7 +195,7 @@ def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:
 
 
 def itself(value: Any) -> Any:
-    """Return it."""
+    """Return the value."""
     return value
 
 

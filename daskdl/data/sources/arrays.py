@@ -11,7 +11,7 @@ from daskdl.data.arrays import Arrays
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import from_dask_arrays
-from daskdl.data.sources.zarr import Given, stretches
+from daskdl.data.sources.zarr import Given, slice_recipes
 from daskdl.errors import DataError
 
 
@@ -25,7 +25,7 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
     if any(hasattr(value, "__dask_graph__") for value in values):
         return from_dask_arrays(arrays)
     if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
-        return stretches(Given(arrays), partitions, "SampleSet.from_arrays")
+        return slice_recipes(Given(arrays), partitions, "SampleSet.from_arrays")
     held = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
     shapes = {n: (len(v),) if isinstance(v, Ragged) else v.shape for n, v in held.items()}
     lengths = {name: shape[0] if shape else "no axis" for name, shape in shapes.items()}
@@ -33,6 +33,7 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
         raise DataError(
             "SampleSet.from_arrays: expected arrays with one common length of the first axis, "
             f"found {lengths or 'no arrays'}"
+            "; give one entry for each sample in every array"
         )
     return [Arrays(held)]
 

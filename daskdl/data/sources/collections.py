@@ -21,7 +21,7 @@ from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError
 
 
-def pieces(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
+def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
     """Return the keys of a collection's partitions, each with the tasks it needs."""
     import dask
     from dask.core import flatten
@@ -55,7 +55,7 @@ def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> 
                 tasks, (key,), Records(function or itself, on_error, f"bag {i}, element"), None, 0
             )
         )
-        for i, (tasks, key) in enumerate(pieces(bag))
+        for i, (tasks, key) in enumerate(tasks_by_partition(bag))
     ]
 
 
@@ -66,7 +66,9 @@ def from_delayed(
     recipes: list[Recipe] = []
     for i, value in enumerate(values):
         tasks, key = (
-            ({value.key: value}, value.key) if is_future(value) else next(iter(pieces(value)))
+            ({value.key: value}, value.key)
+            if is_future(value)
+            else next(iter(tasks_by_partition(value)))
         )
         transform = ToPartition(function, f"delayed object {i}")
         if lengths is None:
@@ -99,6 +101,7 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
                 raise DataError(
                     f"SampleSet.from_arrays: expected all as Dask arrays, since those have chunks "
                     f"of unknown lengths, found {name} as {type(array).__name__}"
+                    "; make it a Dask array, or call compute_chunk_sizes()"
                 )
             array = da.from_array(np.asarray(array), chunks=(rows, *(-1,) * (np.ndim(array) - 1)))
         if unknown and (not np.isnan(array.chunks[0]).all() or len(array.chunks[0]) != len(rows)):
@@ -109,7 +112,7 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
             )
         whole = dict.fromkeys(range(1, array.ndim), -1)
         aligned[name] = array.rechunk(whole if unknown else {0: rows, **whole})
-    parts = {name: pieces(array) for name, array in aligned.items()}
+    parts = {name: tasks_by_partition(array) for name, array in aligned.items()}
     schema = {name: (a.shape[1:], a.dtype) for name, a in aligned.items()}
     transform = ToArrays(tuple(aligned))
     recipes: list[Recipe] = []
@@ -135,11 +138,14 @@ class ToArrays:
     names: tuple[str, ...]
 
     def __call__(self, *arrays: Any) -> Arrays:
-        """Return it."""
+        """Return the partition."""
         held = dict(zip(self.names, map(np.asarray, arrays), strict=True))
         if len({len(a) for a in held.values()}) > 1:
             lengths = {name: len(a) for name, a in held.items()}
-            raise DataError(f"SampleSet: expected arrays of one length, found {lengths}")
+            raise DataError(
+                f"SampleSet: expected arrays of one length, found {lengths}"
+                "; give one entry for each sample in every array"
+            )
         return Arrays(held)
 
 
@@ -151,7 +157,7 @@ class ToPartition:
     name: str
 
     def __call__(self, value: Any) -> Partition:
-        """Return it."""
+        """Return the partition."""
         if self.function is not None:
             value = self.function(value)
         if isinstance(value, dict):
@@ -160,5 +166,6 @@ class ToPartition:
             raise DataError(
                 f"SampleSet.from_delayed: expected {self.name} to be a dict of arrays, found "
                 f"{type(value).__name__}"
+                "; give function= that makes one of it"
             )
         return value

@@ -14,7 +14,7 @@ from daskdl.data.derived import Loaded
 from daskdl.data.from_tasks import FromTasks
 from daskdl.data.ragged import stacked
 from daskdl.data.recipe import Recipe
-from daskdl.data.sources.collections import pieces
+from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError, SettingsError
 
@@ -71,10 +71,11 @@ class Columns:
             raise DataError(
                 f"{self.name}: expected columns {self.needed}, found none called {missing}; there "
                 f"are {sorted(map(str, found))}"
+                "; name columns of the table, as in x=['a', 'b'], y='c'"
             )
 
     def __call__(self, frame: Any) -> Arrays:
-        """Return it."""
+        """Return the partition."""
         self.check(frame.columns)
         held = {
             name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
@@ -138,7 +139,7 @@ def from_dataframe(
     if hasattr(frame, "__dask_graph__"):
         return [
             Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
-            for i, (tasks, key) in enumerate(pieces(frame))
+            for i, (tasks, key) in enumerate(tasks_by_partition(frame))
         ]
     held = columns(frame)
     return [Uncounted(Loaded(held)) if on_error == "skip" else held]

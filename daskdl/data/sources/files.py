@@ -101,6 +101,7 @@ def from_files(
             raise DataError(
                 f"SampleSet.from_files: expected {name} with one entry for each of {len(found)} "
                 f"files, found shape {column.shape}"
+                "; order it as the files, which come by their names"
             )
     whole = FilesRecipe(tuple(found), read, held, on_error, 0, options)
     measured = whole.part(0, 1).load()  # a mistake in the function shows at once

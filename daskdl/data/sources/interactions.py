@@ -64,11 +64,13 @@ class Interactions:
                 raise DataError(
                     f"Interactions: expected {name} to be whole numbers from 0 on, found "
                     f"{array.dtype} from {array.min()}"
+                    "; number them, for instance by numpy.unique(..., return_inverse=True)"
                 )
             counts[name] = int(array.max()) + 1 if count is None else count
             if array.max() >= counts[name]:
                 raise DataError(
                     f"Interactions: expected {name} below {counts[name]}, found {array.max()}"
+                    "; raise the count, or leave it out"
                 )
             held[name] = array.astype(np.int64)
         for name, value in {
@@ -102,6 +104,7 @@ class Interactions:
             raise DataError(
                 "Interactions.leave_one_out: expected users with more than one interaction, found "
                 "none"
+                "; take another split than leave_one_out"
             )
         return Interactions(
             self.users[which], self.items[which], self.times[which], self.user_count,
@@ -146,7 +149,7 @@ class Interactions:
         return found
 
     def with_negatives(self, negatives: int = 4) -> Negatives:
-        """Return what adds items that a user has not met, for ``SampleSet.map``."""
+        """Return a function for ``SampleSet.map`` that adds items that a user has not met."""
         return Negatives(self, negatives)
 
 

@@ -71,7 +71,10 @@ def from_parquet(
                 with parquet.ParquetFile(file) as held:
                     metadata, names = held.metadata, held.schema_arrow.names
         except (OSError, ValueError) as error:
-            raise DataError(f"{url}: expected a Parquet file, found {error}") from error
+            raise DataError(
+                f"{url}: expected a Parquet file, found {error}"
+                "; give the pattern of the Parquet files alone, such as 'folder/*.parquet'"
+            ) from error
         own.check(names)
         found: list[Recipe] = []
         for g in range(metadata.num_row_groups):

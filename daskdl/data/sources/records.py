@@ -39,7 +39,7 @@ def as_sample(value: Any) -> Sample:
 
 @dataclass(frozen=True)
 class Records:
-    """Makes a partition of records.
+    """Make a partition of records.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Records:
     name: str | Callable[[int], str] = "record"
 
     def __call__(self, records: Iterable[Any]) -> Arrays:
-        """Make it."""
+        """Return the partition."""
         samples, names, bad = list[Sample](), list[str](), list[str]()
         for i, record in enumerate(records):
             name = self.name(i) if callable(self.name) else f"{self.name} {i}"
@@ -85,14 +85,14 @@ def columns(samples: Sequence[Sample]) -> dict[str, Any]:
 
 
 def warn(bad: Sequence[str], samples: int) -> None:
-    """Say on the log what was left out."""
+    """Log which records were left out."""
     if bad:
         some = "; ".join(bad[:5]) + ("; ..." if len(bad) > 5 else "")
         logger.warning("%d of %d records left out: %s", len(bad), samples + len(bad), some)
 
 
 def _refused(name: str, reason: str, on_error: str, cause: BaseException | None = None) -> str:
-    """Return the record's name and what is wrong with it, or raise it."""
+    """Return the name of a bad record with the reason, or raise a DataError of both."""
     if on_error == "raise":
         raise DataError(
             f"{name}: expected a sample, found one that cannot be used ({reason}); "
@@ -102,7 +102,7 @@ def _refused(name: str, reason: str, on_error: str, cause: BaseException | None 
 
 
 def _form(sample: Sample) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
-    """Return what the samples of a partition have in common: names, axes and all but the first."""
+    """Return the form of a sample, alike in a partition: names, axes, all lengths but the first."""
     return tuple((name, np.ndim(value), np.shape(value)[1:]) for name, value in sample.items())
 
 

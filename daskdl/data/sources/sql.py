@@ -110,7 +110,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Connection:
-    """Where a server is, and the passwords apart from it."""
+    """Address of a server, and the passwords apart from it."""
 
     settings: Mapping[str, str]
     secrets: Mapping[str, Secret]
@@ -139,7 +139,7 @@ class Connection:
 
     @contextmanager
     def opened(self, table: str) -> Iterator[Any]:
-        """Give a connection that only reads; what goes wrong is a DataError without a password."""
+        """Open a connection that only reads; its errors become DataErrors without a password."""
         psycopg = _psycopg()
         secrets = {name: secret.reveal() for name, secret in self.secrets.items()}
         try:
@@ -191,7 +191,8 @@ class Table:
             )  # fmt: skip
             found = connection.execute(query).fetchall()
         if not found:
-            raise DataError(f"{self.name}: expected rows, found none {self.where or ''}".rstrip())
+            found_none = f"{self.name}: expected rows, found none {self.where or ''}".rstrip()
+            raise DataError(f"{found_none}; look at the table and at where=")
         before = None
         for low, high, rows, _, different in found:
             if different != rows or (before is not None and low == before):

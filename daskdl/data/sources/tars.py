@@ -54,7 +54,7 @@ DECODERS: dict[str, Decode] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """What a sample has: files by their endings, and what is made of each.
+    """Fields of a sample: files by their endings, and a function that decodes each.
 
     Parameters
     ----------
@@ -145,7 +145,10 @@ class Tar(Recipe):
         fields = self.fields.endings.items()
         for (name, endings), (which, start, size) in zip(fields, self.files[i], strict=True):
             if which < 0:
-                raise DataError(f"expected a file for {name}, *.{endings}, found none")
+                raise DataError(
+                    f"expected a file for {name}, *.{endings}, found none"
+                    "; name other endings, or on_error='skip'"
+                )
             ending = endings.lower().split(";")[which]
             decode = self.fields.decode.get(name, DECODERS.get(ending, as_bytes))
             values[name] = decode(_bytes(file, start, size))

@@ -55,7 +55,10 @@ def expanded(urls: Any, options: Mapping[str, Any], ending: str = "") -> list[st
             else [path]
         )
         if not paths:
-            raise DataError(f"{url}: expected files, found none")
+            raise DataError(
+                f"{url}: expected files, found none"
+                "; look at the path; each worker needs to see it too"
+            )
         found.extend(p if "://" not in url else system.unstrip_protocol(p) for p in paths)
     if not found:
         raise DataError("SampleSet: expected URLs of files, found none")

@@ -1,4 +1,4 @@
-"""Versions of files: what tells that one was replaced since the samples were made."""
+"""Versions of files, by which one that was replaced since the samples were made is noticed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def version_of(file: Any, url: str) -> str:
 
 
 def _details(file: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield what an open file knows of itself, and then what its store says when it is asked."""
+    """Yield the details that an open file knows of itself, and then those that its store tells."""
     details = getattr(file, "details", None)
     if isinstance(details, dict):
         yield details

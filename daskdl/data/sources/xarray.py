@@ -14,7 +14,7 @@ from daskdl.data.arrays import Arrays
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import from_dask_arrays
 from daskdl.data.sources.dataframe import Field
-from daskdl.data.sources.zarr import stretches
+from daskdl.data.sources.zarr import slice_recipes
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def from_xarray(
     if isinstance(data, str | os.PathLike):
         path = os.fspath(data)
         path = path if "://" in path else os.path.abspath(path)
-        return stretches(StoredVariables(path, dim, dict(fields)), partitions, path)
+        return slice_recipes(StoredVariables(path, dim, dict(fields)), partitions, path)
     if isinstance(data, xr.DataArray):
         only = str(data.name or "x")
         data = data.to_dataset(name=only)
@@ -42,12 +42,13 @@ def from_xarray(
         raise DataError(
             "SampleSet.from_xarray: expected a path, a Dataset or a DataArray, found "
             f"{type(data).__name__}"
+            "; give arrays to SampleSet.from_arrays"
         )
     variables(data.isel({dim: slice(0, 0)}) if dim in data.dims else data, dim, fields, "data")
     keys = [k for f in fields.values() for k in ([f] if isinstance(f, str) else f)]
     # xarray has no public word for "read when it is needed".
     if any(not v._in_memory and v.chunks is None for v in map(data.variables.__getitem__, keys)):
-        return stretches(Lazy(data, dim, dict(fields)), partitions, "data")
+        return slice_recipes(Lazy(data, dim, dict(fields)), partitions, "data")
     found = variables(data, dim, fields, "data").items()
     arrays = {name: variable.data for name, variable in found}
     if any(hasattr(a, "__dask_graph__") for a in arrays.values()):
@@ -58,7 +59,7 @@ def from_xarray(
 def variables(
     data: xr.Dataset, dim: str, fields: Mapping[str, Field], name: str
 ) -> dict[str, xr.Variable]:
-    """Return what samples are made of, the dimension first.
+    """Return the variables that make up samples, the dimension first.
 
     Several variables of one array stand side by side on a last axis.
 
@@ -73,9 +74,13 @@ def variables(
         if key not in data.variables:
             raise DataError(
                 f"{name}: expected a variable {key!r}, found {sorted(map(str, data.variables))}"
+                "; name one of these"
             )
         if dim not in data[key].dims:
-            raise DataError(f"{name}: expected {key} along {dim!r}, found it over {data[key].dims}")
+            raise DataError(
+                f"{name}: expected {key} along {dim!r}, found it over {data[key].dims}"
+                "; name another dim, or give it the dimension by expand_dims"
+            )
         return data[key].variable.transpose(dim, ...)
 
     if not fields:
@@ -102,7 +107,7 @@ class Lazy:
     fields: Mapping[str, Field]
 
     def __call__(self) -> dict[str, Sliced]:
-        """Return them by name."""
+        """Return the arrays by name."""
         return {name: Sliced(self.data, self.dim, f) for name, f in self.fields.items()}
 
 
@@ -115,7 +120,7 @@ class StoredVariables:
     fields: Mapping[str, Field]
 
     def __call__(self) -> dict[str, Sliced]:
-        """Return them by name."""
+        """Return the arrays by name."""
         return Lazy(open_zarr(self.path), self.dim, self.fields)()
 
 
@@ -139,7 +144,7 @@ class Sliced:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """As it is read."""
+        """Dtype as it is read."""
         some = variables(self.data.isel({self.dim: slice(0, 0)}), self.dim, {"it": self.field}, "")
         return some["it"].dtype
 
@@ -156,12 +161,18 @@ class Sliced:
 
 
 def open_zarr(path: str) -> xr.Dataset:
-    """Open a zarr store as an xarray Dataset that reads what is sliced, without Dask."""
+    """Open a zarr store as an xarray Dataset that is read when it is sliced, without Dask."""
     import xarray as xr
 
     if "://" not in path and not Path(path).is_dir():
-        raise DataError(f"{path}: expected a zarr store, found no such folder")
+        raise DataError(
+            f"{path}: expected a zarr store, found no such folder"
+            "; look at the path; each worker needs to see it too"
+        )
     try:
         return xr.open_zarr(path, chunks=None, consolidated=False)
     except Exception as error:
-        raise DataError(f"{path}: expected a zarr store, found something else ({error})") from error
+        raise DataError(
+            f"{path}: expected a zarr store, found something else ({error})"
+            "; open other formats by xarray.open_dataset, and give the Dataset"
+        ) from error

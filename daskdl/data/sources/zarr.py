@@ -21,7 +21,7 @@ PARTITION_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
-class Stretch(Excerpt):
+class SliceRecipe(Excerpt):
     """Recipe of the samples from ``start`` up to ``stop`` of arrays that lie elsewhere.
 
     Parameters
@@ -64,7 +64,7 @@ class ZarrArrays:
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self) -> dict[str, Any]:
-        """Return them by name."""
+        """Return the arrays by name."""
         group = _opened(self.url, tuple(self.storage_options.items()))
         missing = sorted(set(self.names.values()) - set(group))
         if missing:
@@ -82,7 +82,7 @@ class Given:
     arrays: Mapping[str, Any]
 
     def __call__(self) -> Mapping[str, Any]:
-        """Return them by name."""
+        """Return the arrays by name."""
         return self.arrays
 
 
@@ -99,10 +99,12 @@ def from_zarr(
         )
     path = os.fspath(url)
     path = path if "://" in path else os.path.abspath(path)  # workers may have another folder
-    return stretches(ZarrArrays(path, dict(names), dict(storage_options or {})), partitions, path)
+    return slice_recipes(
+        ZarrArrays(path, dict(names), dict(storage_options or {})), partitions, path
+    )
 
 
-def stretches(source: Any, partitions: int | None, name: str) -> list[Recipe]:
+def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe]:
     """Return recipes of arrays that are sliced when they are needed.
 
     Without ``partitions`` each has whole chunks of the first of them.
@@ -113,6 +115,7 @@ def stretches(source: Any, partitions: int | None, name: str) -> list[Recipe]:
         raise DataError(
             f"{name}: expected arrays with one common length of the first axis, found "
             f"{lengths or 'no arrays'}"
+            "; name arrays of one entry for each sample"
         )
     n = int(next(iter(lengths.values())))
     nbytes = sum(int(np.prod(a.shape[1:])) * np.dtype(a.dtype).itemsize for a in arrays.values())
@@ -123,7 +126,7 @@ def stretches(source: Any, partitions: int | None, name: str) -> list[Recipe]:
         bounds = [*range(0, n, chunk), n]
     else:
         bounds = even_bounds(n, max(1, min(partitions, n)))
-    return [Stretch(source, a, b, nbytes) for a, b in pairwise(bounds)]
+    return [SliceRecipe(source, a, b, nbytes) for a, b in pairwise(bounds)]
 
 
 @lru_cache(maxsize=16)
@@ -133,4 +136,7 @@ def _opened(url: str, options: tuple[tuple[str, Any], ...]) -> Any:
     try:
         return zarr.open_group(url, mode="r", storage_options=dict(options) or None)
     except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{url}: expected a zarr group, found none ({error})") from error
+        raise DataError(
+            f"{url}: expected a zarr group, found none ({error})"
+            "; give the folder of the group, and arrays inside of it by name"
+        ) from error

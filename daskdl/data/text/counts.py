@@ -27,7 +27,7 @@ AT_ONCE = 1024
 
 
 def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[str]:
-    """Return how often each token occurs.
+    """Count how often each token occurs.
 
     Parameters
     ----------
@@ -56,12 +56,13 @@ def count_words(texts: Any, tokenize: Tokenize, column: str = "x") -> Counter[st
         raise SettingsError(
             "texts: expected a dask Bag, a SampleSet or a list of texts, found "
             f"{type(texts).__name__}"
+            "; read files by dask.bag.read_text"
         )
     return count_in(texts, tokenize)
 
 
 def count_in(texts: Iterable[Any], tokenize: Tokenize) -> Counter[str]:
-    """Return how often each token occurs in texts, or sequences of tokens, in memory."""
+    """Count how often each token occurs in texts, or sequences of tokens, in memory."""
     counter: Counter[str] = Counter()
     for i, text in enumerate(texts):
         counter.update(tokens_of(text, tokenize, i))
@@ -94,7 +95,10 @@ def _count_partition(
         where = np.arange(start, min(start + AT_ONCE, len(partition)))
         batch = take(partition, where, functions, (0, "count", number, start))
         if at not in batch:
-            raise DataError(f"texts: expected samples with {at!r}, found {sorted(batch)}")
+            raise DataError(
+                f"texts: expected samples with {at!r}, found {sorted(batch)}"
+                "; give the texts' name by column="
+            )
         counter.update(count_in(batch[at], tokenize))
     return counter
 
@@ -107,7 +111,7 @@ def _merged(counters: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _scheduler() -> dict[str, str]:
-    """Return what to compute a Bag with; not Dask's own default of a pool of processes."""
+    """Return the scheduler for a Bag; not Dask's own default of a pool of processes."""
     import dask
 
     alone = current_client() is None and dask.config.get("scheduler", None) is None

@@ -108,7 +108,10 @@ def lengths_of(ids: ArrayLike) -> NDArray[np.int64]:
     """
     ids = np.asarray(ids)
     if ids.ndim != 2:
-        raise DataError(f"lengths_of: expected ids of shape (n, T), found {ids.shape}")
+        raise DataError(
+            f"lengths_of: expected ids of shape (n, T), found {ids.shape}"
+            "; pad sequences by pad() first"
+        )
     known = ids[:, ::-1] != PADDING
     lengths: NDArray[np.int64] = ids.shape[1] - known.argmax(1) if ids.shape[1] else known.sum(1)
     return np.where(known.any(1), lengths, 0)
@@ -140,7 +143,10 @@ class Encode:
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with ids in the place of texts."""
         if self.column not in batch:
-            raise DataError(f"Encode: expected samples with {self.column!r}, found {sorted(batch)}")
+            raise DataError(
+                f"Encode: expected samples with {self.column!r}, found {sorted(batch)}"
+                "; give the texts' name by column="
+            )
         column = self.vocabulary.encode_all(batch[self.column])
         ids, mask = pad(column, self.length, multiple=16, keep=self.keep)
         return {**batch, self.column: ids} | ({self.mask: mask} if self.mask else {})

@@ -52,7 +52,10 @@ class Tokenizer:
             When it is not a text.
         """
         if not isinstance(text, str):
-            raise DataError(f"Tokenizer: expected a text, found {_shown(text)}")
+            raise DataError(
+                f"Tokenizer: expected a text, found {_shown(text)}"
+                "; decode bytes by .decode('utf-8') first"
+            )
         if self.lower:
             text = text.lower()
         if not self.tags and "<" in text:

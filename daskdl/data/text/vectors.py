@@ -32,7 +32,7 @@ class Vectors:
     values: NDArray[np.float32]
 
     def table(self, vocabulary: Vocabulary, seed: int = 0) -> NDArray[np.float32]:
-        """Return what an embedding of a vocabulary may start from.
+        """Return first weights for an embedding of a vocabulary.
 
         Words without a vector, and the unknown word, get normal numbers of the mean and the spread
         that each feature has over those that were found; padding gets zeros.
@@ -126,13 +126,16 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 if text:
                     yield number, text
     except FileNotFoundError as error:
-        raise DataError(f"{path}: expected a file of vectors, found no such file") from error
+        raise DataError(
+            f"{path}: expected a file of vectors, found no such file"
+            "; give the path of an unpacked file, such as glove.6B.100d.txt"
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected text in UTF-8, found other bytes ({error})") from error
 
 
 def _features(line: str) -> int:
-    """Return how many numbers stand at the end of a line, whose first token is a word."""
+    """Count the numbers at the end of a line that begins with a word."""
     return sum(1 for _ in takewhile(_is_number, reversed(line.split(" ")[1:])))
 
 

@@ -95,6 +95,7 @@ class Vocabulary:
             raise DataError(
                 f"Vocabulary.build: expected words that occur at least {minimum} times, found "
                 f"none among {len(counts)}"
+                "; lower minimum"
             )
         words.sort(key=lambda word: (-counts[word], word))
         return cls(words[:size], tokenizer)
@@ -107,7 +108,7 @@ class Vocabulary:
         return {"words": self.words, "tokenizer": self.tokenizer}
 
     def __len__(self) -> int:
-        """Return how many numbers there are: the rows of an embedding."""
+        """Return the number of ids, which is that of an embedding's rows."""
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
@@ -153,6 +154,7 @@ class Vocabulary:
         if wrong:
             raise DataError(
                 f"Vocabulary.decode: expected numbers from 0 to {len(self) - 1}, found {wrong[0]}"
+                "; decode ids of this vocabulary alone"
             )
         return [self.words[i] for i in numbers if i != PADDING]
 
@@ -183,7 +185,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Raises
         ------

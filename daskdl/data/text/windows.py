@@ -77,14 +77,15 @@ def language_windows(
         raise DataError(
             f"language_windows: expected at least {steps + 1} tokens for a window of {steps} and "
             f"the one after it, found {tokens.shape[0]}"
+            "; give more tokens, or fewer steps"
         )
     bounds = even_bounds(count, min(partitions, count))
-    whole = WindowRecipe(tokens, 0, count, steps, stride)
+    whole = TokenWindowRecipe(tokens, 0, count, steps, stride)
     return SampleSet([whole.part(a, b) for a, b in pairwise(bounds)])
 
 
 @dataclass(frozen=True)
-class WindowRecipe(Recipe):
+class TokenWindowRecipe(Recipe):
     """Windows over tokens that are loaded once.
 
     Parameters
@@ -114,7 +115,7 @@ class WindowRecipe(Recipe):
     def __len__(self) -> int:
         return self.count
 
-    def part(self, start: int, stop: int) -> WindowRecipe:
+    def part(self, start: int, stop: int) -> TokenWindowRecipe:
         """Return the recipe of the windows from ``start`` up to ``stop``."""
         part = replace(self, first=self.first + start, count=stop - start)
         if not self.in_memory:

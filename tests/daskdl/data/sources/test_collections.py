@@ -8,14 +8,14 @@ import pytest
 from dask.delayed import delayed
 
 from daskdl.data import SampleSet
-from daskdl.data.sources.collections import pieces
+from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.errors import DataError
 from tests.daskdl.data.epochs import everything
 
 
 def test_a_piece_has_the_tasks_it_needs_and_no_others():
     array = da.ones((6, 2), chunks=(2, 2)).cumsum(axis=0)
-    found = pieces(array)
+    found = tasks_by_partition(array)
     assert len(found) == 3
     sizes = [len(tasks) for tasks, _ in found]
     assert sizes == sorted(sizes)
