@@ -84,6 +84,29 @@ def ingest(
 
 
 @app.command()
+def export(
+    rain: Rain,
+    out: Annotated[Path, typer.Option(help="Zarr store to write.")],
+    identifier: Annotated[
+        str, typer.Option(help="COUNTRY-INSTITUTION-QUANTITY, such as NL-knmi-rain_rate.")
+    ],
+    created_by: Annotated[str, typer.Option(help="'Name <name@example.org>'.")],
+    created_with: Annotated[
+        str, typer.Option(help="Repository of the data set's recipe at mlcast-community, @VERSION.")
+    ],
+    license: Annotated[str, typer.Option(help="SPDX identifier of the data's licence.")],
+    version: Annotated[str, typer.Option(help="Version of the data set.")] = "0.1.0",
+) -> None:
+    """Write a rain store in mlcast's convention, for others to train on."""
+    from nowcast.commands.export import run
+
+    run(
+        rain, out, identifier=identifier, created_by=created_by, created_with=created_with,
+        license=license, version=version,
+    )  # fmt: skip
+
+
+@app.command()
 def train(
     rain: Rain,
     out: Annotated[Path, typer.Option(help="Folder to write the model to.")],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daskdl.errors import DataError
+from nowcast.radar.plainfile import is_zarr
 
 # In a folder, a file of these endings that cannot be read is a failure; a README beside is not.
 RADAR_ENDINGS = {
@@ -43,7 +44,8 @@ class Sources:
 def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     """Return the files of sources, each once, sorted within each folder or pattern.
 
-    Folders are searched with all that is below them, but not into hidden ones nor into zarr stores.
+    A zarr store is one source. Other folders are searched with all that is below them, but not into
+    hidden ones nor into zarr stores, of which one may be what an ingest writes.
 
     Raises
     ------
@@ -56,7 +58,9 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
         path = Path(source)
         if not str(source):  # an unset variable of a script would be the current folder
             raise DataError("sources: expected a file, a folder or a pattern, found an empty name")
-        if path.is_dir():
+        if path.is_dir() and is_zarr(path):
+            _add(result.named, [path], seen)
+        elif path.is_dir():
             matches = sorted(_walk(path))
             _add(result.found, matches, seen)
         elif path.is_file():
@@ -66,7 +70,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
             if not matches:
                 raise DataError(f"{source}: the pattern matches no file")
             for match in matches:
-                if match.is_dir():
+                if match.is_dir() and not is_zarr(match):
                     _add(result.found, sorted(_walk(match)), seen)
                 else:
                     _add(result.named, [match], seen)
@@ -80,9 +84,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
 def _walk(folder: Path) -> Iterable[Path]:
     for root, folders, names in os.walk(folder):
         folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".") and not (Path(root, name) / "zarr.json").exists()
+            name for name in folders if not name.startswith(".") and not is_zarr(Path(root, name))
         ]
         yield from (Path(root, name) for name in names if not name.startswith("."))
 

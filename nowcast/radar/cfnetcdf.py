@@ -1,4 +1,8 @@
-"""Rain maps in CF netCDF: rates or accumulations on a projected grid with a grid mapping."""
+"""Rain maps in CF netCDF or zarr: rates, amounts or reflectivity on a projected grid.
+
+So are the files of the Bureau of Meteorology, of pysteps' exporter, and the stores of mlcast's
+convention and of this program.
+"""
 
 from __future__ import annotations
 
@@ -11,114 +15,152 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
+from nowcast.radar.projection import in_metres
 from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:
     import xarray as xr
 
-# Standard names of rain, best first: a file may have several.
-RATES = (
-    "rainfall_rate",
-    "lwe_precipitation_rate",
-    "rainfall_flux",
-    "precipitation_flux",
-)
-AMOUNTS = (
-    "precipitation_amount",
-    "rainfall_amount",
-    "lwe_thickness_of_precipitation_amount",
-    "thickness_of_rainfall_amount",
-)
-# Factors to mm h-1, or to mm for amounts; 1 kg m-2 of water is 1 mm.
-RATE_UNITS = {
-    "mm h-1": 1.0,
-    "mm/h": 1.0,
-    "mm hr-1": 1.0,
-    "mm/hr": 1.0,
-    "kg m-2 h-1": 1.0,
-    "kg m-2 s-1": 3600.0,
-    "mm s-1": 3600.0,
-    "m s-1": 3.6e6,
-    "m/s": 3.6e6,
+# Standard names, and the names that pysteps gives without one; best first: a file may have several.
+NAMES = {
+    "rate": (
+        "rainfall_rate",
+        "lwe_precipitation_rate",
+        "rainfall_flux",
+        "precipitation_flux",
+        "precip_intensity",
+    ),
+    "amount": (
+        "precipitation_amount",
+        "rainfall_amount",
+        "lwe_thickness_of_precipitation_amount",
+        "thickness_of_rainfall_amount",
+        "precip_accum",
+    ),
+    "reflectivity": ("equivalent_reflectivity_factor",),
 }
-AMOUNT_UNITS = {"kg m-2": 1.0, "kg/m2": 1.0, "mm": 1.0, "cm": 10.0, "m": 1000.0}
+# Factors to mm h-1, to mm and to dBZ; 1 kg m-2 of water is 1 mm.
+UNITS = {
+    "rate": {
+        "mm h-1": 1.0,
+        "mm/h": 1.0,
+        "mm hr-1": 1.0,
+        "mm/hr": 1.0,
+        "kg m-2 h-1": 1.0,
+        "kg m-2 s-1": 3600.0,
+        "mm s-1": 3600.0,
+        "m s-1": 3.6e6,
+        "m/s": 3.6e6,
+    },
+    "amount": {"kg m-2": 1.0, "kg/m2": 1.0, "mm": 1.0, "cm": 10.0, "m": 1000.0},
+    "reflectivity": {"dBZ": 1.0, "dBz": 1.0},
+}
 LENGTH_UNITS = {"m": 1.0, "metre": 1.0, "meter": 1.0, "metres": 1.0, "km": 1000.0}
 
 
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the file at ``path``, called ``name``.
+    """Return the header of the file or zarr store at ``path``, called ``name``.
 
     Times are valid times: the end of the interval for accumulations.
     """
     with _open(path) as dataset:
-        rain = _rain(dataset, name)
-        times, starts = _times(dataset, rain, name)
-        accumulation = None
-        if rain.attrs.get("standard_name") in AMOUNTS:
-            if starts is None:
-                raise DataError(
-                    f"{name}: {rain.name} is an accumulation; expected the interval's start "
-                    "(bounds of time, or start_time), found none"
-                )
-            intervals = np.unique(times - starts)
-            if intervals.size != 1 or not intervals[0] > np.timedelta64(0):
-                raise DataError(
-                    f"{name}: expected accumulations over one length of time, found {intervals}"
-                )
-            accumulation = intervals[0]
+        rain = _rain(dataset)
+        times, starts = _times(dataset, rain)
+        kind = _kind(rain)
         station = dataset.attrs.get("station_name") or dataset.attrs.get("station_id")
+        station = station or dataset.attrs.get("station") or dataset.attrs.get("title")
         return Header(
             path=name,
-            format=Format.CFNETCDF,
-            station=str(station or dataset.attrs.get("title") or "CF netCDF"),
+            format=Format.CFZARR if path.is_dir() else Format.CFNETCDF,
+            station=str(station or "CF netCDF"),
             times=tuple(times.astype("datetime64[s]")),
-            grid=_grid(dataset, rain, name),
-            accumulation=accumulation,
+            grid=_grid(dataset, rain),
+            accumulation=_accumulation(rain, times, starts) if kind == "amount" else None,
+            reflectivity=kind == "reflectivity",
         )
 
 
+def _accumulation(
+    rain: xr.DataArray, times: NDArray[np.datetime64], starts: NDArray[np.datetime64] | None
+) -> np.timedelta64:
+    """Return the length of the intervals: as stated, or else the step between the times."""
+    intervals = np.unique(np.diff(times) if starts is None else times - starts)
+    if intervals.size == 0:
+        raise DataError(
+            f"{rain.name} is an accumulation; expected the interval's start (bounds of time, or "
+            "start_time) or several times in equal steps, found none"
+        )
+    if intervals.size != 1 or not intervals[0] > np.timedelta64(0):
+        raise DataError(f"expected accumulations over one length of time, found {intervals[:4]}")
+    length: np.timedelta64 = intervals[0]
+    return length
+
+
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
-    """Return the rain rate in mm h-1 of time ``index``, (ny, nx) with y and x increasing."""
+    """Return mm h-1, or dBZ, of time ``index``, (ny, nx) with y and x increasing."""
     with _open(path) as dataset:
-        rain = _rain(dataset, header.path)
+        rain = _rain(dataset)
         units = str(rain.attrs.get("units", "")).strip()
-        known = AMOUNT_UNITS if header.accumulation is not None else RATE_UNITS
+        known = UNITS[_kind(rain)]
         if units not in known:
-            raise DataError(
-                f"{header.path}: expected {rain.name} in one of {', '.join(known)}, found {units!r}"
-            )
-        y, x = (_axis(dataset, rain, axis, header.path) for axis in "yx")
+            raise DataError(f"expected {rain.name} in one of {', '.join(known)}, found {units!r}")
+        y, x = (_axis(dataset, rain, axis) for axis in "yx")
         extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
-        values = rain.isel(dict.fromkeys(extra, index)).transpose(y.name, x.name).values
+        chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
+        # In single precision: packed values become double otherwise, eight bytes a cell.
+        values = rain.isel(chosen).transpose(y.name, x.name).values.astype(np.float32)
         ascending = (bool(y[-1] > y[0]), bool(x[-1] > x[0]))
     factor = known[units]
     if header.accumulation is not None:
         factor /= header.accumulation / np.timedelta64(1, "h")
     values = values[:: 1 if ascending[0] else -1, :: 1 if ascending[1] else -1]
-    return np.ascontiguousarray((values * factor).astype(np.float32))
+    return np.ascontiguousarray(values * np.float32(factor))
 
 
 def _open(path: Path) -> xr.Dataset:
     import xarray as xr
 
+    if path.is_dir():
+        return xr.open_zarr(path, chunks=None, decode_timedelta=False)
     # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
     return xr.open_dataset(path, engine="netcdf4", decode_timedelta=False, cache=False)
 
 
-def _rain(dataset: xr.Dataset, name: str) -> xr.DataArray:
-    for standard_name in (*RATES, *AMOUNTS):
+def _kind(rain: xr.DataArray) -> str:
+    """Return whether a variable is a "rate", an "amount" or "reflectivity"."""
+    kinds = [kind for kind, names in NAMES.items() if _name_of(rain) in names]
+    return kinds[0]
+
+
+def _name_of(variable: xr.DataArray) -> str:
+    """Return the standard name, or the name pysteps gives to what it writes without one."""
+    return str(variable.attrs.get("standard_name") or variable.name)
+
+
+def _rain(dataset: xr.Dataset) -> xr.DataArray:
+    for name in (name for names in NAMES.values() for name in names):
         for variable in dataset.data_vars.values():
-            if variable.attrs.get("standard_name") == standard_name and variable.ndim >= 2:
+            if _name_of(variable) == name and variable.ndim >= 2:
+                several = [
+                    f"{size} {dim}"
+                    for dim, size in variable.sizes.items()
+                    if size > 1 and dim in ("ens_number", "realization", "member")
+                ]
+                if several:
+                    raise DataError(
+                        f"expected one rain map a time, found {several[0]} of {variable.name}; "
+                        "write the one that was observed into a file of its own"
+                    )
                 return variable
     found = ", ".join(str(key) for key in list(dataset.data_vars)[:8])
     raise DataError(
-        f"{name}: expected a variable with a standard_name of rain ({', '.join(RATES[:2])}, "
-        f"{AMOUNTS[0]}...), found {found or 'no variable'}"
+        f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
+        f"{NAMES['amount'][0]}...), found {found or 'no variable'}"
     )
 
 
 def _times(
-    dataset: xr.Dataset, rain: xr.DataArray, name: str
+    dataset: xr.Dataset, rain: xr.DataArray
 ) -> tuple[NDArray[np.datetime64], NDArray[np.datetime64] | None]:
     """Return the valid times of the maps and the starts of their intervals, if these are stated."""
     candidates = [
@@ -127,10 +169,9 @@ def _times(
         if variable.dtype.kind == "M" and variable.attrs.get("standard_name") == "time"
     ] + [dataset.variables[key] for key in ("time", "valid_time") if key in dataset.variables]
     own = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
-    if not own or own[0].dtype.kind != "M":
-        raise DataError(
-            f"{name}: expected a time of the rain with standard_name 'time', found none"
-        )
+    own = [variable for variable in own if variable.dtype.kind == "M"]
+    if not own:
+        raise DataError("expected a time of the rain with standard_name 'time', found none")
     time = own[0]
     times = np.atleast_1d(time.values)
     bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
@@ -142,7 +183,7 @@ def _times(
     return times, None
 
 
-def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str, name: str) -> xr.DataArray:
+def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
     """Return the projection coordinate of the rain along ``axis`` ('x' or 'y')."""
     for dim in rain.dims:
         if dim in dataset.variables:
@@ -150,17 +191,21 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str, name: str) -> xr.D
             if coordinate.attrs.get("standard_name") == f"projection_{axis}_coordinate":
                 return coordinate
     raise DataError(
-        f"{name}: expected a coordinate of {rain.name} with standard_name "
+        f"expected a coordinate of {rain.name} with standard_name "
         f"projection_{axis}_coordinate, found dimensions {rain.dims}"
     )
 
 
-def _grid(dataset: xr.Dataset, rain: xr.DataArray, name: str) -> Grid:
+def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     import pyproj
 
     mapping = rain.attrs.get("grid_mapping") or rain.encoding.get("grid_mapping")
+    # pysteps' grid mapping lacks the ellipsoid, its text does not.
+    stated = dataset.attrs.get("projection")
+    if isinstance(stated, str) and "+proj=" in stated:
+        return _on_axes(dataset, rain, in_metres(stated))
     if mapping not in dataset.variables:
-        raise DataError(f"{name}: expected a grid mapping of {rain.name}, found {mapping!r}")
+        raise DataError(f"expected a grid mapping of {rain.name}, found {mapping!r}")
     attributes = {
         key: tuple(value.tolist()) if isinstance(value, np.ndarray) else value
         for key, value in dataset[mapping].attrs.items()
@@ -168,15 +213,20 @@ def _grid(dataset: xr.Dataset, rain: xr.DataArray, name: str) -> Grid:
     try:
         crs = _projection(tuple(sorted(attributes.items())))
     except (pyproj.exceptions.CRSError, KeyError) as error:
-        raise DataError(f"{name}: the grid mapping {mapping!r} cannot be read ({error})") from error
+        raise DataError(f"the grid mapping {mapping!r} cannot be read ({error})") from error
+    return _on_axes(dataset, rain, crs)
+
+
+def _on_axes(dataset: xr.Dataset, rain: xr.DataArray, crs: str) -> Grid:
+    """Return the grid of a projection in metres on the coordinates of the rain."""
     values = []
     for axis in "xy":
-        coordinate = _axis(dataset, rain, axis, name)
+        coordinate = _axis(dataset, rain, axis)
         units = coordinate.attrs.get("units", "m")
         if units not in LENGTH_UNITS:
-            raise DataError(f"{name}: expected {coordinate.name} in m or km, found {units!r}")
+            raise DataError(f"expected {coordinate.name} in m or km, found {units!r}")
         values.append(np.sort(coordinate.values.astype(np.float64) * LENGTH_UNITS[units]))
-    return Grid.from_coordinates(crs, *values, where=name)
+    return Grid.from_coordinates(crs, *values, where="projection")
 
 
 @lru_cache(maxsize=32)

@@ -30,6 +30,7 @@ class Reader(NamedTuple):
 READERS = {
     Format.KNMI: Reader(knmi.read_header, knmi.read_values),
     Format.CFNETCDF: Reader(cfnetcdf.read_header, cfnetcdf.read_values),
+    Format.CFZARR: Reader(cfnetcdf.read_header, cfnetcdf.read_values),
     Format.FMI: Reader(fmi.read_header, fmi.read_values),
     Format.ODIM_COMPOSITE: Reader(odim_composite.read_header, odim_composite.read_values_of),
     Format.RADOLAN: Reader(radolan.read_header, radolan.read_values),

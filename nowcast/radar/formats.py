@@ -10,7 +10,7 @@ from nowcast.radar import radolan
 from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
-from nowcast.radar.plainfile import read_bytes
+from nowcast.radar.plainfile import is_zarr, read_bytes
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 # Sigmet product header and ingest header: structure identifiers at bytes 0 and 6144.
@@ -33,6 +33,10 @@ def recognise(path: Path) -> Format:
     DataError
         When it is none of those that are read, is empty or breaks off before it can be told.
     """
+    if path.is_dir():
+        if not is_zarr(path):
+            raise DataError(f"{path}: expected a file or a zarr store, found a folder")
+        return Format.CFZARR
     head = read_bytes(path, SIGMET_RECORD + 2)
     if not head:
         raise DataError(f"{path}: the file is empty")

@@ -21,6 +21,7 @@ class Format(StrEnum):
     RAINBOW = "Rainbow 5"
     KNMI = "KNMI HDF5"
     CFNETCDF = "CF netCDF"
+    CFZARR = "CF zarr"
     FMI = "FMI PGM"
     ODIM_COMPOSITE = "ODIM_H5 composite"
     RADOLAN = "RADOLAN"

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.radar.attributes import text
-from nowcast.radar.header import Format, Header
+from nowcast.radar.attributes import count, number, text
+from nowcast.radar.header import MOST_CELLS, Format, Header
+from nowcast.radar.projection import in_metres
 from nowcast.rain.grid import Grid
 
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
@@ -89,19 +90,21 @@ def _time(text: str, name: str) -> np.datetime64:
 
 def _grid(geographic: Any, name: str) -> Grid:
     """Return the grid; the file counts in kilometres and rows from the north."""
-
-    def number(key: str) -> float:
-        return float(np.asarray(geographic.attrs[key]).reshape(-1)[0])
-
     units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
         raise DataError(f"{name}: expected pixels in KM, found {units!r}")
-    dx, dy = number("geo_pixel_size_x"), -number("geo_pixel_size_y")
-    nx, ny = int(number("geo_number_columns")), int(number("geo_number_rows"))
-    west, north = number("geo_column_offset") * dx, -number("geo_row_offset") * dy
+    dx, dy = number(geographic, "geo_pixel_size_x"), -number(geographic, "geo_pixel_size_y")
+    nx, ny = (
+        count(geographic, "geo_number_columns", MOST_CELLS),
+        count(geographic, "geo_number_rows", MOST_CELLS),
+    )
+    west, north = (
+        number(geographic, "geo_column_offset") * dx,
+        -number(geographic, "geo_row_offset") * dy,
+    )
     projection = text(geographic["map_projection"], "projection_proj4_params")
     return Grid(
-        crs=_in_metres(projection),
+        crs=in_metres(projection),
         x0=(west + dx / 2) * 1000.0,
         y0=(north - dy * ny + dy / 2) * 1000.0,
         dx=dx * 1000.0,
@@ -109,13 +112,3 @@ def _grid(geographic: Any, name: str) -> Grid:
         nx=nx,
         ny=ny,
     )
-
-
-def _in_metres(projection: str) -> str:
-    """Return a PROJ string whose ellipsoid is given in kilometres as one in metres."""
-
-    def scaled(found: re.Match[str]) -> str:
-        value = float(found[2])
-        return f"{found[1]}{value * 1000.0 if value < 1e5 else value:.3f}"
-
-    return re.sub(r"(\+[ab]=)([\d.]+)", scaled, projection) + " +units=m"

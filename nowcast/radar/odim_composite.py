@@ -6,7 +6,6 @@ national services of Europe. Rows run from north to south.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from nowcast.radar.attributes import count, number, text
 from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.odim import datasets, quantity, read_time, read_values, station
+from nowcast.radar.projection import in_metres
 from nowcast.radar.sweep import REFLECTIVITY
 from nowcast.rain.grid import Grid
 
@@ -88,13 +88,14 @@ def _grid(where: Any) -> Grid:
     """Return the grid; corners are those of the outer cells, or their centres where these fit."""
     import pyproj
 
-    projection = re.sub(r"\+units=km\b", "+units=m", text(where, "projdef"))
+    projection = text(where, "projdef")
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")
     west, south = number(where, "LL_lon"), number(where, "LL_lat")
     crs = pyproj.CRS(projection)
     if crs.is_geographic:
         return geographic_grid(west + dx / 2, south + dy / 2, dx, dy, nx, ny)
+    projection = in_metres(projection)
     project = pyproj.Proj(projection)
     x, y = project(west, south)
     corner = project(

@@ -29,6 +29,11 @@ def _opener(path: Path) -> gzip.GzipFile | bz2.BZ2File | BufferedReader:
     return path.open("rb")
 
 
+def is_zarr(path: Path) -> bool:
+    """Tell whether a folder is a zarr store (format 2 or 3)."""
+    return any((path / name).is_file() for name in ("zarr.json", ".zgroup", ".zmetadata"))
+
+
 def read_bytes(path: Path, count: int = -1) -> bytes:
     """Return the first ``count`` bytes of a file (all by default), unpacked.
 
@@ -45,11 +50,16 @@ def read_bytes(path: Path, count: int = -1) -> bytes:
 def plain_file(path: Path) -> Iterator[Path]:
     """Give the path of the unpacked file: ``path`` itself, or a temporary copy if it is packed.
 
+    Folders (zarr stores) are given as they are.
+
     Raises
     ------
     DataError
         As :func:`read_bytes`.
     """
+    if path.is_dir():
+        yield path
+        return
     with path.open("rb") as file:
         magic = file.read(3)
     if not (magic[:2] == b"\x1f\x8b" or magic == b"BZh"):

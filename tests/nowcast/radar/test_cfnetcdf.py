@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from datetime import datetime
+
 import numpy as np
 import pyproj
 import pytest
@@ -9,8 +12,12 @@ import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.radar import composite
+from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
+from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation
+from nowcast.rain.store import write_zarr
+from tests.nowcast.stores import moving_rain
 
 NAME = "bom/prcp-c10/66/2020/10/31/66_20201031_060000.prcp-c10.nc"
 
@@ -92,7 +99,9 @@ def test_units_become_mm_an_hour(tmp_path, name, units, factor):
         (lambda ds: ds.isel(x=[0, 1, 3]), "expected x to increase in equal steps"),
         (lambda ds: ds.assign(rain=ds.rain.assign_attrs(standard_name="air")), "found rain, proj"),
         (
-            lambda ds: ds.assign(rain=ds.rain.assign_attrs(standard_name="precipitation_amount")),
+            lambda ds: ds.assign(
+                rain=ds.rain.assign_attrs(standard_name="precipitation_amount")
+            ).isel(time=[0]),
             "rain is an accumulation; expected the interval's start",
         ),
     ],
@@ -120,3 +129,64 @@ def test_less_than_no_rain_is_missing(tmp_path):
     rain = composite.read_rain(header, 1, ZRRelation())
     assert np.argwhere(np.isnan(rain)).tolist() == [[0, 0]]
     assert np.nanmin(rain) == 12
+
+
+def test_what_pysteps_exports_is_read_back(radar_dir, tmp_path):
+    """pysteps' netCDF has no standard name, and its projection counts in kilometres."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pysteps = pytest.importorskip("pysteps.io")
+    origin = sorted((radar_dir / "knmi").rglob("*.h5"))[36]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        amount, _, metadata = pysteps.import_knmi_hdf5(str(origin))
+        exporter = pysteps.exporters.initialize_forecast_exporter_netcdf(
+            str(tmp_path), "rain", datetime(2010, 8, 26, 3), 5, 2, amount.shape,
+            metadata | {"unit": "mm/h"},
+        )  # fmt: skip
+        pysteps.export_forecast_dataset(np.stack([12 * amount] * 2), exporter)
+        pysteps.close_forecast_files(exporter)
+    header, expected = read_header(tmp_path / "rain.nc"), read_header(origin)
+    assert [str(time)[11:16] for time in header.times] == ["03:05", "03:10"]
+    assert header.grid.matches(expected.grid)
+    np.testing.assert_allclose(
+        composite.read_rain(header, 1, ZRRelation()),
+        composite.read_rain(expected, 0, ZRRelation()),
+        rtol=1e-6,
+    )
+
+
+def test_members_of_an_ensemble_are_no_observation(tmp_path):
+    dataset = maps().expand_dims(ens_number=3)
+    with pytest.raises(DataError, match="one rain map a time, found 3 ens_number of rain"):
+        read_header(write(dataset, tmp_path / "a.nc"))
+
+
+def test_reflectivity_becomes_rain_by_the_relation(tmp_path):
+    dataset = maps()
+    attributes = {"standard_name": "equivalent_reflectivity_factor", "units": "dBZ"}
+    dataset["rain"] = (dataset["rain"] * 0 + 23.0103).assign_attrs(dataset["rain"].attrs)
+    dataset["rain"].attrs |= attributes
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    assert header.reflectivity
+    rain = composite.read_rain(header, 0, ZRRelation())
+    assert np.nanmax(rain) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_amounts_without_bounds_are_over_the_step_of_their_times(tmp_path):
+    dataset = maps()
+    dataset["rain"].attrs |= {"standard_name": "rainfall_amount", "units": "kg m-2"}
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    assert header.accumulation == dataset["time"].values[1] - dataset["time"].values[0]
+
+
+def test_a_store_of_this_program_is_a_source_too(tmp_path):
+    dataset = moving_rain()
+    write_zarr(dataset, tmp_path / "rain.zarr")
+    header = read_header(tmp_path / "rain.zarr")
+    assert header.format is Format.CFZARR
+    assert header.grid.matches(Grid.from_dataset(dataset))
+    assert len(header.times) == dataset.sizes["time"]
+    np.testing.assert_array_equal(
+        composite.read_rain(header, 5, ZRRelation()), dataset["rain_rate"].values[5]
+    )

@@ -1,0 +1,143 @@
+"""A rain store in mlcast's convention for source data, for others to train on.
+
+The convention (mlcast-dataset-validator 0.4.0, radar precipitation 0.3.0) wants what a rain store
+has, under the standard name ``rainfall_flux``, with the projection as GeoZarr names it, with the
+times that are missing listed, and with the origin and the licence of the data. It wants three years
+of them, too, which is the archive's matter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from daskdl.errors import SettingsError
+from nowcast.rain.cf import TIME, TIME_ENCODING
+from nowcast.rain.store import open_rain, time_step, write_zarr
+
+VALIDATOR = "0.4.0"
+
+
+class Origin(BaseModel):
+    """What the convention wants to know of a data set that its files do not say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    identifier: str
+    """Country, institution and quantity, such as ``NL-knmi-rain_rate``."""
+    created_by: str
+    """Name and address of who made the store, as ``Name <name@example.org>``."""
+    created_with: str
+    """Where the recipe of the data set is kept, with its version: the convention wants
+    ``https://github.com/mlcast-community/mlcast-dataset-INSTITUTION-NAME@v0.1.0``."""
+    license: str
+    """SPDX identifier of the data's licence, such as ``CC-BY-4.0``."""
+    version: str = "0.1.0"
+    """Version of the data set."""
+
+    @classmethod
+    def of(cls, **values: Any) -> Origin:
+        """Return the origin; raise SettingsError with one sentence where a value is wrong."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            message = str(first["msg"]).removeprefix("Value error, ")
+            raise SettingsError(f"mlcast, {name}: {message}, found {first['input']!r}") from None
+
+    @field_validator("identifier")
+    @classmethod
+    def _check_identifier(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Z]{2}-\w+-\w+", value, re.ASCII):
+            raise ValueError("expected COUNTRY-INSTITUTION-QUANTITY such as NL-knmi-rain_rate")
+        return value
+
+    @field_validator("created_by")
+    @classmethod
+    def _check_creator(cls, value: str) -> str:
+        if not re.fullmatch(r"[^<>]+ <[^<>@\s]+@[^<>@\s]+>", value):
+            raise ValueError("expected 'Name <name@example.org>'")
+        return value
+
+    @field_validator("created_with")
+    @classmethod
+    def _check_program(cls, value: str) -> str:
+        repository = r"https://github\.com/mlcast-community/mlcast-dataset-[^-/@\s]+-[^/@\s]+"
+        if not re.fullmatch(repository + r"@\S+", value):
+            raise ValueError(
+                "expected https://github.com/mlcast-community/"
+                "mlcast-dataset-INSTITUTION-NAME@VERSION"
+            )
+        return value
+
+    def attributes(self) -> dict[str, str]:
+        """Return the global attributes of the convention."""
+        return {
+            "license": self.license,
+            "mlcast_created_on": datetime.now(UTC).isoformat(timespec="seconds"),
+            "mlcast_created_by": self.created_by,
+            "mlcast_created_with": self.created_with,
+            "mlcast_dataset_version": self.version,
+            "mlcast_dataset_validator_version": VALIDATOR,
+            "mlcast_dataset_identifier": self.identifier,
+        }
+
+
+def write_mlcast(
+    rain: str | os.PathLike[str], out: str | os.PathLike[str], origin: Origin
+) -> NDArray[np.datetime64]:
+    """Write a rain store in mlcast's convention, one chunk a time; return the missing times.
+
+    Numbers stay what they are: 1 mm of rain is 1 kg m-2.
+
+    Parameters
+    ----------
+    rain : path
+        The rain store.
+    out : path
+        The zarr store to write, replaced if it is there.
+    origin : Origin
+        Identifier, creator and licence.
+    """
+    import xarray as xr
+
+    with open_rain(rain) as dataset:
+        dataset = dataset.drop_vars(
+            [name for name in dataset.data_vars if name not in ("rain_rate", "crs")]
+        )
+        missing = missing_times(dataset["time"].values, time_step(dataset))
+        dataset["rain_rate"].attrs |= {"standard_name": "rainfall_flux", "units": "kg m-2 h-1"}
+        dataset["crs"].attrs["spatial_ref"] = dataset["crs"].attrs["crs_wkt"]
+        dataset.attrs |= origin.attributes()
+        encoding: dict[str, Any] = {"time": TIME_ENCODING}
+        if missing.size:
+            # The step is the same from the first time on; what differs is missing.
+            first = dataset["time"].values[0].astype("datetime64[s]")
+            dataset.attrs["consistent_timestep_start"] = str(first)
+            attributes = TIME | {"long_name": "times of the archive that are missing"}
+            attributes.pop("axis")
+            dataset["missing_times"] = xr.Variable("missing_times", missing, attributes)
+            encoding["missing_times"] = TIME_ENCODING
+        write_zarr(dataset, Path(out), encoding=encoding)
+    return missing
+
+
+def missing_times(times: NDArray[np.datetime64], step: np.timedelta64) -> NDArray[np.datetime64]:
+    """Return the times in equal steps between the first and the last that are not there.
+
+    Examples
+    --------
+    >>> times = np.array(["2020-01-01T00:00", "2020-01-01T00:15"], "datetime64[m]")
+    >>> missing_times(times, np.timedelta64(5, "m")).astype(str).tolist()
+    ['2020-01-01T00:05', '2020-01-01T00:10']
+    """
+    expected = np.arange(times[0], times[-1] + step, step)
+    return np.setdiff1d(expected, times)
