@@ -78,7 +78,7 @@ def evaluate_partition(
         chosen = np.arange(start, min(start + batch_size, len(partition)))
         batch = take(partition, chosen, functions, (seed, "validation", start, number))
         prediction = model(as_inputs(batch["x"]))
-        loss += float(measures.compare(prediction, batch)) * len(chosen)
+        loss += float(measures.compare(prediction, batch, chosen)) * len(chosen)
         found.append(measures.measure(prediction, batch))
     return Evaluation(len(partition), loss, measures.merged(found))
 

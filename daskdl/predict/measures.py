@@ -7,9 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from daskdl.errors import SettingsError
+import numpy as np
+
+from daskdl.data.partition import Indices
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import Metric
 from daskdl.metrics.metric import Statistics
+from daskdl.nn import CrossEntropyLoss, NLLLoss
 from daskdl.tensor import Tensor
 
 #: The statistics of each metric, of some predictions.
@@ -22,9 +26,25 @@ class Measures:
     loss: Callable[..., Any]
     metrics: tuple[Metric, ...]
 
-    def compare(self, prediction: Any, batch: Mapping[str, Any]) -> Any:
-        """Return the loss of a prediction, with the weights of the samples if they have any."""
-        return self.loss(prediction, batch["y"], **_weight(batch))
+    def compare(
+        self, prediction: Any, batch: Mapping[str, Any], positions: Indices | None = None
+    ) -> Any:
+        """Return the loss of a prediction, with the weights of the samples if they have any.
+
+        Parameters
+        ----------
+        prediction : Tensor
+        batch : mapping of name to array
+        positions : int (n,), optional
+            Of the samples in their partition, by which an error calls one with a wrong label.
+        """
+        try:
+            return self.loss(prediction, batch["y"], **_weight(batch))
+        except ShapeError as error:
+            found = wrong_labels(self.loss, np.shape(_data(prediction)), batch["y"])
+            if positions is None or not found.size:
+                raise
+            raise ShapeError(f"{error} in sample {positions[found[0]]} of the partition") from error
 
     def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
         """Return each metric's statistics of a prediction."""
@@ -66,6 +86,27 @@ class LossAndMetrics(Measures):
 
     loss: Callable[..., Any]
     metrics: tuple[Metric, ...]
+
+
+def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) -> Indices:
+    """Return the positions of samples with a label that is no class, if the loss is of classes.
+
+    Parameters
+    ----------
+    loss : callable
+    prediction : shape (n, ..., classes)
+    y : array (m, ...)
+        Which need not be as many.
+    """
+    y = np.asarray(y)
+    if not isinstance(loss, CrossEntropyLoss | NLLLoss) or len(prediction) < 2:
+        return np.zeros(0, np.int64)
+    if y.dtype.kind not in "iu" or y.ndim != len(prediction) - 1:
+        return np.zeros(0, np.int64)
+    outside = (y < 0) | (y >= prediction[-1])
+    if loss.ignore_index is not None:
+        outside &= y != loss.ignore_index
+    return np.flatnonzero(outside.reshape(len(y), -1).any(axis=1))
 
 
 def name_of(function: Callable[..., Any]) -> str:

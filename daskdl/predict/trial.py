@@ -32,6 +32,7 @@ def check_evaluation(
         For any other exception, and for a loss that is not one number.
     """
     check_names(where, batch)
+    check_label(where, batch)
     measures.check_weight(where, batch)
     with naming_shapes(model, batch), no_grad():
         prediction = model(as_inputs(batch["x"]))
@@ -45,6 +46,17 @@ def check_names(where: str, batch: Mapping[str, Any]) -> None:
         raise DataError(
             f"{where}: expected samples with x and y, found {sorted(batch)}; name the arrays when "
             "the SampleSet is made, as in from_arrays(x=..., y=...)"
+        )
+
+
+def check_label(where: str, batch: Mapping[str, Any]) -> None:
+    """Raise a DataError for a target of words, which no loss can take."""
+    y = np.asarray(batch["y"])
+    words = y.dtype.kind in "TUS" or (y.dtype.kind == "O" and isinstance(y.ravel()[0], str))
+    if words:
+        raise DataError(
+            f"{where}: expected y as numbers, found words such as {str(y.ravel()[0])!r}; number "
+            "the classes from 0, as numpy.unique(labels, return_inverse=True) does"
         )
 
 

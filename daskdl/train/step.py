@@ -110,7 +110,7 @@ def gradient(
         draws = int(seed.integers(2**63))
         with drawing(draws):
             prediction = model(as_inputs(batch["x"]))
-            loss = tools.compare(prediction, batch)
+            loss = tools.compare(prediction, batch, chosen)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())

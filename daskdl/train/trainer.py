@@ -37,7 +37,7 @@ from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
 from daskdl.train.step import State, beginning
-from daskdl.train.trial import check_sample
+from daskdl.train.trial import check_labels, check_sample
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -206,7 +206,14 @@ class Trainer:
         rounded = self.model.flat.size if wire == "bfloat16" else 0
         job = replace(job, rounded=rounded, measures=measures)
         optimizer = job.tools().optimizer
-        check_sample(job, samples.head(1))
+        check_labels(self.loss, check_sample(job, samples.head(1)), samples)
+        if batch_size > len(samples):
+            logger.warning(
+                "Trainer.fit: batch_size %d is more than the %d samples, so that each iteration is "
+                "an epoch and has all of them; give a smaller one for more iterations",
+                batch_size,
+                len(samples),
+            )
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         identity = self._identity(samples, batch_size, wire)
         saved = self._saved(folder, identity, resume)

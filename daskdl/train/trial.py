@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from daskdl.errors import TrainingError
+from daskdl.data import Arrays, Ragged, SampleSet
+from daskdl.errors import DataError, TrainingError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs
-from daskdl.predict.trial import check_loss, check_metrics, check_names, naming_shapes
+from daskdl.predict.measures import wrong_labels
+from daskdl.predict.trial import check_label, check_loss, check_metrics, check_names, naming_shapes
 from daskdl.tensor import Tensor, no_grad, wants_grad
 from daskdl.train.job import Job, Tools
 
 
-def check_sample(job: Job, batch: dict[str, Any]) -> None:
+def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     """Run one sample through a copy of the model, its loss with gradients, and its metrics.
+
+    Returns the prediction.
 
     Parameters
     ----------
@@ -34,6 +39,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
         changes.
     """
     check_names("Trainer.fit", batch)
+    check_label("Trainer.fit", batch)
     tools = job.tools()
     tools.check_weight("Trainer.fit", batch)
     x = as_inputs(batch["x"])
@@ -43,7 +49,35 @@ def check_sample(job: Job, batch: dict[str, Any]) -> None:
         _check_tape(tools, loss)
         loss.backward()
         with no_grad():
-            check_metrics(tools, tools.model.eval()(x), batch)
+            prediction = tools.model.eval()(x)
+            check_metrics(tools, prediction, batch)
+    return prediction
+
+
+def check_labels(loss: Callable[..., Any], prediction: Any, samples: SampleSet) -> None:
+    """Raise a DataError for a label that is no class, where that takes one pass over memory.
+
+    Those of other samples, and those that functions of ``SampleSet.map`` make, are checked in the
+    iteration that draws them.
+    """
+    if samples.functions or not isinstance(prediction, Tensor):
+        return
+    first = 0
+    for recipe in samples.recipes:
+        if not isinstance(recipe, Arrays) or "y" not in recipe.arrays:
+            return
+        y = recipe.arrays["y"]
+        if isinstance(y, Ragged):
+            return
+        found = wrong_labels(loss, prediction.shape, y)
+        if found.size:
+            raise DataError(
+                f"Trainer.fit: expected labels from 0 to {prediction.shape[-1] - 1}, as the model "
+                f"has {prediction.shape[-1]} outputs, found y = {y[found[0]]} in sample "
+                f"{first + found[0]} of the SampleSet, and {len(found) - 1} more wrong ones in its "
+                "partition; number the classes from 0, or give the model an output for each"
+            )
+        first += len(recipe)
 
 
 def _check_tape(tools: Tools, loss: Tensor) -> None:
