@@ -141,8 +141,8 @@ def predict(
     method: Annotated[
         str,
         typer.Option(
-            help="persistence, extrapolation, sprog, pysteps:NAME (extrapolation, sprog, anvil, "
-            "steps, linda), model, or auto: a model that proved better than sprog, else sprog."
+            help="persistence, extrapolation, sprog, steps, pysteps:NAME (extrapolation, sprog, "
+            "anvil, steps, linda), model, or auto: a model that proved better than sprog, else sprog."
         ),
     ] = "auto",
     model: Annotated[

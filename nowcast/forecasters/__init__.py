@@ -8,6 +8,7 @@ from nowcast.forecasters.persistence import Persistence
 from nowcast.forecasters.pysteps import Pysteps
 from nowcast.forecasters.registry import forecaster, method_names
 from nowcast.forecasters.sprog import Sprog
+from nowcast.forecasters.steps import Steps
 
 __all__ = [
     "THRESHOLDS",
@@ -19,6 +20,7 @@ __all__ = [
     "Persistence",
     "Pysteps",
     "Sprog",
+    "Steps",
     "baselines",
     "forecaster",
     "method_names",

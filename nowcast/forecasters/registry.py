@@ -11,6 +11,7 @@ from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.persistence import Persistence
 from nowcast.forecasters.pysteps import NAMES, Pysteps
 from nowcast.forecasters.sprog import Sprog
+from nowcast.forecasters.steps import Steps
 from nowcast.forecasters.trained import Trained
 
 #: What needs neither a model nor another package.
@@ -18,6 +19,7 @@ OWN: dict[str, Callable[[], Forecaster]] = {
     "persistence": Persistence,
     "extrapolation": Extrapolation,
     "sprog": Sprog,
+    "steps": Steps,
 }
 AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from ci.bench.skill.events import Event
 from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS
 from daskdl.errors import SettingsError
-from nowcast.forecasters import Forecaster, forecaster, method_names
+from nowcast.forecasters import Forecaster, Sprog, Steps, forecaster, method_names
+from nowcast.forecasters.lagrangian.exceedance import MarginTable
 from nowcast.verification.case import occurs
 
 #: Frames that every method gets; each uses as many of the last as it wants.
@@ -56,6 +59,9 @@ def run(name: str, event: Event, start: int, leads: list[int], cache: Path) -> F
 
 def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
     method = _method(name)
+    if isinstance(method, Sprog | Steps):
+        # Judged by numbers that never saw this radar.
+        method = replace(method, table=_left_out(event.radar) or method.table)
     frames = event.rain[start - N_IN + 1 : start + 1]
     steps = [lead // event.step for lead in leads]
     began = time.process_time()
@@ -90,6 +96,12 @@ def _method(name: str) -> Forecaster:
             f"--methods: expected names among {', '.join(names())} and {MODEL}FOLDER, "
             f"found {name!r}"
         ) from error
+
+
+def _left_out(radar: str) -> MarginTable | None:
+    """Numbers of the probabilities that were fitted without a radar; none if it had no part."""
+    tables = json.loads((Path(__file__).parent / "left_out.json").read_text())
+    return MarginTable(**tables[radar]) if radar in tables else None
 
 
 def _keep(path: Path, forecast: Forecast) -> None:

@@ -12,6 +12,7 @@ from nowcast.forecasters.lagrangian.advection import carry, departures
 from nowcast.forecasters.lagrangian.autoregression import BandModel, fit
 from nowcast.forecasters.lagrangian.decibel import to_decibel
 from nowcast.forecasters.lagrangian.motion import motion_field
+from nowcast.forecasters.lagrangian.noise import Noise
 from nowcast.forecasters.lagrangian.pyramid import Pyramid, compose, decompose
 
 Float = NDArray[np.float32]
@@ -63,3 +64,27 @@ class Cascade:
             field = compose(bands, last.weights)
             field[last.weights[0] == 0] = np.nan
             yield field
+
+    def noise(self, leads: int, seed: int, number: int) -> Iterator[Float]:
+        """Give noise (y, x) of each lead with the scales of what this cascade forgets.
+
+        Parameters
+        ----------
+        seed, number : int
+            Decide the numbers; other numbers give independent noise.
+        """
+        last = self.past[-1]
+        shapes = [(band.shape[0], band.shape[1]) for band in last.bands]
+        variances = [
+            _variance(band, weight)
+            for band, weight in zip(last.bands[:-1], last.weights[:-1], strict=True)
+        ]
+        noise = Noise(shapes[:-1], variances, self.models[:-1])
+        return noise.fields(leads, np.random.default_rng([seed, number]))
+
+
+def _variance(band: Float, weight: Float) -> float:
+    """Mean square of a band where it is known, and never quite 0."""
+    total = float(weight.sum(dtype=np.float64))
+    squares = float((weight * band * band).sum(dtype=np.float64))
+    return max(squares / total if total else 0.0, 1e-6)

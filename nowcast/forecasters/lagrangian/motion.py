@@ -112,7 +112,8 @@ def _image(frame: NDArray[np.floating], side: int) -> tuple[Float, Float]:
     decibel = 10 * np.log10(np.maximum(np.where(known, frame, floor), floor) / floor)
     decibel = np.minimum(decibel, DYNAMIC_RANGE).astype(np.float32) / np.float32(DYNAMIC_RANGE)
     share = block_means(known.astype(np.float32), side)
-    return block_means(decibel * known, side) / np.maximum(share, np.float32(1e-6)), share
+    decibel[~known] = 0
+    return _mean(block_means(decibel, side), share), share
 
 
 def _at_scale(image: Float, share: Float, spacing: float, blur: float) -> _Image:
@@ -120,7 +121,7 @@ def _at_scale(image: Float, share: Float, spacing: float, blur: float) -> _Image
     side = max(1, round(blur / 2 / spacing))
     if side > 1:
         means = block_means(share, side)
-        image = block_means(image * share, side) / np.maximum(means, np.float32(1e-6))
+        image = _mean(block_means(image * share, side), means)
         share = means
     step = side * spacing
     sigma = np.sqrt(max(blur**2 - step**2 / 12, 0)) / step
@@ -128,7 +129,7 @@ def _at_scale(image: Float, share: Float, spacing: float, blur: float) -> _Image
         ndimage.gaussian_filter(a, sigma, truncate=3, mode="constant")
         for a in (image * share, share)
     )
-    smooth = weighted / np.maximum(weight, np.float32(1e-6))
+    smooth = _mean(weighted, weight)
     # Beside missing data the gradient is that of the data's rim, which stands still.
     known = ndimage.minimum_filter((share > 0.95).astype(np.float32), 3, mode="nearest")
     slopes = np.gradient(smooth) if min(smooth.shape) > 1 else [np.zeros_like(smooth)] * 2
@@ -163,3 +164,8 @@ def _corrected(
     determinant = a * c - b * b
     correction = np.stack([(c * p - b * q) / determinant, (a * q - b * p) / determinant])
     return (motion + step * correction).astype(np.float32)
+
+
+def _mean(total: Float, weight: Float) -> Float:
+    """Divide sums by their weights; 0 where nothing is known."""
+    return np.divide(total, np.maximum(weight, np.float32(1e-6)), dtype=np.float32)

@@ -12,6 +12,8 @@ Float = NDArray[np.float32]
 
 #: Classes of the histogram that stands for a field's distribution; inside of one it is even.
 CLASSES = 8192
+#: Width of a class below which a field is flat, and all its pixels are in the middle.
+FLAT = 1e-6
 
 
 def ranks(field: Float) -> Float:
@@ -32,7 +34,10 @@ def ranks(field: Float) -> Float:
     if not known.size:
         return out
     low, high = float(known.min()), float(known.max())
-    width = max((high - low) / CLASSES, 1e-12)
+    width = (high - low) / CLASSES
+    if width < FLAT:
+        out[np.isfinite(field)] = 0.5
+        return out
     counts = _count(known, np.float32(low), np.float32(width), CLASSES)
     below = np.zeros(CLASSES + 1, np.float32)
     below[1:] = np.cumsum(counts) / known.size

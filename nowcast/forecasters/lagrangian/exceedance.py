@@ -1,0 +1,149 @@
+"""Probabilities of exceedance from the ranks of an expected field: the rank margin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.team import over_rows
+
+Float = NDArray[np.float32]
+
+#: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
+AT_MINUTES = 30.0
+#: Lead times in minutes beyond which the numbers stay as they are.
+SHORTEST, LONGEST = 5.0, 120.0
+
+
+@dataclass(frozen=True)
+class MarginTable:
+    """Numbers that turn rank margins into probabilities, by threshold and smooth in lead time.
+
+    The probability that rain reaches a threshold is logistic(slope * margin + wet * logit(w) +
+    offset). The margin is the logit of the pixel's rank in the expected field less the logit of
+    1 - w, and w the fraction of the last frame, moved, that reaches the threshold: above 0 where
+    the field matched to that frame's distribution says yes. Ranks, unlike rain rates, mean the same
+    to radars with other hardware, other climates and other errors.
+
+    Attributes
+    ----------
+    thresholds : tuple of float
+        Rain rates in mm h-1, increasing.
+    slope : tuple of (float, float)
+        One pair a threshold: the slope at `AT_MINUTES`, and the factor by which it changes with
+        each doubling of the lead time.
+    wet, offset : tuple of (float, float)
+        One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds.
+    """
+
+    thresholds: tuple[float, ...]
+    slope: tuple[tuple[float, float], ...]
+    wet: tuple[tuple[float, float], ...]
+    offset: tuple[tuple[float, float], ...]
+
+    def at(self, thresholds: Sequence[float], minutes: float) -> NDArray[np.float64]:
+        """Return slope, wet and offset (threshold, 3) at a lead time.
+
+        Between the table's thresholds the numbers are linear in the logarithm of the rain rate;
+        beyond the first and the last they are these.
+        """
+        doublings = np.log2(np.clip(minutes, SHORTEST, LONGEST) / AT_MINUTES)
+        at = np.log(np.asarray(thresholds, np.float64))
+        known = np.log(self.thresholds)
+        numbers = [[first * change**doublings for first, change in self.slope]] + [
+            [first + doublings * change for first, change in pairs]
+            for pairs in (self.wet, self.offset)
+        ]
+        return np.stack([np.interp(at, known, values) for values in numbers], axis=1)
+
+
+def exceedance(
+    rank: Float, moved: Float, thresholds: Sequence[float], minutes: float, table: MarginTable
+) -> Float:
+    """Return the probability (threshold, y, x) that rain reaches each threshold.
+
+    Parameters
+    ----------
+    rank : ndarray, (y, x) float32
+        Of the expected field at the lead time, see `nowcast.forecasters.lagrangian.ranks.ranks`.
+    moved : ndarray, (y, x) float32
+        The last frame carried to the lead time, mm h-1; known where ``rank`` is.
+    thresholds : sequence of float
+        In mm h-1, increasing.
+    minutes : float
+        Lead time.
+    table : MarginTable
+
+    Returns
+    -------
+    ndarray, (threshold, y, x) float32
+        From 0 to 1, never larger at a larger threshold; NaN where ``rank`` is.
+    """
+    known = np.isfinite(rank) & np.isfinite(moved)
+    count = max(int(known.sum()), 1)
+    least = 0.5 / count
+    values = moved[known]
+    numbers = np.empty((len(thresholds), 2), np.float32)
+    for row, threshold, (slope, wet, offset) in zip(
+        numbers, thresholds, table.at(thresholds, minutes), strict=True
+    ):
+        share = np.count_nonzero(values >= np.float32(threshold)) / count
+        odds = logit(np.clip(share, least, 1 - least))
+        row[:] = slope, slope * odds + wet * odds + offset
+    out = np.empty((len(thresholds), *rank.shape), np.float32)
+    over_rows(_logistic, (rank, np.arange(len(rank))), 64, out, numbers, np.float32(least))
+    return out
+
+
+def best_cut(probability: Float) -> float:
+    """Return the probability from which on to say yes, for the largest CSI that is expected.
+
+    Saying yes wherever the probability is at least c is expected to give hits of the sum of these
+    probabilities, and events, hit or not, of the sum of all.
+    """
+    values = np.sort(probability[np.isfinite(probability)])[::-1].astype(np.float64)
+    if not values.size or values[0] <= 0:
+        return 1.0
+    hits = np.cumsum(values)
+    csi = hits / (np.arange(1, len(values) + 1) + hits[-1] - hits)
+    return float(values[np.argmax(csi)])
+
+
+def logit(p: NDArray[np.floating] | float) -> NDArray[np.float64]:
+    """Return log(p / (1 - p))."""
+    p = np.asarray(p, np.float64)
+    return np.log(p / (1 - p))
+
+
+def check_table(table: MarginTable) -> None:
+    """Raise SettingsError unless every threshold of a table has its three pairs."""
+    counts = {len(pairs) for pairs in (table.thresholds, table.slope, table.wet, table.offset)}
+    if len(counts) != 1:
+        raise SettingsError(
+            f"MarginTable: expected as many pairs as thresholds, found {sorted(counts)}."
+        )
+
+
+@jit
+def _logistic(rank, rows, out, numbers, least):
+    one = np.float32(1)
+    for i in range(rank.shape[0]):
+        row = rows[i]
+        for j in range(rank.shape[1]):
+            r = rank[i, j]
+            if not np.isfinite(r):
+                for k in range(len(numbers)):
+                    out[k, row, j] = np.nan
+                continue
+            r = min(max(r, least), one - least)
+            odds = np.log(r / (one - r))
+            below = one
+            for k in range(len(numbers)):
+                p = one / (one + np.exp(-(numbers[k, 0] * odds + numbers[k, 1])))
+                below = min(below, p)
+                out[k, row, j] = below

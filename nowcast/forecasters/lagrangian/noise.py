@@ -1,0 +1,87 @@
+"""Noise with the scales of rain, that grows as each scale of the rain is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from nowcast.forecasters.lagrangian.autoregression import BandModel
+from nowcast.forecasters.lagrangian.pyramid import grow
+
+Float = NDArray[np.float32]
+
+
+class Noise:
+    """Gaussian fields of mean 0 and variance 1 whose scales are those of what is not known.
+
+    Each octave is an AR(1) that starts from nothing, with the memory that the rain's own octave
+    has; at each lead the octaves are added with the variance of the rain's that is forgotten by
+    then. Soon after the start only small scales are uncertain, later the large ones too.
+
+    Parameters
+    ----------
+    shapes : list of (int, int)
+        Of the octaves' grids, the finest first.
+    variances : list of float
+        Of the rain's octaves.
+    models : list of BandModel
+        Their memory.
+
+    References
+    ----------
+    Bowler, Pierce and Seed, "STEPS: a probabilistic precipitation forecasting scheme which merges
+    an extrapolation nowcast with downscaled NWP", Q. J. R. Meteorol. Soc. 132 (2006), 2127-2155.
+    """
+
+    def __init__(
+        self, shapes: list[tuple[int, int]], variances: list[float], models: list[BandModel]
+    ) -> None:
+        self.shapes = shapes
+        memory = [min(model.gamma[0], 0.999) for model in models]
+        self.memory = memory
+        self.deviations = [(variance / _gain(k)) ** 0.5 for k, variance in enumerate(variances)]
+
+    def fields(self, leads: int, rng: np.random.Generator) -> Iterator[Float]:
+        """Give the field (y, x) of each lead; each draws from ``rng`` in turn."""
+        octaves = [np.zeros(shape, np.float32) for shape in self.shapes]
+        for lead in range(1, leads + 1):
+            power = 0.0
+            field: Float | None = None
+            for k in range(len(octaves) - 1, -1, -1):
+                keep = self.memory[k]
+                white = rng.standard_normal(self.shapes[k], np.float32)
+                octaves[k] *= np.float32(keep)
+                octaves[k] += np.float32((1 - keep**2) ** 0.5) * _soft(white)
+                power += self.deviations[k] ** 2 * _gain(k) * (1 - keep ** (2 * lead))
+                part = octaves[k] * np.float32(self.deviations[k])
+                if field is None:
+                    field = part
+                else:
+                    field = grow(field, np.ones_like(field), self.shapes[k])
+                    field += part
+            assert field is not None
+            yield field / np.float32(max(power, 1e-12) ** 0.5)
+
+
+def _soft(white: Float) -> Float:
+    """Blur white noise by 1 2 1: doubled grids of it then have an even variance, and no combs."""
+    weights = np.array([0.25, 0.5, 0.25], np.float32)
+    for axis in (0, 1):
+        white = ndimage.correlate1d(white, weights, axis=axis, mode="wrap")
+    return white
+
+
+@cache
+def _gain(level: int) -> float:
+    """Return the variance that blurred white noise of variance 1 has after ``level`` doublings."""
+    response = np.array([0.25, 0.5, 0.25])
+    for _ in range(level):
+        spread = np.zeros(2 * len(response) + 1)
+        spread[1::2] = response
+        response = np.convolve(spread, np.array([1, 4, 6, 4, 1]) / 8)
+    # The mean over the phases that a pixel may have to the coarse grid.
+    return float((response**2).sum() / 2**level) ** 2

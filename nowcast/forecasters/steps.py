@@ -1,0 +1,63 @@
+"""Ensembles: members of rain that moves, each with its own growth and decay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.lagrangian.exceedance import MarginTable
+from nowcast.forecasters.margins import SHIPPED
+from nowcast.forecasters.sprog import Sprog
+
+#: Members unless others are asked for.
+MEMBERS = 20
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Members of `Sprog`, and their mean as the single field.
+
+    As in STEPS, what the octaves of the rain forget is replaced by noise of the same scales and
+    memory. In place of noise that is added to the field, it chooses each pixel's quantile of the
+    calibrated probabilities: the members' spread is right at every lead without being tuned.
+
+    Parameters
+    ----------
+    table : MarginTable
+        Numbers of the probabilities; by default those fitted to the project's real events.
+
+    References
+    ----------
+    Bowler, Pierce and Seed, "STEPS: a probabilistic precipitation forecasting scheme which merges
+    an extrapolation nowcast with downscaled NWP", Q. J. R. Meteorol. Soc. 132 (2006), 2127-2155.
+    """
+
+    n_in: int = 3
+    least: int = 2
+    table: MarginTable = field(default=SHIPPED, repr=False)
+
+    def forecast(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
+
+        Without a number of members there are `MEMBERS`.
+        """
+        made = Sprog(self.n_in, self.least, self.table).forecast(
+            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
+            members=members or MEMBERS, seed=seed,
+        )  # fmt: skip
+        assert made.members is not None
+        return replace(made, rain=made.members.mean(axis=0, dtype=np.float32))

@@ -1,0 +1,73 @@
+"""Tests of probabilities from ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nowcast.forecasters.forecast import THRESHOLDS
+from nowcast.forecasters.lagrangian.exceedance import (
+    MarginTable,
+    best_cut,
+    check_table,
+    exceedance,
+    logit,
+)
+from nowcast.forecasters.lagrangian.ranks import match, ranks
+from nowcast.forecasters.margins import SHIPPED
+from tests.nowcast.fields import storms
+
+PLAIN = MarginTable((1.0,), slope=((2.0, 0.5),), wet=((0.0, 0.0),), offset=((0.0, 0.0),))
+
+
+def test_even_odds_lie_where_the_matched_field_reaches_the_threshold() -> None:
+    rain, expected = storms((90, 90), 1), storms((90, 90), 2)
+    expected += np.random.default_rng(0).normal(0, 1e-3, expected.shape).astype(np.float32)
+    rank = ranks(expected)
+    matched = match(rank, rain)
+    p = exceedance(rank, rain, (1.0,), 30, PLAIN)[0]
+    agree = (p >= 0.5) == (matched >= 1)
+    assert 0.05 < (matched >= 1).mean() < 0.5
+    assert agree.mean() > 0.999
+
+
+def test_a_longer_lead_is_less_sure() -> None:
+    rain = storms((64, 64), 1)
+    near, far = (exceedance(ranks(rain), rain, (1.0,), m, PLAIN)[0] for m in (30, 60))
+    np.testing.assert_allclose(logit(far), logit(near) / 2, rtol=1e-3, atol=1e-3)
+
+
+def test_what_ships_is_monotone_and_falls_with_lead() -> None:
+    check_table(SHIPPED)
+    assert SHIPPED.thresholds == THRESHOLDS
+    rain = storms((80, 80), 3)
+    rain[:10] = np.nan
+    rank = ranks(rain)
+    sharpness = []
+    for minutes in (5, 15, 30, 60, 120, 300):
+        p = exceedance(rank, rain, (0.1, 0.3, 1.0, 3.0, 50.0), minutes, SHIPPED)
+        assert np.isnan(p[:, :10]).all()
+        assert (np.diff(p[:, 10:], axis=0) <= 0).all()
+        assert (p[:, 10:] >= 0).all()
+        assert (p[:, 10:] <= 1).all()
+        sharpness.append(float(np.std(p[2, 10:])))
+    assert (np.diff(sharpness[:-1]) < 0).all()
+    assert sharpness[-1] == sharpness[-2] > 0
+
+
+def test_between_the_tables_thresholds_numbers_are_between() -> None:
+    low, middle, high = SHIPPED.at((1.0, 1.5, 2.0), 30)
+    for a, b, c in zip(low, middle, high, strict=True):
+        assert min(a, c) <= b <= max(a, c)
+
+
+def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
+    p = np.random.default_rng(0).beta(0.3, 1.0, (40, 50)).astype(np.float32)
+    p[0] = np.nan
+    values = p[1:].ravel().astype(float)
+    csi = [
+        values[values >= c].sum() / ((values >= c).sum() + values[values < c].sum())
+        for c in np.sort(values)
+    ]
+    assert best_cut(p) == pytest.approx(np.sort(values)[np.argmax(csi)])
+    assert best_cut(np.zeros((3, 3), np.float32)) == 1
