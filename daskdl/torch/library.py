@@ -1,0 +1,62 @@
+"""The torch package, and how the threads and the random numbers of its calls are daskdl's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import MissingExtraError
+from daskdl.kernels.runtime.threads import threads
+
+try:
+    import torch
+except ImportError as error:
+    raise MissingExtraError(
+        "daskdl.torch: expected PyTorch, found it not installed; pip install daskdl[torch]"
+    ) from error
+
+__all__ = ["as_array", "as_tensor", "budgeted", "drawing_from", "torch"]
+
+#: Held where a module draws: all threads of a process share torch's one generator.
+_generator = threading.Lock()
+
+
+def budgeted() -> None:
+    """Let torch's operations of this thread use the threads of its budget."""
+    budget = threads()
+    if torch.get_num_threads() != budget:
+        torch.set_num_threads(budget)
+
+
+@contextmanager
+def drawing_from(seed: int, counter: int) -> Iterator[None]:
+    """Make torch's random numbers inside a function of seed and counter; as they were behind."""
+    state = np.random.SeedSequence([seed, counter]).generate_state(1, np.uint64)
+    with _generator:
+        before = torch.random.get_rng_state()
+        torch.manual_seed(int(state[0]) & (2**63 - 1))
+        try:
+            yield
+        finally:
+            torch.random.set_rng_state(before)
+
+
+def as_tensor(array: Any) -> Any:
+    """Return an array as a tensor of the same memory; what is no array as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
+    if not array.flags.writeable or any(s < 0 for s in array.strides):
+        array = array.copy()
+    return torch.from_numpy(array)
+
+
+def as_array(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return a tensor's numbers, without a copy where numpy has the dtype; else as float32."""
+    held = tensor.detach()
+    if held.dtype in (torch.float16, torch.bfloat16):
+        held = held.float()
+    return held.numpy()

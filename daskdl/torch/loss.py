@@ -1,0 +1,101 @@
+"""TorchLoss: a loss of torch, or any function of tensors, as a loss of daskdl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, TrainingError
+from daskdl.tensor import Node, Tensor, recording, wants_grad
+from daskdl.torch.library import as_array, as_tensor, budgeted, torch
+
+
+class TorchLoss:
+    """A function of tensors that returns the mean over the samples of a batch.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(prediction, target)`` of tensors, such as ``torch.nn.CrossEntropyLoss()``. Shards
+        are weighted by their numbers of samples, so that it must be a mean over these.
+
+    Raises
+    ------
+    SettingsError
+        For a loss of torch that is no mean over samples: another reduction, or class weights, by
+        whose sum it divides.
+
+    Examples
+    --------
+    >>> loss = TorchLoss(torch.nn.MSELoss())
+    >>> float(loss(np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)))
+    1.0
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise SettingsError(
+                f"TorchLoss: expected a function of tensors, found {function!r}; give one such as "
+                "torch.nn.CrossEntropyLoss()"
+            )
+        reduction = getattr(function, "reduction", "mean")
+        if reduction != "mean":
+            raise SettingsError(
+                f"TorchLoss: expected reduction='mean', found {reduction!r}; shards are weighted by "
+                "their numbers of samples"
+            )
+        divides = isinstance(function, (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss))
+        if divides and function.weight is not None:
+            raise SettingsError(
+                f"TorchLoss: expected a mean over samples, found {type(function).__name__} with "
+                "class weights, which divides by the sum of those in a batch; give the samples a "
+                "sample_weight and use daskdl.nn.CrossEntropyLoss"
+            )
+        self.function = function
+
+    def __repr__(self) -> str:
+        return f"TorchLoss({self.function!r})"
+
+    def __call__(self, prediction: Any, target: Any) -> Tensor:
+        """Return the loss as a scalar Tensor.
+
+        Parameters
+        ----------
+        prediction : Tensor or array (N, ...), or a tuple of them
+        target : array (N, ...)
+        """
+        budgeted()
+        several = isinstance(prediction, (tuple, list))
+        given = list(prediction) if several else [prediction]
+        wanted = recording() and any(map(wants_grad, given))
+        tensors = [as_tensor(np.asarray(getattr(p, "data", p))) for p in given]
+        for tensor, p in zip(tensors, given, strict=True):
+            if wanted and wants_grad(p):
+                tensor.requires_grad_(True)
+        with torch.set_grad_enabled(wanted):
+            loss = self.function(tuple(tensors) if several else tensors[0], as_tensor(target))
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            shape = tuple(getattr(loss, "shape", ()))
+            raise TrainingError(
+                f"TorchLoss: expected one number, found {type(loss).__name__} of shape {shape}; "
+                "take the mean over the samples"
+            )
+        result = Tensor(as_array(loss).reshape(()))
+        if not wanted:
+            return result
+        sources = [
+            ((p._node, p._slot) if p._node is not None else p) if wants_grad(p) else None
+            for p in given
+        ]
+
+        def backward(gradient: Any) -> tuple[Any, ...]:
+            loss.backward(torch.full_like(loss, float(gradient)))
+            return tuple(
+                None if source is None or tensor.grad is None else as_array(tensor.grad)
+                for source, tensor in zip(sources, tensors, strict=True)
+            )
+
+        result._node, result._slot = Node(sources, 1, backward), 0
+        return result
