@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from contextlib import suppress
@@ -48,8 +49,11 @@ def _plain(owner: Module, value: Any) -> Any:
     )
 
 
-def build(config: Any, path: str = "") -> Any:
-    """Make the module that :func:`configuration` described, with fresh weights."""
+def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
+    """Make the module that :func:`configuration` described, with fresh weights.
+
+    Arguments that no file keeps are ``given`` to the outermost module.
+    """
     if isinstance(config, list):
         return tuple(build(item, path) for item in config)
     if not isinstance(config, dict):
@@ -60,7 +64,7 @@ def build(config: Any, path: str = "") -> Any:
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
             f"it, or use one of {', '.join(sorted(Module.registry))}"
         )
-    arguments = [build(item, path) for item in config["arguments"]]
+    arguments = [*given, *(build(item, path) for item in config["arguments"])]
     keywords = {key: build(item, path) for key, item in config["keywords"].items()}
     try:
         return Module.registry[name](*arguments, **keywords)
@@ -118,16 +122,33 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
             beside.unlink(missing_ok=True)
 
 
-def load(path: str | Path) -> Module:
+def load(path: str | Path, module: Any = None) -> Module:
     """Read a model that :func:`save` wrote, from a path or a URL.
+
+    Parameters
+    ----------
+    path : path or URL
+    module : torch.nn.Module, optional
+        Of a file with the weights of a :class:`daskdl.torch.TorchModule`: the user's own module,
+        into which they are put. The file names none.
 
     Raises
     ------
     ModelFileError
-        With one sentence, when the file is missing, damaged or of an unknown module.
+        With one sentence, when the file is missing, damaged or of an unknown module, or when a
+        torch module is given to another file, or none to such a one.
     """
     header, tensors = _read(path, with_tensors=True)
-    model = _built(header, path)
+    if module is not None:
+        importlib.import_module("daskdl.torch")  # which makes TorchModule known
+    of_torch = header.get("model", {}).get("module") == "TorchModule"
+    if of_torch is (module is None):
+        expected = "module=, the torch module of its weights," if of_torch else "no module="
+        raise ModelFileError(
+            f"{path}: expected {expected} found {type(module).__name__}; a file of a TorchModule "
+            "holds weights only, and is loaded by daskdl.load(path, module=net)"
+        )
+    model = _built(header, path, () if module is None else (module,))
     try:
         model.load_state_dict(tensors)
     except DaskdlError as error:
@@ -135,10 +156,10 @@ def load(path: str | Path) -> Module:
     return model
 
 
-def _built(header: dict[str, Any], path: str | Path) -> Module:
+def _built(header: dict[str, Any], path: str | Path, given: tuple[Any, ...]) -> Module:
     """Return the module of a header; a ModelFileError if this version makes nothing of it."""
     try:
-        model = build(header["model"], str(path))
+        model = build(header["model"], str(path), given)
         if isinstance(model, Module):
             return model
         problem = f"expected a module, found {model!r}"

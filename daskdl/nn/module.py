@@ -35,6 +35,10 @@ class Module(Structure, Predicting):
 
     registry: ClassVar[dict[str, type[Module]]] = {}
     registered: ClassVar[str] = "Module"
+    #: A sentence that a fit logs when it starts: what is not promised of such a module.
+    caveat: ClassVar[str] = ""
+    #: Fewest samples that pass through at a time in training.
+    fewest_samples: ClassVar[int] = 1
     #: Of an object; not among its attributes, which it refers to.
     __slots__ = ("_joined",)
     _joined: Joined

@@ -1,4 +1,4 @@
-"""PyTorch modules on the engine of daskdl (extra ``torch``): as they are, without a copy of weights.
+"""PyTorch modules trained by daskdl as they are (extra ``torch``), without a copy of weights.
 
 :class:`TorchModule` wraps an unchanged ``torch.nn.Module``; :class:`TorchLoss` any function of
 tensors as a loss. Nothing else of daskdl imports this room before it is used.

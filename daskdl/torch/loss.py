@@ -43,11 +43,11 @@ class TorchLoss:
         reduction = getattr(function, "reduction", "mean")
         if reduction != "mean":
             raise SettingsError(
-                f"TorchLoss: expected reduction='mean', found {reduction!r}; shards are weighted by "
-                "their numbers of samples"
+                f"TorchLoss: expected reduction='mean', found {reduction!r}; shards are weighted "
+                "by their numbers of samples"
             )
         divides = isinstance(function, (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss))
-        if divides and function.weight is not None:
+        if divides and getattr(function, "weight", None) is not None:
             raise SettingsError(
                 f"TorchLoss: expected a mean over samples, found {type(function).__name__} with "
                 "class weights, which divides by the sum of those in a batch; give the samples a "

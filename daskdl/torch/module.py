@@ -57,7 +57,7 @@ class TorchModule(Module):
     58
     """
 
-    #: What a fit tells when it starts.
+    fewest_samples = 2  # torch's batch norm takes no fewer of vectors
     caveat = (
         "a torch module gives the same bits on any number of workers of the same kind of "
         "processor, torch version and threads, and by operations that torch calls deterministic"
@@ -87,6 +87,7 @@ class TorchModule(Module):
                 self._buffer_names.append(name)
         self._first = {name: self.__dict__[name].data.copy() for name in self._buffer_names}
         self._unbind()
+        self._bind()
 
     @property
     def module(self) -> Any:
@@ -124,9 +125,7 @@ class TorchModule(Module):
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of every parameter and saved buffer by torch's name, tied ones too."""
-        return {
-            name: as_array(tensor).copy() for name, tensor in self.module.state_dict().items()
-        }
+        return {name: as_array(tensor).copy() for name, tensor in self.module.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Copy arrays or tensors into the parameters and buffers of torch's names.

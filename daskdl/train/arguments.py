@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,12 +17,30 @@ from daskdl.train.callbacks import Callback
 def check_trainer(model: Any, loss: Any, optimizer: Any, seed: Any) -> None:
     """Raise a SettingsError unless a Trainer can be made of these."""
     if not isinstance(model, Module):
-        raise wrong("Trainer, model", "a Module of daskdl.nn", model)
+        wrapped = (
+            " (wrap one of torch: daskdl.torch.TorchModule(model))" if _of_torch(model) else ""
+        )
+        raise wrong("Trainer, model", f"a Module of daskdl.nn{wrapped}", model)
     if not callable(loss) or isinstance(loss, type):
         raise wrong("Trainer, loss", "a loss such as daskdl.nn.MSELoss()", loss)
     if not isinstance(optimizer, Method):
         raise wrong("Trainer, optimizer", "a Method of daskdl.optim such as Adam(1e-3)", optimizer)
     whole("Trainer, seed", seed, 0)
+
+
+def as_loss(loss: Any) -> Any:
+    """Return a loss of torch as one of daskdl, and any other as it is."""
+    if not _of_torch(loss):
+        return loss
+    from daskdl.torch import TorchLoss
+
+    return TorchLoss(loss)
+
+
+def _of_torch(thing: Any) -> bool:
+    """Return whether something is a module of torch, without importing it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)
 
 
 def total_of(epochs: Any, iterations: Any, per_epoch: int) -> int:

@@ -24,6 +24,7 @@ from daskdl.predict.arguments import check_samples, metrics_by_name, whole
 from daskdl.predict.evaluation import evaluate_samples
 from daskdl.predict.measures import LossAndMetrics
 from daskdl.train.arguments import (
+    as_loss,
     check_callbacks,
     check_trainer,
     total_of,
@@ -78,7 +79,7 @@ class Trainer:
         metrics: Sequence[Metric] | Mapping[str, Metric] = (),
     ) -> None:
         check_trainer(model, loss, optimizer, seed)
-        self.model, self.loss, self.optimizer, self.seed = model, loss, optimizer, seed
+        self.model, self.loss, self.optimizer, self.seed = model, as_loss(loss), optimizer, seed
         self.metrics = metrics_by_name("Trainer", metrics, (*COLUMNS, *EPOCH))
         self.history = History()
 
@@ -206,14 +207,9 @@ class Trainer:
         rounded = self.model.flat.size if wire == "bfloat16" else 0
         job = replace(job, rounded=rounded, measures=measures)
         optimizer = job.tools().optimizer
-        check_labels(self.loss, check_sample(job, samples.head(1)), samples)
-        if batch_size > len(samples):
-            logger.warning(
-                "Trainer.fit: batch_size %d is more than the %d samples, so that each iteration is "
-                "an epoch and has all of them; give a smaller one for more iterations",
-                batch_size,
-                len(samples),
-            )
+        fewest = max(module.fewest_samples for _, module in self.model.modules())
+        check_labels(self.loss, check_sample(job, samples.head(fewest)), samples)
+        self._say_what_is_odd(batch_size, len(samples))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         identity = self._identity(samples, batch_size, wire)
         saved = self._saved(folder, identity, resume)
@@ -331,6 +327,18 @@ class Trainer:
         if self.model.tables:  # which do not come with a job
             job.tools().model.restore(self.model.snapshot(), copy=False)
         return job
+
+    def _say_what_is_odd(self, batch_size: int, samples: int) -> None:
+        for name, module in self.model.modules():
+            if module.caveat:
+                logger.warning("%s: %s", name or type(module).__name__, module.caveat)
+        if batch_size > samples:
+            logger.warning(
+                "Trainer.fit: batch_size %d is more than the %d samples, so that each iteration is "
+                "an epoch and has all of them; give a smaller one for more iterations",
+                batch_size,
+                samples,
+            )
 
     def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
         tables = self.model.tables  # which lie elsewhere than they would if not trained by rows
