@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
 from distributed import get_worker
-from numpy.typing import NDArray
 
 from daskdl.collective.codec import codec_of
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.errors import BrokenGangError
-from daskdl.collective.parts import join
 from daskdl.collective.reduction import Reduction
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.data.batches import Share
@@ -27,35 +23,13 @@ from daskdl.train.gang_update import SlicedUpdate, WholeUpdate, gather_all
 from daskdl.train.gradient import Gradient
 from daskdl.train.job import Job
 from daskdl.train.members import Gang
-from daskdl.train.slices import Slice, Slots, Vector, put_together
+from daskdl.train.outcome import Kept, Result, gathered
+from daskdl.train.slices import Slice, Slots, Vector
 from daskdl.train.step import Record
 from daskdl.train.tables import Tables
 
 #: Seconds that members wait for another group, before they let others' tasks have the workers.
 IDLE = 1.0
-
-
-@dataclass(frozen=True)
-class Result:
-    """The outcome of a group: weights and state of all members, and the iterations' records."""
-
-    weights: Vector = field(repr=False)
-    slots: Slots = field(repr=False)
-    iteration: int
-    records: tuple[Record, ...]
-
-    def __sizeof__(self) -> int:
-        return self.weights.nbytes + sum(slot.nbytes for slot in self.slots.values())
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A member's state at a group's end, with which it begins the next one."""
-
-    gang: str
-    iteration: int
-    weights: Vector = field(repr=False)
-    slots: Slots = field(repr=False)
 
 
 def run_groups(
@@ -144,7 +118,9 @@ class Member:
         while True:
             with thread_budget(self.job.threads):
                 records, measured = self._group(first, draws, given, partitions)
-            result = self._report(first, records, measured)
+            self.rendezvous.at[self.job.id] = f"the end of the group from iteration {first} on"
+            put = self.job, self.gang, self.comm, self.tables
+            result = gathered(*put, self.kept, first, records, measured, self.update.sliced)
             if not self.gang.stays:
                 return result
             if result is not None:
@@ -205,43 +181,6 @@ class Member:
             name = self.gang.name(self.comm.rank)
             raise BrokenGangError(f"iteration {first}: {name} has not kept its state")
         return kept.weights, kept.slots
-
-    def _report(self, first: int, records: list[Record], measured: list[Measured]) -> Result | None:
-        """Gather the group's outcome on the first member, which returns it."""
-        self.rendezvous.at[self.job.id] = f"the end of the group from iteration {first} on"
-        weights, slots = self.kept.weights, dict(self.kept.slots)
-        sliced = [name for name, s in slots.items() if s.ndim and self.update.sliced]
-        slices = [self.gang.slices(rank, self.tables) for rank in range(self.comm.size)]
-        times: NDArray[np.float64] = np.array([(r.reduce, r.update, r.broadcast) for r in records])
-        arrays = [slots[name] for name in sliced]
-        if self.job.rounded:  # other members have these numbers rounded
-            arrays.append(join(weights, slices[self.comm.rank]))
-        note = [pickle.dumps(measured), times.tobytes()]
-        gathered = self.comm.gather(note, arrays, first)
-        if gathered is None:
-            return None
-        parts = [
-            Slice(
-                own[-1] if self.job.rounded else join(weights, s),
-                dict(zip(sliced, own, strict=False)),
-            )
-            for (_, own), s in zip(gathered, slices, strict=True)
-        ]
-        whole_weights, whole = put_together(parts, slices, weights.size)
-        all_times = np.array([np.frombuffer(note[1]) for note, _ in gathered])
-        all_times = all_times.reshape(len(gathered), *times.shape)
-        # Members that are ready early wait for the last in their reduction: the shortest is that.
-        shortest, longest = all_times.min(0), all_times.max(0)
-        notes = [pickle.loads(note[0]) for note, _ in gathered]
-        tools, combined = self.job.tools(), []
-        for i, record in enumerate(records):
-            metrics = tools.values([of_one[i] for of_one in notes if of_one[i]])
-            reduce, broadcast = float(shortest[i, 0]), float(shortest[i, 2])
-            update = float(longest[i, 1])
-            combined.append(
-                replace(record, reduce=reduce, update=update, broadcast=broadcast, metrics=metrics)
-            )
-        return Result(whole_weights, {**slots, **whole}, self.kept.iteration, tuple(combined))
 
     def _next_request(self, first: int) -> list[Share] | None:
         """Return the samples of the next group; None if there is to be none."""

@@ -12,8 +12,8 @@ from daskdl.cluster.settings import seconds
 from daskdl.collective.rank_tasks import RankTasks
 from daskdl.data.batches import Share
 from daskdl.train.draws import note_of
-from daskdl.train.member import Result
 from daskdl.train.members import Gang
+from daskdl.train.outcome import Result
 
 if TYPE_CHECKING:
     from distributed import Future
