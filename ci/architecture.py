@@ -1,0 +1,250 @@
+"""Draw docs/architecture.svg: the rooms of daskdl and nowcast, and which imports which.
+
+Usage: python -m ci.architecture [--check]; with --check nothing is written, and a drawing that is
+not what the imports make fails. A room is a folder or a file right below a package.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DRAWING = ROOT / "docs" / "architecture.svg"
+PACKAGES = ("daskdl", "nowcast")
+
+Graph = dict[str, set[str]]
+#: Pixels: a box's width and height, the gaps beside and below it, the margin, and a passing line.
+WIDTH, HEIGHT, BESIDE, BELOW, MARGIN, LINE = 118, 30, 16, 44, 20, 14
+FONT = "DejaVu Sans, Verdana, sans-serif"
+FILL = {"daskdl": "#dbe9f6", "nowcast": "#dff0d8"}
+EDGE = {"daskdl": "#3b6ea5", "nowcast": "#4c8c3f"}
+
+
+def room_of(name: str) -> str | None:
+    """Return the room of a dotted name, None for a package itself and for strangers."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] in PACKAGES and len(parts) > 1 else None
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Give the dotted names that a file imports, wherever in it the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def rooms(root: Path = ROOT) -> Graph:
+    """Return for each room the rooms that it imports; what a package hands out does not count."""
+    found: Graph = {}
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            room = room_of(".".join(path.relative_to(root).with_suffix("").parts))
+            if room is None or room.endswith(".__init__"):
+                continue
+            known = found.setdefault(room, set())
+            targets = map(room_of, imported(ast.parse(path.read_text(encoding="utf-8"))))
+            known |= {target for target in targets if target and target != room}
+    # A name that a package hands out, as in "from daskdl import Trainer", is no room.
+    return {room: targets & found.keys() for room, targets in found.items()}
+
+
+def reachable(graph: Mapping[str, set[str]]) -> Graph:
+    """Return for each node all that it leads to, at any distance."""
+    found: Graph = {}
+
+    def below(node: str) -> set[str]:
+        if node not in found:
+            found[node] = set(graph[node]).union(*map(below, sorted(graph[node])))
+        return found[node]
+
+    for node in graph:
+        below(node)
+    return found
+
+
+def without_implied(graph: Graph) -> Graph:
+    """Return a graph without the arrows that follow from others."""
+    far = reachable(graph)
+    return {
+        node: {t for t in targets if not any(t in far[other] for other in targets - {t})}
+        for node, targets in graph.items()
+    }
+
+
+def levels(graph: Graph) -> dict[str, int]:
+    """Return the row of each node, counted from the bottom: above all that it leads to."""
+    found: dict[str, int] = {}
+
+    def level(node: str) -> int:
+        if node not in found:
+            found[node] = 1 + max(map(level, sorted(graph[node])), default=-1)
+        return found[node]
+
+    for node in graph:
+        level(node)
+    return found
+
+
+def rows_of(graph: Graph) -> tuple[list[list[str]], list[tuple[str, str]]]:
+    """Return the rows from the bottom up, and the arrows from each row to the one below.
+
+    An arrow past a row has a point in it, a name that begins with ``|``.
+    """
+    row = levels(graph)
+    rows: list[list[str]] = [[] for _ in range(1 + max(row.values()))]
+    for node in sorted(graph):
+        rows[row[node]].append(node)
+    arrows = []
+    for node in sorted(graph):
+        for target in sorted(graph[node]):
+            above = node
+            for between in range(row[node] - 1, row[target], -1):
+                point = f"|{node}|{target}|{between}"
+                rows[between].append(point)
+                arrows.append((above, point))
+                above = point
+            arrows.append((above, target))
+    return rows, arrows
+
+
+def width(node: str) -> int:
+    """Return the pixels that a node takes in its row."""
+    return LINE if node.startswith("|") else WIDTH + BESIDE
+
+
+def crossings(rows: list[list[str]], neighbours: list[tuple[str, str]]) -> int:
+    """Return how many arrows cross."""
+    place = {node: i for row in rows for i, node in enumerate(row)}
+    level = {node: i for i, row in enumerate(rows) for node in row}
+    count = 0
+    for i, (a, b) in enumerate(neighbours):
+        for c, d in neighbours[:i]:
+            same = level[a] == level[c]
+            count += same and (place[a] - place[c]) * (place[b] - place[d]) < 0
+    return count
+
+
+def ordered(rows: list[list[str]], arrows: list[tuple[str, str]]) -> list[list[str]]:
+    """Return the rows in an order in which few arrows cross: each node near the mean of its own."""
+    best, least = [list(row) for row in rows], crossings(rows, arrows)
+    current = [list(row) for row in rows]
+    for sweep in range(24):
+        down = sweep % 2 == 0
+        for i in range(len(current) - 2, -1, -1) if down else range(1, len(current)):
+            beside = current[i + 1] if down else current[i - 1]
+            place = {node: k / max(1, len(beside) - 1) for k, node in enumerate(beside)}
+            mean = {}
+            for k, node in enumerate(current[i]):
+                ends = [a if down else b for a, b in arrows if node == (b if down else a)]
+                near = [place[end] for end in ends if end in place]
+                alone = k / max(1, len(current[i]) - 1)
+                mean[node] = sum(near) / len(near) if near else alone
+            current[i].sort(key=mean.__getitem__)
+        count = crossings(current, arrows)
+        if count < least:
+            best, least = [list(row) for row in current], count
+    return best
+
+
+def places(rows: list[list[str]], arrows: list[tuple[str, str]]) -> dict[str, float]:
+    """Return the middle of each node in its row: near its neighbours, and beside the others."""
+    found = {}
+    for row in rows:
+        x = 0.0
+        for node in row:
+            found[node] = x + width(node) / 2
+            x += width(node)
+    for sweep in range(200):
+        for row in rows if sweep % 2 else rows[::-1]:
+            wanted = []
+            for node in row:
+                ends = [b if a == node else a for a, b in arrows if node in (a, b)]
+                # Points pull at each other most, so that long arrows are straight.
+                pull = [8 if node[0] == end[0] == "|" else 1 for end in ends]
+                near = sum(w * found[end] for w, end in zip(pull, ends, strict=True))
+                wanted.append(near / sum(pull) if ends else found[node])
+            for i, x in enumerate(_apart(wanted, [width(node) for node in row])):
+                found[row[i]] = x
+    left = min(found[node] - width(node) / 2 for node in found)
+    return {node: round(x - left + MARGIN, 1) for node, x in found.items()}
+
+
+def _apart(wanted: list[float], widths: list[int]) -> list[float]:
+    """Return places near the wanted ones, in their order, at which nothing overlaps."""
+    # Groups of neighbours that touch are moved to the mean of what their members want.
+    groups: list[tuple[list[float], float]] = []  # (offsets of the middles, place of the first)
+    for i, x in enumerate(wanted):
+        groups.append(([0.0], x))
+        while len(groups) > 1:
+            (before, at), (after, begin) = groups[-2:]
+            split = i + 1 - len(after)
+            gap = (widths[split - 1] + widths[split]) / 2
+            if begin >= at + before[-1] + gap:
+                break
+            offsets = [*before, *(before[-1] + gap + offset for offset in after)]
+            members = wanted[i + 1 - len(offsets) : i + 1]
+            mean = sum(w - o for w, o in zip(members, offsets, strict=True)) / len(offsets)
+            groups[-2:] = [(offsets, mean)]
+    return [at + offset for offsets, at in groups for offset in offsets]
+
+
+def drawing(graph: Graph) -> str:
+    """Return the drawing of a graph of rooms, as SVG."""
+    rows, arrows = rows_of(without_implied(graph))
+    rows = ordered(rows, arrows)
+    x = places(rows, arrows)
+    top = {
+        n: MARGIN + (len(rows) - 1 - i) * (HEIGHT + BELOW) for i, r in enumerate(rows) for n in r
+    }
+    total = round(max(x[node] + width(node) / 2 for node in x) + MARGIN)
+    tall = len(rows) * (HEIGHT + BELOW) + MARGIN
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{tall}" '
+        f'viewBox="0 0 {total} {tall}" font-family="{FONT}" font-size="14">',
+        "<title>Rooms of daskdl and nowcast; arrows are imports</title>",
+        f'<rect width="{total}" height="{tall}" fill="white"/>',
+    ]
+    for start, end in arrows:
+        colour = EDGE[start.lstrip("|").split(".")[0]]
+        begin = top[start] + HEIGHT
+        through = start.startswith("|")
+        path = f"M{x[start]} {top[start]}V{begin}" if through else f"M{x[start]} {begin}"
+        head = top[end] - (0 if end.startswith("|") else 5)
+        middle = (begin + head) / 2
+        path += f"C{x[start]} {middle} {x[end]} {middle} {x[end]} {head}"
+        lines.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.3"/>')
+        if not end.startswith("|"):
+            tip = f"M{x[end] - 4} {head - 3}L{x[end]} {head + 5}L{x[end] + 4} {head - 3}Z"
+            lines.append(f'<path d="{tip}" fill="{colour}"/>')
+    for node in sorted(graph):
+        package, name = node.split(".")
+        shape = (
+            f'x="{x[node] - WIDTH / 2}" y="{top[node]}" width="{WIDTH}" height="{HEIGHT}" rx="5"'
+        )
+        lines.append(f'<rect {shape} fill="{FILL[package]}" stroke="{EDGE[package]}"/>')
+        middle = top[node] + HEIGHT / 2 + 5
+        lines.append(f'<text x="{x[node]}" y="{middle}" text-anchor="middle">{name}</text>')
+    words = "Arrows are imports; those that follow from others are left out. "
+    words += "Blue: daskdl; green: nowcast."
+    lines.append(f'<text x="{MARGIN}" y="{tall - 16}" font-size="12">{words}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def main(arguments: list[str]) -> int:
+    """Write the drawing, or compare with it."""
+    text = drawing(rooms())
+    if "--check" not in arguments:
+        DRAWING.write_text(text, encoding="utf-8")
+    elif not DRAWING.is_file() or DRAWING.read_text(encoding="utf-8") != text:
+        print(f"{DRAWING}: the imports have changed; run python -m ci.architecture and commit it")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

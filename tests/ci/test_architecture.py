@@ -1,0 +1,95 @@
+"""The drawing of the rooms is what the imports make, and the page names what is there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ci import architecture
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Three rooms in a row; the first also imports the third."""
+    for room, code in (("a", "import daskdl.b.x\n"), ("b", "from daskdl import c\n"), ("c", "")):
+        folder = tmp_path / "daskdl" / room
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        (folder / "x.py").write_text(code)
+    (tmp_path / "daskdl" / "a" / "y.py").write_text("def f():\n    from daskdl.c.x import g\n")
+    (tmp_path / "daskdl" / "__init__.py").write_text("from daskdl.a import x\n")
+    return tmp_path
+
+
+def test_the_drawing_is_what_the_imports_make() -> None:
+    assert architecture.main(["--check"]) == 0, "run python -m ci.architecture and commit it"
+
+
+def test_the_drawing_has_a_box_for_every_room() -> None:
+    drawing = ET.parse(architecture.DRAWING)
+    texts = [node.text for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert sorted(texts[:-1]) == sorted(room.split(".")[1] for room in architecture.rooms())
+
+
+def test_imports_between_rooms_are_found_wherever_they_stand(project: Path) -> None:
+    found = architecture.rooms(project)
+    assert found == {
+        "daskdl.a": {"daskdl.b", "daskdl.c"},
+        "daskdl.b": {"daskdl.c"},
+        "daskdl.c": set(),
+    }
+    assert architecture.without_implied(found)["daskdl.a"] == {"daskdl.b"}
+    assert architecture.levels(found) == {"daskdl.a": 2, "daskdl.b": 1, "daskdl.c": 0}
+
+
+def test_another_import_changes_the_drawing(project: Path) -> None:
+    before = architecture.drawing(architecture.rooms(project))
+    (project / "daskdl" / "b" / "x.py").write_text("")
+    assert architecture.drawing(architecture.rooms(project)) != before
+
+
+def test_boxes_of_a_row_do_not_overlap() -> None:
+    rows, arrows = architecture.rows_of(architecture.without_implied(architecture.rooms()))
+    place = architecture.places(rows, arrows)
+    for row in rows:
+        for left, right in pairwise(row):
+            apart = (architecture.width(left) + architecture.width(right)) / 2
+            assert place[right] - place[left] >= apart - 0.2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:daskdl|nowcast|tests|ci|docs|examples)/[\w./-]*)`", text))
+    assert names
+    assert not [name for name in sorted(names) if not (ROOT / name).exists()]
+    links = set(re.findall(r"\]\(([\w./-]+)", text))
+    assert not [link for link in sorted(links) if not (page.parent / link).exists()]
+
+
+def test_the_page_has_the_rooms_in_the_order_of_the_contracts() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for contract in settings["tool"]["importlinter"]["contracts"]:
+        for package in contract.get("containers", []):
+            section = page.split(f"### {package}\n")[1].split("\n## ")[0].split("\n### ")[0]
+            assert re.findall(r"^\| `(\w+)` \|", section, re.M) == contract["layers"], (
+                "docs/architecture.md has a row for each room, in the order of pyproject.toml"
+            )
+
+
+def test_the_functions_of_the_walks_are_in_their_files() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`(daskdl/[\w/]+\.py)` `(\w+)`", page)
+    assert len(steps) > 30
+    for path, name in steps:
+        code = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"\b(def|class) {name}\b", code), f"{path}: no {name}"

@@ -1,0 +1,53 @@
+"""The oldest versions are those that pyproject.toml promises."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from ci import oldest
+
+PROJECT = {
+    "name": "ours",
+    "dependencies": ["a[x,y]>=1.2", "b>=3,<4"],
+    "optional-dependencies": {
+        "more": ["b>=3.10", "c==2.1; platform_machine == 'x86_64'"],
+        "less": ["d>=1"],
+        "test": ["ours[more,less]", "e>=5"],
+    },
+}
+
+
+def test_lower_bounds_are_the_only_versions_and_the_highest_of_several() -> None:
+    lines = oldest.requirements(PROJECT, ("test",))
+    assert sorted(oldest.oldest(lines)) == ["a[x,y]==1.2", "b==3.10", "c==2.1", "d==1", "e==5"]
+
+
+def test_extras_may_be_left_out() -> None:
+    lines = oldest.requirements(PROJECT, ("test",), without=("more",))
+    assert sorted(oldest.oldest(lines)) == ["a[x,y]==1.2", "b==3", "d==1", "e==5"]
+
+
+def test_a_requirement_without_a_lower_bound_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected a lower bound .* found 'a<3'; give it"):
+        oldest.oldest(["a<3"])
+
+
+@pytest.mark.parametrize("arguments", [["--list"], ["--list", "--nowcast"]])
+def test_every_requirement_of_ours_has_a_lower_bound(arguments, capsys) -> None:
+    assert oldest.main(arguments) == 0
+    found = capsys.readouterr().out.split()
+    assert any(line.startswith("dask[distributed]==") for line in found)
+    assert any(line.startswith("xradar==") for line in found) == ("--nowcast" in arguments)
+
+
+def test_the_tests_that_are_run_are_there() -> None:
+    for names in oldest.TESTS.values():
+        assert not [name for name in names if not (oldest.ROOT / name).exists()]
+
+
+def test_every_extra_is_known() -> None:
+    text = (oldest.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    assert {*oldest.EXTRAS, *oldest.OF_NOWCAST} <= extras.keys()
