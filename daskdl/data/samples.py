@@ -130,7 +130,10 @@ class SampleSet(Constructors, Exports):
                 recipe = recipe.part(0, min(left, len(recipe))) if left < len(recipe) else recipe
             if not left or (recipe.is_counted and not len(recipe)):
                 continue
-            (piece,) = on_each([recipe], partial(_first, left))
+            if recipe.in_memory:
+                piece = _first(left, recipe.load(), 0)
+            else:
+                (piece,) = on_each([recipe], partial(_first, left))
             rows = max(map(len, piece.values()), default=0)
             left -= rows
             pieces += [piece] * bool(rows)
