@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from daskdl.data.from_tasks import FromTasks
+from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import client_of, itself
 from daskdl.data.recipe import Recipe
 

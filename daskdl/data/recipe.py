@@ -32,7 +32,7 @@ class Loadable(ABC):
 
     @property
     def inputs(self) -> Sequence[Loadable]:
-        """Other loadables that it is made of; see :class:`~daskdl.data.derived.Derived`."""
+        """Other loadables that it is made of; see :class:`~daskdl.data.lazy.derived.Derived`."""
         return ()
 
     @property
@@ -136,8 +136,8 @@ class Recipe(Loadable):
 
         By default whoever loads it loads all samples and lets go of the others.
         """
-        from daskdl.data.derived import selected
-        from daskdl.data.transformations import Range
+        from daskdl.data.lazy.derived import selected
+        from daskdl.data.lazy.transformations import Range
 
         return selected(self, Range(start, stop), stop - start)
 
@@ -152,13 +152,13 @@ class Recipe(Loadable):
         count : int
             How many these are.
         """
-        from daskdl.data.derived import selected
+        from daskdl.data.lazy.derived import selected
 
         return selected(self, positions, count)
 
     def followed_by(self, others: Sequence[Recipe]) -> Recipe:
         """Return the recipe of these samples and of others' behind them."""
-        from daskdl.data.joined import JoinedRecipe
+        from daskdl.data.lazy.joined import JoinedRecipe
 
         return JoinedRecipe((self, *others))
 

@@ -11,18 +11,18 @@ import numpy as np
 
 from daskdl.data.arrays import Arrays
 from daskdl.data.batches import interleaved
-from daskdl.data.blocks import all_in_blocks, refuse_blocks
-from daskdl.data.checks import Check
 from daskdl.data.constructors import Constructors
-from daskdl.data.counting import derived, left_out
 from daskdl.data.exports import Exports
 from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
-from daskdl.data.joined import cut, even_bounds, join
+from daskdl.data.lazy.blocks import all_in_blocks, refuse_blocks
+from daskdl.data.lazy.checks import Check
+from daskdl.data.lazy.counting import derived, left_out
+from daskdl.data.lazy.joined import cut, even_bounds, join
+from daskdl.data.lazy.transformations import SHUFFLED, Filter, MapBatches, Permuted
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import check_on_error
-from daskdl.data.transformations import SHUFFLED, Filter, MapBatches, Permuted
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:

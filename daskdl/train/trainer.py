@@ -14,7 +14,7 @@ from daskdl.cluster.current import current_client
 from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
-from daskdl.data.blocks import block_lengths, ordered
+from daskdl.data.lazy.blocks import block_lengths, ordered
 from daskdl.data.on_workers.tasks import check_client
 from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from daskdl.cluster.client import Cluster
-from daskdl.data.from_tasks import FromTasks
+from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
 

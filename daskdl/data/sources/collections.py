@@ -12,8 +12,8 @@ from dask.typing import Key
 from daskdl.cluster.current import is_future
 from daskdl.compat.dask_graph import convert_legacy_graph
 from daskdl.data.arrays import Arrays
-from daskdl.data.counting import Uncounted
-from daskdl.data.from_tasks import FromTasks
+from daskdl.data.lazy.counting import Uncounted
+from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.counting import Uncounted
+from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.counting import Uncounted
+from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.data.samples import SampleSet
 from daskdl.data.sources.dataframe import Columns, Field

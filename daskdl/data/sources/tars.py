@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.counting import Uncounted
+from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.recipe import Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error

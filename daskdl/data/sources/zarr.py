@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.joined import even_bounds
+from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.recipe import Excerpt, Recipe
 from daskdl.errors import DataError, SettingsError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.joined import even_bounds
+from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Recipe

@@ -9,7 +9,7 @@ from distributed import Client, Future, wait
 
 from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
-from daskdl.data.from_tasks import FromTasks
+from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.spreading import spread
 from tests.daskdl.train.partitions import Counted
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.joined import cut, even_bounds, join
+from daskdl.data.lazy.joined import cut, even_bounds, join
 from daskdl.data.ragged import Ragged
 
 RAGGED = Ragged.of([[3, 4], []])

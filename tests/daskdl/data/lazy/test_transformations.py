@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.data import SampleSet
 from daskdl.data.arrays import Arrays
-from daskdl.data.transformations import MapBatches, Permuted, Range, Select, stretches
+from daskdl.data.lazy.transformations import MapBatches, Permuted, Range, Select, stretches
 
 
 def test_drawn_places_are_cut_of_one_permutation():

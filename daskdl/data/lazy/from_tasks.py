@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from dask.typing import Key
 
 from daskdl.cluster.current import is_future
+from daskdl.data.lazy.transformations import Transformation
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe, Schema
-from daskdl.data.transformations import Transformation
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.derived import Derived
+from daskdl.data.lazy.derived import Derived
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Recipe

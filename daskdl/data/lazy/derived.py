@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daskdl.data.arrays import Arrays
+from daskdl.data.lazy.transformations import MapBatches, Select, Transformation
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Loadable, Positions, Recipe
-from daskdl.data.transformations import MapBatches, Select, Transformation
 
 
 class Derived(Recipe):
@@ -23,7 +23,7 @@ class Derived(Recipe):
         From the loaded inputs to the partition. It pickles, and gives the same whenever it is
         called.
     length : int or None
-        Samples; None when only loading can tell, see :class:`~daskdl.data.counting.Uncounted`.
+        Samples; None when only loading can tell, see :class:`~daskdl.data.lazy.counting.Uncounted`.
     nbytes : int
         Bytes of the loaded partition.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from daskdl.data.joined import cut
+from daskdl.data.lazy.joined import cut
 from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable, Recipe, version_of_all
 

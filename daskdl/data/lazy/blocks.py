@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.block_partition import MIXED, BlockPartition
-from daskdl.data.derived import Derived
-from daskdl.data.joined import cut, even_bounds
-from daskdl.data.pool import Pool
+from daskdl.data.lazy.block_partition import MIXED, BlockPartition
+from daskdl.data.lazy.derived import Derived
+from daskdl.data.lazy.joined import cut, even_bounds
+from daskdl.data.lazy.pool import Pool
 from daskdl.data.recipe import Recipe, version_of_all
 from daskdl.errors import SettingsError
 

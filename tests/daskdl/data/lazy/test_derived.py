@@ -8,9 +8,9 @@ import numpy as np
 
 from daskdl.compat.dask_graph import Task
 from daskdl.data.arrays import Arrays
-from daskdl.data.derived import Derived, Loaded
-from daskdl.data.from_tasks import FromTasks
-from daskdl.data.transformations import MapBatches, Range
+from daskdl.data.lazy.derived import Derived, Loaded
+from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.lazy.transformations import MapBatches, Range
 
 
 def doubled(batch):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from daskdl.data.derived import Derived
+from daskdl.data.lazy.derived import Derived
+from daskdl.data.lazy.transformations import Range, Select, Transformation
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Loadable, Recipe, Schema
-from daskdl.data.transformations import Range, Select, Transformation
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:

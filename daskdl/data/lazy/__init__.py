@@ -1,0 +1,1 @@
+"""Partitions made lazily: of others, of Dask's tasks, joined, counted, checked, in blocks."""
