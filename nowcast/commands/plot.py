@@ -28,7 +28,7 @@ def run(
     """Draw forecasts, beside what was observed if that is there."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
-    from nowcast.rain.store import open_rain
+    from nowcast.rain.store import opened_rain
 
     suffix = out.suffix.lower()
     if suffix not in (".png", ".gif") or out.is_dir():
@@ -42,7 +42,7 @@ def run(
             _check_start(first, opened[first], other, opened[other])
         seen = None
         if observed is not None:
-            rain = stack.enter_context(open_rain(observed))
+            rain = stack.enter_context(opened_rain(observed))
             seen = _at_times_of(opened[first], first, rain, observed)
         made = {_name(path, opened): forecast for path, forecast in opened.items()}
         draw = animate_forecast if suffix == ".gif" else plot_forecast

@@ -25,13 +25,13 @@ def run(
     from nowcast.forecasters import forecaster
     from nowcast.forecasters.file import check_replaceable
     from nowcast.forecasters.predict import predict
-    from nowcast.rain.store import open_rain, write_dataset
+    from nowcast.rain.store import opened_rain, write_dataset
 
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()
     chosen = forecaster(method, model)
     check_replaceable(out)
-    with open_rain(rain) as store:
+    with opened_rain(rain) as store:
         forecast = predict(
             chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed,

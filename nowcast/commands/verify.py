@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Print the scores and, given a folder, write them, their picture and a report."""
     from nowcast.model.model import NowcastModel
-    from nowcast.rain.store import open_rain
+    from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
 
     if out is not None:
@@ -57,7 +57,7 @@ def run(
     network = None if model is None else NowcastModel.load(model)
     chosen = choose(methods, model)
     with ExitStack() as stack:
-        stores = [stack.enter_context(open_rain(path)) for path in rain]
+        stores = [stack.enter_context(opened_rain(path)) for path in rain]
         scores = score(
             stores,
             chosen,

@@ -47,7 +47,8 @@ def ingest(
 
     Scans are read by Dask, a few at a time, and written here in the order of time. Whenever this
     stops, the store holds the scans committed so far and can be read; the same call goes on with
-    the rest. Scans earlier than the store's last are put in their place.
+    the rest. Scans earlier than others may come late: who has the store open meanwhile goes on
+    seeing the frames that he opened.
 
     Parameters
     ----------
@@ -119,14 +120,7 @@ def _write(
     grid: Grid,
     attributes: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
-    """Insert the scans that are earlier than the store's last time, and append the others."""
-    if path.exists():
-        with open_rain(path) as dataset:
-            last = dataset["time"].values[-1]
-        late = [scan for scan in scans if scan.time < last]
-        if late:
-            writer.insert(path, results(late), scheduled=len(late))
-        scans = [scan for scan in scans if scan.time > last]
+    """Add the scans to the store, which the first of them makes if there is none."""
     frames = results(scans)
     if not path.exists():
         first = next(frames, None)

@@ -14,6 +14,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.xarray import open_zarr
 from daskdl.errors import ClusterError, DataError
+from nowcast.rain.store import damage_named, in_order
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,6 +29,9 @@ COUNT_SECONDS = 3600
 class FrameSource:
     """Where frames come from.
 
+    Frames of a store are known by their times and looked up when they are read, by whom too: the
+    store may have grown meanwhile, and one that was written anew in its place is refused.
+
     Parameters
     ----------
     data : path or DataArray (time, y, x)
@@ -37,6 +41,8 @@ class FrameSource:
         For messages.
     time : datetime64[ns] (n,)
     shape : (n, ny, nx)
+    store : str
+        The attribute ``id`` of the store at the path, by which it is known again.
     """
 
     data: Any
@@ -44,6 +50,7 @@ class FrameSource:
     name: str
     time: NDArray[np.datetime64] = field(repr=False)
     shape: tuple[int, int, int]
+    store: str = ""
 
     @classmethod
     def open(cls, data: str | os.PathLike[str] | xr.Dataset | xr.DataArray, variable: str) -> Self:
@@ -56,10 +63,11 @@ class FrameSource:
         """
         import xarray as xr
 
-        path, name = None, "data"
+        path, name, store = None, "data", ""
         if isinstance(data, str | os.PathLike):
             name = path = os.fspath(data)
-            data = open_zarr(path)
+            data = _opened(path)
+            store = _id(data)
             if "://" not in path:
                 path = os.path.abspath(path)  # workers may have another current folder
         if isinstance(data, xr.Dataset):
@@ -96,7 +104,7 @@ class FrameSource:
             )
         held = path if path is not None else data.drop_vars(list(data.coords))
         n, ny, nx = data.shape
-        return cls(held, variable, name, time, (n, ny, nx))
+        return cls(held, variable, name, time, (n, ny, nx), store)
 
     @property
     def in_memory(self) -> bool:
@@ -105,14 +113,14 @@ class FrameSource:
         return not isinstance(self.data, str) and isinstance(self.data.variable._data, np.ndarray)
 
     def only(self, frames: NDArray[np.int64]) -> FrameSource:
-        """Return a source that has just these frames; a path stays whole."""
-        if isinstance(self.data, str):
-            return self
-        data = self.data.isel(time=frames)
-        if data.chunks is not None:
-            import dask
+        """Return a source that has just these frames."""
+        data = self.data
+        if not isinstance(data, str):
+            data = data.isel(time=frames)
+            if data.chunks is not None:
+                import dask
 
-            (data,) = dask.optimize(data)  # without the chunks that others need
+                (data,) = dask.optimize(data)  # without the chunks that others need
         return replace(
             self,
             data=data,
@@ -121,16 +129,43 @@ class FrameSource:
         )
 
     def read(self, frames: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return frames, float32 (len(frames), ny, nx)."""
-        data = open_zarr(self.data)[self.variable] if isinstance(self.data, str) else self.data
+        """Return frames, float32 (len(frames), ny, nx).
+
+        Raises
+        ------
+        DataError
+            When the store has gone, is another one by now, or is damaged.
+        """
+        data = self.data
+        if isinstance(data, str):
+            data, frames = self._stored(frames)
         first, last = int(frames[0]), int(frames[-1]) + 1
         # A slice is read faster than a list, by stores and dask alike.
         picked = slice(first, last) if last - first == len(frames) else frames
-        values = data.isel(time=picked)
-        if values.chunks is not None:
-            # Inside a task: another task for it would wait for this worker's own thread.
-            values = values.compute(scheduler="synchronous")
-        return np.ascontiguousarray(values.values, np.float32)
+        with damage_named(self.name):
+            values = data.isel(time=picked)
+            if values.chunks is not None:
+                # Inside a task: another task for it would wait for this worker's own thread.
+                values = values.compute(scheduler="synchronous")
+            return np.ascontiguousarray(values.values, np.float32)
+
+    def _stored(self, frames: NDArray[np.int64]) -> tuple[xr.DataArray, NDArray[np.int64]]:
+        """Return what the store holds now, in order of time, and where in it these frames are."""
+        dataset = _opened(self.data)
+        if _id(dataset) != self.store:
+            raise DataError(
+                f"{self.name}: expected the store that was opened, of id {self.store!r}, found one "
+                f"of id {_id(dataset)!r} in its place; open it again"
+            )
+        held, wanted = dataset["time"].values.astype("datetime64[ns]"), self.time[frames]
+        places = np.searchsorted(held, wanted)
+        gone = wanted[held[np.minimum(places, len(held) - 1)] != wanted]
+        if len(gone):
+            raise DataError(
+                f"{self.name}: expected the store that was opened, with a frame of {gone[0]}, "
+                "found none of that time; open it again"
+            )
+        return dataset[self.variable], places
 
     def count(
         self,
@@ -156,8 +191,7 @@ class FrameSource:
         else:
             futures = client.map(
                 _count_one,
-                blocks,
-                source=replace(self, time=self.time[:0]),
+                [self.only(block) for block in blocks],
                 corners=corners,
                 tile=tile,
                 threshold=threshold,
@@ -180,8 +214,24 @@ def _wait(futures: Any, name: str) -> None:
         ) from error
 
 
-def _count_one(block: NDArray[np.int64], source: FrameSource, **options: Any) -> Any:
-    return count_block(source, block, **options)
+def _opened(path: str) -> xr.Dataset:
+    """Open a store, frames in the order of time, without Dask."""
+    import xarray as xr
+
+    try:
+        # Only the consolidated metadata are replaced in one stroke by a running ingest.
+        dataset = xr.open_zarr(path, chunks=None, consolidated=True)
+    except Exception:  # it has none, or is no store, which is then told
+        dataset = open_zarr(path)
+    return in_order(dataset) if "time" in dataset.indexes else dataset
+
+
+def _id(dataset: xr.Dataset) -> str:
+    return str(dataset.attrs.get("id", ""))
+
+
+def _count_one(source: FrameSource, **options: Any) -> Any:
+    return count_block(source, np.arange(len(source.time)), **options)
 
 
 def count_block(
@@ -250,8 +300,6 @@ class WindowRecipe(Recipe):
 
     def localised(self) -> WindowRecipe:
         """Return the same without what it does not need of its source."""
-        if isinstance(self.source.data, str):
-            return replace(self, source=replace(self.source, time=self.source.time[:0]))
         frames, windows = self.frames, self.windows.copy()
         windows[:, 0] = np.searchsorted(frames, windows[:, 0])
         return replace(self, source=self.source.only(frames), windows=windows)

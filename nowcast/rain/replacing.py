@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daskdl.files import sync, sync_trees
+
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
     """Give a path next to ``path`` to write to; put it in the place of ``path`` when all went well.
 
     A file is replaced in one stroke. A directory that is in the way is moved aside first and
-    removed afterwards, and put back when the rename fails.
+    removed afterwards, and put back when the rename fails. What is new is on the disk before it
+    has the name, so that a power cut leaves one of the two.
 
     Raises
     ------
@@ -37,8 +40,10 @@ def beside(path: Path) -> Iterator[Path]:
 
 def replace(new: Path, path: Path) -> None:
     """Put the file or directory ``new`` in the place of ``path``."""
+    sync_trees([new])
     if not path.is_dir():
         os.replace(new, path)
+        sync(path.parent)
         return
     old = previous(path)
     remove(old)
@@ -48,6 +53,7 @@ def replace(new: Path, path: Path) -> None:
     except BaseException:
         os.rename(old, path)
         raise
+    sync(path.parent)
     remove(old)
 
 

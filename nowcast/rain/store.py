@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.errors import DataError
+from daskdl.errors import DaskdlError, DataError
 from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     """Open and check a rain store.
+
+    What is opened stays what it is while an ingest adds to the store, late scans too.
 
     Parameters
     ----------
@@ -28,13 +33,33 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     -------
     xarray.Dataset
         ``rain_rate (time, y, x)`` float32 in mm h-1, 0 without rain and NaN where missing, lazily
-        loaded (dask), one chunk a time; ``time`` sorted and unique; ``y`` and ``x`` increasing.
+        loaded (dask), one chunk a time; ``time`` in order and unique; ``y`` and ``x`` increasing.
 
     Raises
     ------
     DataError
-        When there is nothing at ``path``, when it is not a rain store, holds no time, or its times
-        are not sorted and unique.
+        When there is nothing at ``path``, when it is not a rain store, holds no time, or one twice.
+    """
+    dataset = open_stored(path)
+    # Put in order before it is cut into chunks, since Dask's own indexing may merge chunks.
+    return in_order(dataset).chunk({"time": 1})
+
+
+def in_order(dataset: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset in the order of ``time``; what is read lazily is not read."""
+    order = np.argsort(dataset["time"].values, kind="stable")
+    if np.array_equal(order, np.arange(len(order))):
+        return dataset
+    return dataset.isel(time=order)
+
+
+def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Open and check a rain store as it lies there, frames in the order in which they came.
+
+    Returns
+    -------
+    xarray.Dataset
+        As :func:`open_rain`, but read when it is indexed, without Dask.
     """
     import xarray as xr
 
@@ -46,9 +71,9 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     try:
         if path.is_dir():
             # Only the consolidated metadata are replaced in one stroke by a running ingest.
-            dataset = xr.open_zarr(path, consolidated=True)
+            dataset = xr.open_zarr(path, consolidated=True, chunks=None)
         else:
-            dataset = xr.open_dataset(path, engine="h5netcdf", chunks={"time": 1, "y": -1, "x": -1})
+            dataset = xr.open_dataset(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: expected a rain store (zarr) as nowcast ingest writes it, found something "
@@ -56,6 +81,33 @@ def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
         ) from error
     _check(dataset, path)
     return dataset
+
+
+@contextmanager
+def opened_rain(path: str | os.PathLike[str]) -> Iterator[xr.Dataset]:
+    """Open a rain store for a while, as :func:`open_rain`, and name it where it is damaged."""
+    with open_rain(path) as dataset, damage_named(path):
+        yield dataset
+
+
+@contextmanager
+def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise a DataError, which names the store, for a chunk that cannot be what was written."""
+    try:
+        yield
+    except (ValueError, RuntimeError, OSError) as error:
+        if isinstance(error, DaskdlError) or not _of_a_chunk(error):
+            raise
+        raise DataError(
+            f"{path}: expected its chunks as they were written, found a damaged one "
+            f"({_first_line(error)}); ingest into a new store"
+        ) from error
+
+
+def _of_a_chunk(error: BaseException) -> bool:
+    """Whether an error comes from the codecs that unpack a chunk."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(f.f_globals.get("__name__", "").startswith("zarr.codecs") for f, _ in frames)
 
 
 def _check(dataset: xr.Dataset, path: Path) -> None:
@@ -74,12 +126,12 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
         raise DataError(f"{path}: expected at least one time, found none")
     if not np.issubdtype(time.dtype, np.datetime64):
         raise DataError(f"{path}: expected time as dates, found {time.dtype}")
-    backward = np.flatnonzero(np.diff(time) <= np.timedelta64(0))
-    if backward.size:
-        i = int(backward[0])
+    each, counts = np.unique(time, return_counts=True)
+    if len(each) < len(time):
+        i = int(np.argmax(counts))
         raise DataError(
-            f"{path}: expected times sorted and unique, found "
-            f"{time[i + 1].astype('datetime64[s]')} after {time[i].astype('datetime64[s]')}"
+            f"{path}: expected a frame of each time, found {counts[i]} of "
+            f"{each[i].astype('datetime64[s]')}"
         )
 
 
@@ -129,17 +181,19 @@ def write_zarr(
 ) -> None:
     """Write a Dataset to a zarr store (format 3): beside, then renamed over what was at ``path``.
 
-    Three-dimensional variables get one chunk for each index of their first dimension.
+    Three-dimensional variables get one chunk for each index of their first dimension. Every chunk
+    has a CRC32C, without which a damaged one might be read as other numbers.
     """
     path = Path(path)
     with beside(path) as temporary:
         cleaned = _without_encoding(dataset)
+        given, usual = encoding or {}, zarr_encoding(cleaned)
         cleaned.to_zarr(
             temporary,
             mode="w",
             zarr_format=3,
             consolidated=False,
-            encoding=zarr_encoding(cleaned) | (encoding or {}),
+            encoding={name: usual[name] | given.get(name, {}) for name in usual},
         )
         consolidate(temporary)
 
@@ -164,20 +218,19 @@ def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 def zarr_encoding(dataset: xr.Dataset) -> dict[str, Any]:
     """Return chunks and compression of a Dataset's variables for ``to_zarr``."""
-    from zarr.codecs import BloscCodec
+    from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
     encoding: dict[str, Any] = {}
     for name, variable in dataset.variables.items():
-        if variable.ndim < 2 or variable.dtype.kind != "f":
-            continue
-        # Byte shuffle makes the mostly empty float32 fields four times smaller than zstd alone.
-        entry: dict[str, Any] = {
-            "compressors": (BloscCodec(cname="zstd", clevel=3, shuffle="shuffle"),)
-        }
-        if variable.ndim >= 3:
-            lead = (1,) * (variable.ndim - 2)
-            entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
-            entry["fill_value"] = float("nan")
+        entry: dict[str, Any] = {"compressors": (ZstdCodec(), Crc32cCodec())}
+        if variable.ndim >= 2 and variable.dtype.kind == "f":
+            # Byte shuffle makes the mostly empty float32 fields four times smaller than zstd alone.
+            blosc = BloscCodec(cname="zstd", clevel=3, shuffle="shuffle")
+            entry = {"compressors": (blosc, Crc32cCodec())}
+            if variable.ndim >= 3:
+                lead = (1,) * (variable.ndim - 2)
+                entry["chunks"] = lead + tuple(max(n, 1) for n in variable.shape[-2:])
+                entry["fill_value"] = float("nan")
         encoding[str(name)] = entry
     return encoding
 
