@@ -1,4 +1,4 @@
-"""How a command line of this package starts and ends: options that all share, errors, exit codes.
+"""Start and end of a command line of this package: shared options, errors, exit codes.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 fine, 1 a bug of
 ours, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted.

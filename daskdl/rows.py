@@ -97,6 +97,6 @@ class Rows:
         return squares_between(self.values.reshape(-1), ends[:-1], ends[1:])
 
     def part(self, start: int, stop: int) -> Rows:
-        """Return those from ``start`` and before ``stop``, with the ids that they have here."""
+        """Return the rows from ``start`` to ``stop``, with the ids that they have here."""
         first, last = np.searchsorted(self.ids, (start, stop))
         return replace(self, ids=self.ids[first:last], values=self.values[first:last])

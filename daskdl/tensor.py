@@ -22,11 +22,11 @@ Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
 #: function of no arguments is called only if that input wants one.
 Backward = Callable[..., Any]
-#: Whom an operation's gradient goes to: a leaf, or the node that made a tensor and which result it
-#: is; nobody if no gradient is wanted. Not the tensor that was made: its array goes when nobody and
-#: no backward needs it any more.
+#: Receiver of an operation's gradient: a leaf, or the node that made a tensor and the number of
+#: that result; None if no gradient is wanted. Not the tensor itself: its array is freed when nobody
+#: and no backward needs it any more.
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
-#: To a result, from its readers so far; two are still to be added where its backward does that.
+#: Gradient to a result from its readers so far; two where its backward is to add them.
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
 
 
@@ -69,7 +69,7 @@ class InParts:
 
 
 class Node:
-    """One recorded operation: whom its gradients go to, how many results it has, its backward."""
+    """One recorded operation: receivers of its gradients, number of results, its backward."""
 
     __slots__ = ("backward", "order", "results", "sources")
 

@@ -84,7 +84,7 @@ class _Confusion(Metric):
         return float(np.mean(np.divide(above, below, out=np.zeros_like(above), where=below > 0)))
 
     def quotient(self, hits: Array, false: Array, missed: Array) -> tuple[Array, Array]:
-        """Return what is divided by what."""
+        """Return dividend and divisor."""
         raise NotImplementedError
 
 

@@ -23,7 +23,7 @@ from daskdl.metrics.metric import (
 
 @dataclass(frozen=True)
 class _Curve(Metric):
-    """How many positives and negatives have each score.
+    """Counts of positives and negatives by score.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class _Curve(Metric):
         return float("nan") if statistics["nan"] else self._areas(*self._counts(statistics))[1]
 
     def bounds(self, statistics: Mapping[str, Array]) -> tuple[float, float]:
-        """Return what the area without bins is at least and at most."""
+        """Return the bounds of the area without bins, least and most."""
         if statistics["nan"]:
             return float("nan"), float("nan")
         low, middle, high = self._areas(*self._counts(statistics))

@@ -45,7 +45,7 @@ class Metric:
         return frozenset()
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
-        """Return what has to be known of a batch, arrays by name.
+        """Return the statistics of a batch, arrays by name.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Ar
 
 
 def amount(of: Array, weight: Array | None) -> Array:
-    """Return how many are true as a statistic: int64 (), or the exact sum of their weights."""
+    """Return the number of trues as a statistic: int64 (), or the exact sum of their weights."""
     return count(int(of.sum())) if weight is None else exact_sum(weight[of])
 
 
@@ -140,7 +140,7 @@ def amounts(statistic: Array, axes: int = 0) -> Array:
 
 
 def mean_statistics(values: Array, weight: Array | None) -> Statistics:
-    """Return what has to be known of float64 values of the weights' shape for their mean."""
+    """Return the statistic for the mean of float64 values of the weights' shape."""
     n = count(values.size) if weight is None else exact_sum(weight)
     return {"sum": exact_sum(values if weight is None else values * weight), "count": n}
 

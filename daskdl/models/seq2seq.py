@@ -98,7 +98,7 @@ class ConvLSTMForecaster(Module):
 
 
 def _interpolation(block: int) -> NDArray[np.float32]:
-    """Return what each pixel of a block takes of it and of those around it, (block * block, 3, 3).
+    """Return the weights of a block and those around it for each pixel, (block * block, 3, 3).
 
     Linear between the middles of blocks.
     """

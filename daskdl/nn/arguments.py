@@ -1,4 +1,4 @@
-"""What layers ask of their settings and inputs, said in one sentence each."""
+"""Checks of the settings and inputs of layers."""
 
 from __future__ import annotations
 

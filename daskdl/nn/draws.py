@@ -1,4 +1,4 @@
-"""The seeds of what layers draw, such as dropout: of a forward pass, and of the order of calls."""
+"""Seeds of the random numbers of layers, such as dropout's: of a forward pass and of its calls."""
 
 from __future__ import annotations
 

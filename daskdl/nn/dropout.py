@@ -1,4 +1,4 @@
-"""Dropout layers: what they leave out is drawn anew in each forward pass of training."""
+"""Dropout layers: each forward pass of training leaves out other numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SpatialDropout(Dropout):
 
 
 class AlphaDropout(Dropout):
-    """Set a part of all numbers to what SELU makes of -infinity; mean and variance stay.
+    """Set a part of all numbers to SELU's value at -infinity; mean and variance stay.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
     """
@@ -77,7 +77,7 @@ class AlphaDropout(Dropout):
 
 
 def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
-    """Return what an array is multiplied by to drop a part of it."""
+    """Return the factors that drop a part of an array."""
     seed, counter = next_draw()
     y: Tensor = dropout(np.ones(shape, dtype), rate=rate, seed=seed, counter=counter)
     return y.data

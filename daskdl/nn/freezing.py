@@ -1,4 +1,4 @@
-"""Which parameters training leaves as they are, by their names."""
+"""Freezing: parameters, by their names, that training leaves as they are."""
 
 from __future__ import annotations
 

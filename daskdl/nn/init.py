@@ -33,7 +33,7 @@ _GAINS = {
 
 
 def gain(nonlinearity: str, slope: float = 0.01) -> float:
-    """Return what weights before an activation are scaled by, as PyTorch's ``calculate_gain``.
+    """Return the scale of weights before an activation, as PyTorch's ``calculate_gain``.
 
     Parameters
     ----------

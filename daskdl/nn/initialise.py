@@ -36,7 +36,7 @@ def generator(seed: int | None) -> np.random.Generator:
 
 @functools.cache
 def _unseeded(process: int) -> np.random.Generator:
-    """Return what all layers of a process draw from that have no seed.
+    """Return the Generator of all layers of a process that have no seed.
 
     To make a Generator takes longer than to draw a small layer's weights; a forked process, which
     would draw its parent's numbers again, has one of its own.

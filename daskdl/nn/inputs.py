@@ -1,4 +1,4 @@
-"""Inputs: what numbers of samples are to a network, which computes in float32."""
+"""Inputs of a network, which computes in float32: conversion of samples' numbers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _data = attrgetter("data")
 
 
 class Joined:
-    """What the tensors of a module are views of.
+    """The vectors of which the tensors of a module are views.
 
     Each step of training asks for it several times, hence a look at what was found the last time
     before anything is looked for.

@@ -19,7 +19,7 @@ from daskdl.version import __version__
 __all__ = ["load", "read_metadata", "save"]
 
 FORMAT = "daskdl-1"
-#: The one entry of the file's metadata: safetensors writes several in a random order, and the same
+#: Key of the only metadata entry: safetensors writes several in a random order, and the same
 #: model is to give the same bytes.
 KEY = "daskdl"
 

@@ -39,7 +39,7 @@ class Module(Structure, Predicting):
     caveat: ClassVar[str] = ""
     #: Fewest samples that pass through at a time in training.
     fewest_samples: ClassVar[int] = 1
-    #: Of an object; not among its attributes, which it refers to.
+    #: Slots of an object beside its attributes, to which they refer.
     __slots__ = ("_joined",)
     _joined: Joined
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Predicting: what a module offers for samples in memory or on a cluster, and where it is done."""
+"""Prediction as methods of a module, for samples in memory or on a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Predicting:
-    """Base of modules: what they make of samples of any kind."""
+    """Base of modules: prediction and evaluation of samples of any kind."""
 
     def predict(
         self,
@@ -60,7 +60,7 @@ class Predicting:
         return _above("predict")(self, samples, classes=True, **options)
 
     def embed(self, samples: Any, layer: str, **options: Any) -> Any:
-        """Return what an inner layer makes of samples, as :meth:`predict` does.
+        """Return the results of an inner layer for samples, in the form of :meth:`predict`.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ States = tuple[tuple[Any, ...], ...]
 
 
 class _Recurrent(Module):
-    """What the recurrent layers share: one set of weights for each layer and direction."""
+    """Base of the recurrent layers: one set of weights for each layer and direction."""
 
     _gates: int
     _states = 1

@@ -29,7 +29,7 @@ class Row:
     bytes: int
 
     def cells(self) -> tuple[str, ...]:
-        """Return what stands in the table."""
+        """Return the texts of the table's cells."""
         shapes = " ".join(f"({', '.join(map(str, shape))})" for shape in self.output_shapes)
         return self.name, self.layer, shapes, f"{self.parameters:,}", f"{self.bytes:,}"
 

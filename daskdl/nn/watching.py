@@ -1,4 +1,4 @@
-"""Watching: being told what each module of a model was given and returned."""
+"""Watching a model: a callback is given the inputs and the result of each module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from daskdl.nn.structure import Structure
 from daskdl.tensor import Tensor
 
-#: Is called with a module's dotted name, the module, its inputs and its result.
+#: Function of a module's dotted name, the module, its inputs and its result.
 Watcher = Callable[[str, Any, tuple[Any, ...], Any], None]
 
 

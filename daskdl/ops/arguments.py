@@ -1,4 +1,4 @@
-"""What operations on images and rows ask of their arguments, said in one sentence each."""
+"""Checks of the arguments of operations on images and rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from daskdl.errors import ShapeError
 from daskdl.tensor import Array
 
-#: What kernels are compiled for. Dtypes, which compare faster than types.
+#: Dtypes that kernels are compiled for. Not types: dtypes compare faster.
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 

@@ -1,4 +1,4 @@
-"""What Python's operators, and a few methods that numpy's arrays have, do with tensors."""
+"""Python's operators on tensors, and a few methods that numpy's arrays have."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def check_windows(operation: str, x: Any, size: tuple[int, int]) -> None:
 
 
 def bins(length: int, count: int) -> list[tuple[int, int]]:
-    """Return where each of ``count`` windows that share ``length`` pixels out begins and ends."""
+    """Return begin and end of each of ``count`` windows that share ``length`` pixels out."""
     return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
 
 

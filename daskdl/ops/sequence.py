@@ -1,4 +1,4 @@
-"""What recurrent operations share: arguments that fit each other, and steps first in memory."""
+"""Helpers of recurrent operations: checks of their arguments, and steps first in memory."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Steps:
     Parameters
     ----------
     operation : str
-        Whose argument ``lengths`` is, for its error.
+        Name of the operation that was given ``lengths``, for its error.
     n, steps : int
     lengths : int array (N,), optional
         Steps of each sample, from its first on; all without.

@@ -1,4 +1,4 @@
-"""Activations with thresholds: what lies below is replaced, cut to zero, or drawn nearer."""
+"""Activations with thresholds: numbers below are replaced, cut to zero, or drawn nearer."""
 
 from __future__ import annotations
 

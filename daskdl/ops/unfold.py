@@ -96,7 +96,7 @@ def _windows(
     pad: tuple[int, int],
     dilation: int,
 ) -> int:
-    """Return how many windows an axis has."""
+    """Return the number of windows of an axis."""
     if min(size, stride, dilation) < 1 or min(pad) < 0:
         raise SettingsError(
             f"{name}: expected size, stride and dilation of at least 1 and pad of at least 0, "
@@ -112,7 +112,7 @@ def _windows(
 
 
 def _tap(length: int, count: int, offset: int, stride: int) -> tuple[slice, slice]:
-    """Return which windows have a tap inside of the axis, and where these taps lie."""
+    """Return the windows that have a tap inside of the axis, and the places of these taps."""
     first = max(0, -(offset // stride)) if offset < 0 else 0
     last = min(count, (length - 1 - offset) // stride + 1)
     if last <= first:

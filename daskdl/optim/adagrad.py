@@ -47,7 +47,7 @@ class Adagrad(Elementwise):
         return squares.adagrad
 
     def starts(self) -> dict[str, float | None]:
-        """Return what the sums of squares begin with."""
+        """Return the first value of the sums of squares."""
         return {"square": self.initial}
 
     def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:

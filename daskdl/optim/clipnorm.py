@@ -19,7 +19,7 @@ from daskdl.rows import Rows
 
 @dataclass(frozen=True)
 class ClipNorm(Wrapper):
-    """A gradient whose Euclidean norm, over all parameters, is larger is scaled down to it.
+    """Gradient clipping by norm: a longer gradient, over all parameters, is scaled down to it.
 
     The rows of tables count like all else.
 
@@ -116,6 +116,6 @@ class ClipNorm(Wrapper):
         self.method.update_rows(name, table, gradient, state, iteration, share)
 
     def _share(self, total: float) -> float:
-        """Return what a gradient of this sum of squares is multiplied with."""
+        """Return the factor for a gradient of this sum of squares."""
         norm = math.sqrt(total)
         return self.norm / norm if norm > self.norm else 1.0

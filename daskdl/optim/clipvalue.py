@@ -15,7 +15,7 @@ from daskdl.rows import Rows
 
 @dataclass(frozen=True)
 class ClipValue(Wrapper):
-    """What is below ``-value`` or above ``value`` in the gradient becomes that.
+    """Gradient clipping by value: each number is limited to -value and value.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from daskdl.optim.ranges import Ranges
 
 @dataclass(frozen=True)
 class Grouping:
-    """What the groups of parameters differ in.
+    """Settings by group of parameters.
 
     Parameters
     ----------

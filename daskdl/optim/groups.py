@@ -1,4 +1,4 @@
-"""Groups: parameters that have their own learning rate or weight decay."""
+"""Groups: parameters with a learning rate or a weight decay of their own."""
 
 from __future__ import annotations
 
@@ -195,12 +195,12 @@ class Groups(Method):
 
     @property
     def joint(self) -> bool:
-        """As the method inside."""
+        """The value of the method inside."""
         return self.method.joint
 
     @property
     def grain(self) -> int:  # type: ignore[override]
-        """As the method inside."""
+        """The value of the method inside."""
         return self.method.grain
 
     def part(self, slices: Sequence[slice]) -> Self | None:
@@ -211,7 +211,7 @@ class Groups(Method):
         return replace(self, method=inner, ranges=self._ranges().part(slices))
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return those of the method inside."""
+        """Return the sums of the method inside."""
         return self.method.term_starts(size)
 
     def terms(

@@ -148,7 +148,7 @@ class Layerwise(Grouped):
         return step(kernel, weights, gradient, state, table, ranges, overwrite)
 
     def _settings(self, groups: Grouping) -> tuple[Norms, Norms]:
-        """Return what the rate is multiplied with, and the weight decay, of each parameter."""
+        """Return the factor of the rate, and the weight decay, of each parameter."""
         layout, ranges = self._bound()
         kinds = np.zeros(len(layout.names), int)
         if groups.ranges is not None:

@@ -1,4 +1,4 @@
-"""What every optim method is: a step of weights, gradient and state over a flat vector."""
+"""Method, the base of optim methods: a step of weights, gradient and state over a flat vector."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ class Method(ABC):
         raise NotImplementedError(f"{type(self).__name__} has to define update_rows()")
 
     def observe(self, state: State, metric: float) -> State:
-        """Return the state after a validation: what a schedule such as Plateau decides by."""
+        """Return the state after a validation, by which a schedule such as Plateau decides."""
         return state
 
     def rate_at(self, iteration: int, state: State | None = None) -> float:

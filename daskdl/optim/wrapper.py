@@ -32,7 +32,7 @@ class Wrapper(Method):
 
     @property
     def by_element(self) -> bool:
-        """As the one inside."""
+        """Whether the method inside is so."""
         return self.method.by_element
 
     def init(self, size: int) -> State:

@@ -1,21 +1,55 @@
-"""Convolution 2-D, channels last: picks Winograd, a matrix product, direct or depthwise sums."""
+"""Convolution 2-D, channels last: each shape by the quickest of five ways, see :data:`WAYS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.convolution import depthwise, direct, winograd
-from daskdl.kernels.convolution import few_channels as stem
-from daskdl.kernels.convolution import few_filters as neighbours
+from daskdl.kernels.convolution import depthwise, direct, few_channels, few_filters, winograd
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.runtime.memory import empty
 
 Array = NDArray[np.floating]
+
+#: Shapes that each way serves: tests of geometry, input channels, filters, and columns of a row of
+#: results. :mod:`few_filters` makes neighbouring windows one, which another way then convolves.
+SERVES: dict[str, Callable[[Geometry, int, int, int], bool]] = {
+    # 1x1 at stride 1 without padding: a matrix product over the pixels.
+    "matmul": lambda g, channels, filters, columns: g.pointwise and g.groups == 1,
+    # 3x3 and 5x5 at stride 1, at least 8 channels and filters.
+    "winograd": lambda g, channels, filters, columns: g.by_winograd(min(channels, filters)),
+    # So few filters that most columns of a product would be idle, in one group.
+    "few_filters": lambda g, channels, filters, columns: (
+        few_filters.together(g, filters, columns) > 1
+    ),
+    # Fewer than 16 input channels in one group, windows of at most 800 numbers: first layers.
+    "few_channels": lambda g, channels, filters, columns: few_channels.serves(g, channels),
+    # A group for each channel and each filter.
+    "depthwise": lambda g, channels, filters, columns: g.groups == channels == filters,
+    # Any kernel, stride, dilation, padding and groups.
+    "direct": lambda g, channels, filters, columns: True,
+}
+#: Ways of each pass in the order in which they are tried: the first that serves a shape has it.
+WAYS = {
+    "forward": ("winograd", "few_filters", "few_channels", "depthwise", "direct"),
+    "joined": ("few_channels", "direct"),  # windows that few_filters has made one
+    "input_gradient": ("winograd", "few_filters", "depthwise", "direct"),
+    "weight_gradient": ("matmul", "winograd", "depthwise", "few_channels", "direct"),
+}
+_MODULES: dict[str, Any] = {
+    "few_channels": few_channels,
+    "depthwise": depthwise,
+    "direct": direct,
+}
+
+
+def way(task: str, geometry: Geometry, channels: int, filters: int, columns: int = 1) -> str:
+    """Return the name of the way that serves a shape in a pass, see :data:`WAYS`."""
+    return next(name for name in WAYS[task] if SERVES[name](geometry, channels, filters, columns))
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = None) -> Array:
@@ -32,35 +66,28 @@ def forward(x: Array, weight: Array, geometry: Geometry, out: Array | None = Non
     """
     x, weight = _plain(x), _plain(weight)
     size = geometry.size(*x.shape[1:3])
-    if _by_winograd(weight, geometry):
+    chosen = way("forward", geometry, x.shape[3], len(weight), size[1])
+    if chosen == "winograd":
         own = winograd.Weights(weight, False)
         return winograd.convolve(x, own, _first_pad(geometry), size, out)
     y = empty((len(x), *size, len(weight)), x.dtype) if out is None else out
-    n = neighbours.together(geometry, len(weight), size[1])
-    if n > 1:
-        _forward_joined(x, weight, geometry, n, y, out is not None)
+    if chosen == "few_filters":
+        _forward_joined(x, weight, geometry, y, out is not None)
     else:
-        _forward(x, weight, geometry, y, out is not None)
+        _MODULES[chosen].forward(x, weight, geometry, y, out is not None)
     return y
 
 
-def _forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
-    if stem.serves(geometry, x.shape[3]):
-        stem.forward(x, weight, geometry, y, add)
-    else:
-        _products(weight, geometry).forward(x, weight, geometry, y, add)
-
-
-def _forward_joined(
-    x: Array, weight: Array, geometry: Geometry, n: int, y: Array, add: bool
-) -> None:
-    """Write, or add, to y what ``n`` neighbouring windows at a time see."""
+def _forward_joined(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
+    """Write, or add, to y the results of neighbouring windows, convolved as one."""
     images, rows, columns, filters = y.shape
-    weight, geometry = neighbours.joined(weight, geometry, columns, n)
+    n = few_filters.together(geometry, filters, columns)
+    weight, geometry = few_filters.joined(weight, geometry, columns, n)
     even = columns % n == 0
     windows = (images, rows, -(-columns // n), n * filters)
     results = y.reshape(windows) if even else empty(windows, y.dtype)
-    _forward(x, weight, geometry, results, even and add)
+    chosen = _MODULES[way("joined", geometry, x.shape[3], len(weight))]
+    chosen.forward(x, weight, geometry, results, even and add)
     if not even:
         own = results.reshape(images, rows, windows[2] * n, filters)[:, :, :columns]
         np.add(y, own, out=y) if add else np.copyto(y, own)
@@ -78,16 +105,18 @@ def prepared(weight: Array, geometry: Geometry) -> Callable[[Array, Array], Arra
 
 
 def input_gradient(dy: Array, weight: Array, geometry: Geometry, height: int, width: int) -> Array:
-    """Gradient to the input (N, height, width, in), from ``dy`` (N, rows, columns, out)."""
+    """Return the gradient to x (N, height, width, in) from ``dy`` (N, rows, columns, out)."""
     dy, weight = _plain(dy), _plain(weight)
-    if _by_winograd(weight, geometry):
+    turned, channels = geometry.adjoint, weight.shape[3] * geometry.groups
+    neighbours = width if geometry.stride == (1, 1) else 1  # of one row, that see alike
+    chosen = way("input_gradient", turned, len(weight), channels, neighbours)
+    if chosen == "winograd":
         adjoint = winograd.Weights(weight, True)
-        return winograd.convolve(dy, adjoint, _first_pad(geometry.adjoint), (height, width), None)
-    turned, channels = geometry.adjoint, weight.shape[3]
-    if geometry.stride == (1, 1) and neighbours.together(turned, channels, width) > 1:
+        return winograd.convolve(dy, adjoint, _first_pad(turned), (height, width), None)
+    if chosen == "few_filters":
         return forward(dy, weight[:, ::-1, ::-1].transpose(3, 1, 2, 0), turned)
-    dx = np.empty((len(dy), height, width, weight.shape[3] * geometry.groups), dy.dtype)
-    _products(weight, geometry).input_gradient(dy, weight, geometry, dx)
+    dx = np.empty((len(dy), height, width, channels), dy.dtype)
+    _MODULES[chosen].input_gradient(dy, weight, geometry, dx)
     return dx
 
 
@@ -100,6 +129,20 @@ def prepared_adjoint(weight: Array, geometry: Geometry) -> Callable[[Array], Arr
     return lambda dy: winograd.convolve(_plain(dy), u, pad, (dy.shape[1], dy.shape[2]), None)
 
 
+def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
+    """Return the gradient to the weights (out, kh, kw, in / groups)."""
+    filters, channels = dy.shape[3], x.shape[3]
+    chosen = way("weight_gradient", geometry, channels, filters)
+    if chosen == "matmul":
+        dw = matmul(dy.reshape(-1, filters).T, x.reshape(-1, channels))
+        return dw.reshape(filters, 1, 1, channels)
+    x, dy = _plain(x), _plain(dy)
+    if chosen == "winograd":
+        return winograd.weight_gradient(x, dy, geometry.kernel[0], _first_pad(geometry))
+    gradient: Array = _MODULES[chosen].weight_gradient(x, dy, geometry)
+    return gradient
+
+
 def _plain(array: Array) -> Array:
     """Return the array, or a copy where it is not one that kernels are compiled for.
 
@@ -109,29 +152,9 @@ def _plain(array: Array) -> Array:
 
 
 def _by_winograd(weight: Array, geometry: Geometry) -> bool:
-    return geometry.by_winograd(min(weight.shape[0], weight.shape[3]))
-
-
-def _products(weight: Array, geometry: Geometry) -> ModuleType:
-    return depthwise if geometry.groups == len(weight) and weight.shape[3] == 1 else direct
+    return way("forward", geometry, weight.shape[3] * geometry.groups, len(weight)) == "winograd"
 
 
 def _first_pad(geometry: Geometry) -> tuple[int, int]:
     """Return the zeros above and left."""
     return geometry.pad[0], geometry.pad[2]
-
-
-def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
-    """Gradient to the weights (out, kh, kw, in / groups)."""
-    filters, channels = dy.shape[3], x.shape[3]
-    if geometry.pointwise and geometry.groups == 1:
-        dw = matmul(dy.reshape(-1, filters).T, x.reshape(-1, channels))
-        return dw.reshape(filters, 1, 1, channels)
-    x, dy = _plain(x), _plain(dy)
-    if geometry.by_winograd(min(channels, filters)):
-        return winograd.weight_gradient(x, dy, geometry.kernel[0], _first_pad(geometry))
-    if geometry.groups == channels == filters:
-        return depthwise.weight_gradient(x, dy, geometry)
-    if stem.serves(geometry, channels):
-        return stem.weight_gradient(x, dy, geometry)
-    return direct.weight_gradient(x, dy, geometry)

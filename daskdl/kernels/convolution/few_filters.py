@@ -1,4 +1,4 @@
-"""Neighbouring windows as one: few filters as more of them with a wider kernel.
+"""Convolution with few filters: neighbouring windows are made one of more filters.
 
 A product computes a whole panel of columns however few filters there are. Results of neighbouring
 windows lie together, as if they were channels of one, and what such windows see overlaps: ten of
@@ -19,15 +19,15 @@ from daskdl.kernels.products.microkernel import COLUMNS
 
 Array = NDArray[np.floating]
 
-#: Of the products of windows by themselves: where more is left it does not pay.
+#: Largest share of the separate windows' products for which joining them pays.
 LEFT = 0.8
-#: What it costs to copy results out, where windows do not come out even, of the products.
+#: Cost of copying results out, where windows do not come out even, as a share of the products.
 COPIED = 0.1
 
 
 @lru_cache(256)
 def together(geometry: Geometry, filters: int, columns: int) -> int:
-    """Return how many neighbours of a row are best computed as one.
+    """Return the number of neighbours in a row that are best computed as one.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Geometry(NamedTuple):
 
     @property
     def adjoint(self) -> Geometry:
-        """Return where the windows of a gradient to the input lie on that to the result.
+        """Return the geometry of the gradient to the input, as windows on that to the result.
 
         Of a convolution at stride 1, whose windows' taps are then those from the last to the first.
         """
@@ -67,7 +67,7 @@ class Geometry(NamedTuple):
         return _offsets(self)
 
     def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:
-        """Return how an image's gradient is a sum over windows, at each place between strides.
+        """Return the sums over windows that make up an image's gradient, by place between strides.
 
         Returns
         -------

@@ -28,7 +28,7 @@ Array = NDArray[np.floating]
 M = 4
 #: Bytes of the transformed tiles, in and out, that one thread handles at a time.
 BLOCK = 1 << 20
-#: Bytes of transformed tiles up to which filters, not tiles, are what is handled in turn.
+#: Bytes of transformed tiles up to which threads share filters, not tiles.
 FEW = 8 << 20
 #: Bytes of transformed tiles that the gradient to the weights sums up at a time.
 SUMMED = 1 << 20
@@ -106,7 +106,7 @@ def _width(channels: int) -> int:
 
 
 def _apart(numbers: int) -> int:
-    """Return how far apart to lay things of so many numbers.
+    """Return the distance at which to lay items of so many numbers, off powers of two.
 
     Never a multiple of 1 kB: the caches' sets repeat, and what is written to one of 36 places that
     share the end of their address is taken for what is read from another.
@@ -177,7 +177,7 @@ def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):
 
 
 def _block(n_bytes: int) -> int:
-    """Return how many tiles of so many bytes make a block: whole rows of products."""
+    """Return the number of tiles of so many bytes in a block: whole rows of products."""
     return min(16, max(2, BLOCK // (n_bytes * ROWS))) * ROWS
 
 
@@ -251,7 +251,7 @@ def _use(panels, y, add, rooms, sizes, which, start, stop):
 
 @jit
 def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop):
-    """Do what :func:`_use` does with weights that are transformed on the way."""
+    """Multiply as :func:`_use`, with weights that are transformed on the way."""
     v, (width, kernel, number, channels, deep) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
     packed, panels = own[0][which], own[1][which]

@@ -1,4 +1,4 @@
-"""What Winograd's convolution does with tiles: transform, multiply, transform back."""
+"""Tiles of Winograd's convolution: transformed, multiplied, transformed back."""
 
 from __future__ import annotations
 

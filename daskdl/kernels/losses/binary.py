@@ -1,4 +1,4 @@
-"""Logits of yes and no: what they cost in one pass, and its slope in another.
+"""Binary cross entropy of logits: its sums in one pass, its slope in another.
 
 To be summed up by :func:`daskdl.kernels.losses.regression.sums`; as there, nothing is kept in
 between.

@@ -1,4 +1,4 @@
-"""Deviations of predictions from targets: what they cost in one pass, and its slope in another.
+"""Regression losses of deviations: sums in one pass, slopes in another.
 
 Nothing is kept in between: to read prediction and target again takes less time and memory than to
 write what each number costs, or its slope, and to read that.
@@ -123,7 +123,7 @@ def balanced(x, t, settings, length, sums, which, start, stop):
 
 @jit
 def balanced_back(x, t, dx, settings, past):
-    """Its slope; settings as its own, the factors those of the deviation and of its sign."""
+    """Write the slope of :func:`balanced`; settings: its own, and factors of deviation and sign."""
     squared, absolute, steps = settings[0], settings[1], (settings.size - 3) // 2
     weights, thresholds = settings[2 : 3 + steps], settings[3 + steps :]
     own, zero = np.empty(CHUNK, x.dtype), x.dtype.type(0)

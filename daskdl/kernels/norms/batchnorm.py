@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 #: Numbers in a row of lanes, about; more with more channels. The loops of sums pay more for their
 #: beginning and hold fewer rows of lanes in the first cache, hence their longer ones.
-LANES, SUMMED_LANES = 256, 1024
+ROW, SUM_ROW = 256, 1024
 
 #: Rows that are added up in the input's dtype before they are added to sums in float64.
 BLOCK = 64
@@ -50,7 +50,7 @@ def moments(x: Array) -> Array:
     over the batch: what is lost where the mean is large against the deviation is lost there.
     """
     source, channels = flat(x), x.shape[-1]
-    shift = _sampled(source, channels, repeats(channels, SUMMED_LANES))
+    shift = _sampled(source, channels, repeats(channels, SUM_ROW))
     parts = sums_of(add_moments, x, source, shift)
     found: Array = _moments(parts, shift, x.size // channels)
     return found
@@ -65,7 +65,7 @@ def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> A
     mean, scale, bias : float64 arrays (C,)
     """
     source, (new, past) = flat(x), result_for(x)
-    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     in_rows(put_normalised, x, (source, new), lanes, floor, past)
     return new.reshape(x.shape)
@@ -77,7 +77,7 @@ def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, r
     They are in float64; with ``relu`` only of what :func:`normalise` let through.
     """
     gradients, source = flat(dy, x.dtype), flat(x)
-    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
     sums: Array = two_sums(sums_of(add_gradients, x, gradients, source, lanes, floor), lanes, mean)
     return sums
@@ -99,21 +99,21 @@ def input_gradient(
     ``offset`` and ``slope``: float64 arrays (C,).
     """
     gradients, source, (new, past) = flat(dy, x.dtype), flat(x), result_for(x)
-    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias, offset, slope)
+    lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias, offset, slope)
     floor = x.dtype.type(0 if relu else nan)
     in_rows(put_gradient, x, (gradients, source, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
 def repeats(channels: int, lanes: int) -> int:
-    """Return how many rows of channels make a row of about so many lanes."""
+    """Return the number of rows of channels in a row of about so many lanes."""
     if not channels:
         return 1
     unit = 16 // gcd(channels, 16)  # makes all rows aligned
     return unit * max(1, lanes // (unit * channels)) if unit * channels <= 2048 else 1
 
 
-def result_for(x: Array, lanes: int = LANES) -> tuple[Array, bool | None]:
+def result_for(x: Array, lanes: int = ROW) -> tuple[Array, bool | None]:
     """Return a new vector for x's numbers, and whether to write it past the caches."""
     new = empty(x.size, x.dtype)
     aligned = x.shape[-1] * repeats(x.shape[-1], lanes) % 16 == 0
@@ -133,7 +133,7 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     ``kernel`` adds to each part, as lanes, those of some rows of lanes.
     """
     channels = x.shape[-1]
-    many = repeats(channels, SUMMED_LANES)
+    many = repeats(channels, SUM_ROW)
     width = channels * many
     parts = np.zeros((threads(), 2, many, channels))
     if x.size:
@@ -202,7 +202,7 @@ def affine(variance, eps, weight, bias):
 
 @jit
 def shares(inverse, scale, sums, rows):
-    """Return what mean and variance have in the gradient to the input: offset and slope, (2, C).
+    """Return the shares of mean and variance in the gradient to the input: offset, slope, (2, C).
 
     ``sums`` (2, C) are those of :func:`gradient_sums` over so many rows.
     """

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.norms.batchnorm import (
     BLOCK,
-    LANES,
-    SUMMED_LANES,
+    ROW,
+    SUM_ROW,
     in_rows,
     lanes_of,
     repeats,
@@ -44,7 +44,7 @@ def normalise_plus(
         0 for a ReLU; NaN for none.
     """
     source, beside, (new, past) = flat(x), flat(residual, x.dtype), result_for(x)
-    lanes = lanes_of(source, repeats(mean.size, LANES), mean, scale, bias)
+    lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
     in_rows(put_sum, x, (source, beside, new), lanes, x.dtype.type(floor), past)
     return new.reshape(x.shape)
 
@@ -68,8 +68,8 @@ def gradient_plus(
     sums : float64 array (2, C)
         The sums over all rows of the gradient and of ``gradient * (x - mean)``.
     """
-    source, (new, past) = flat(x), result_for(x, SUMMED_LANES)
-    lanes = lanes_of(source, repeats(mean.size, SUMMED_LANES), mean)
+    source, (new, past) = flat(x), result_for(x, SUM_ROW)
+    lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean)
     second = None if more is None else flat(more, x.dtype)
     own = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
     return new.reshape(x.shape), two_sums(sums_of(_put_gradient, x, *own), lanes, mean)

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.norms.batchnorm import (
-    LANES,
+    ROW,
     add_gradients,
     add_moments,
     put_gradient,
     put_normalised,
 )
-from daskdl.kernels.norms.batchnorm import SUMMED_LANES as SUMMED
+from daskdl.kernels.norms.batchnorm import SUM_ROW as SUMMED
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
@@ -107,7 +107,7 @@ def _repeat(lanes, rows, channels):
 def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
-    summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
+    summed, width = channels * max(1, SUMMED // channels), channels * max(1, ROW // channels)
     shift, lanes = np.empty((1, summed), x.dtype), np.empty((3, width), x.dtype)
     totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
     for n in range(start, stop):
@@ -139,7 +139,7 @@ def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
 def _backward(dy, x, weight, statistics, dx, parts, past, which, start, stop):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
-    summed, width = channels * max(1, SUMMED // channels), channels * max(1, LANES // channels)
+    summed, width = channels * max(1, SUMMED // channels), channels * max(1, ROW // channels)
     means, lanes = np.zeros((3, summed), x.dtype), np.zeros((5, width), x.dtype)
     totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
     for n in range(start, stop):

@@ -1,4 +1,4 @@
-"""Kernels of the steps that sums of squared gradients scale: Adagrad, RMSprop, Adadelta."""
+"""Adagrad, RMSprop and Adadelta: one-pass update kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of the steps that running moments of the gradient scale: Adam and its relatives."""
+"""Adam, AdamW, Nadam, AMSGrad and Adamax: one-pass update kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of optim methods on the rows of a table that a batch touched, in place.
+"""Update kernels over the rows of a table that a batch touched, in place.
 
 The gradient comes as (ids, rows), each id once, as
 :func:`daskdl.kernels.vectors.embedding.row_gradient` returns it. What steps a row is the kernel
@@ -137,7 +137,7 @@ def _give(values, ids, start, stop, table):
 
 @jit
 def _room(table, vectors):
-    """Return how many rows are stepped at a time, and room for vectors of them."""
+    """Return the number of rows stepped at a time, and room for vectors of them."""
     length = max(1, BLOCK // max(1, table.shape[1]))
     return length, np.empty((vectors, length * table.shape[1]), table.dtype)
 
@@ -180,5 +180,5 @@ def _adam(ids, rows, weights, mean, square, factors):
         _give(r[5], ids, start, stop, square)
 
 
-#: Of the methods that most tables are trained by; others gather all rows first.
+#: Kernels of the methods that most tables are trained by; others gather all rows first.
 _DIRECT = {descent.sgd: _sgd, squares.adagrad: _adagrad, moments.adam: _adam}

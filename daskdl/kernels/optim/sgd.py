@@ -1,4 +1,4 @@
-"""Kernels of steps along the gradient: plain, with momentum, and FTRL-Proximal's."""
+"""SGD, SGD with momentum, and FTRL-Proximal: one-pass update kernels."""
 
 from __future__ import annotations
 

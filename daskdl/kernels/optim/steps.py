@@ -1,4 +1,4 @@
-"""How an optim method's kernel runs over a vector: in one pass, with factors that differ by range.
+"""One step of an optim method over a vector: in one pass, with factors that differ by range.
 
 What limits such a pass is memory: Adam reads four vectors and writes three. The new ones are
 written past the caches (:mod:`daskdl.kernels.runtime.nontemporal`), so that nothing is read that is

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from daskdl.compat.numba_core import cgutils
 
 #: Numbers of a vector, and so those by which rows of pixels have to be longer than what they hold.
-LANES = 4
+VECTOR = 4
 
 #: Pixels of three levels that :func:`mirror_levels` and :func:`mix_levels` take at a time.
 PIXELS = 16
 
 _F32, _I32 = ir.FloatType(), ir.IntType(32)
 _I64 = ir.IntType(64)
-_VECTOR, _WIDE = ir.VectorType(_F32, LANES), ir.VectorType(_F32, 2 * LANES)
-_FOUR = ir.VectorType(_I32, LANES)
+_VECTOR, _WIDE = ir.VectorType(_F32, VECTOR), ir.VectorType(_F32, 2 * VECTOR)
+_FOUR = ir.VectorType(_I32, VECTOR)
 _LEVELS, _BLOCK = (ir.VectorType(ir.IntType(8), n * PIXELS) for n in (1, 3))
 _PRODUCT_AND_SUM = ("contract",)
 
@@ -63,7 +63,7 @@ def weigh(context, source, place, step, weights, first, count, result, at):
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3, 6)
         )
         _, place, step, _, first, count, _, at = args
-        total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * LANES))
+        total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * VECTOR))
         with cgutils.for_range(builder, count) as loop:
             here = builder.gep(source, [builder.add(place, builder.mul(loop.index, step))])
             pixel = builder.load(builder.bitcast(here, _VECTOR.as_pointer()), align=4)
@@ -93,7 +93,7 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2, 5)
         )
         _, place, _, first, pairs, _, at = args
-        total = cgutils.alloca_once_value(builder, ir.Constant(_WIDE, [0.0] * 2 * LANES))
+        total = cgutils.alloca_once_value(builder, ir.Constant(_WIDE, [0.0] * 2 * VECTOR))
         with cgutils.for_range(builder, pairs) as loop:
             here = builder.add(place, builder.mul(loop.index, ir.Constant(_I64, 6)))
             there = builder.add(first, builder.mul(loop.index, ir.Constant(_I64, 8)))
@@ -106,7 +106,7 @@ def weigh_pairs(context, source, place, weights, first, pairs, result, at):
             builder.store(added, total)
         both, nothing = builder.load(total), ir.Constant(_WIDE, ir.Undefined)
         halves = [
-            builder.shuffle_vector(both, nothing, ir.Constant(_FOUR, list(range(i, i + LANES))))
+            builder.shuffle_vector(both, nothing, ir.Constant(_FOUR, list(range(i, i + VECTOR))))
             for i in (0, 3)
         ]
         target = builder.bitcast(builder.gep(result, [at]), _VECTOR.as_pointer())
@@ -195,7 +195,7 @@ def blend_levels(context, source, upper, lower, weights, result, at):
     whole = types.uint64
 
     def generate(context, builder, signature, args):
-        levels = ir.VectorType(ir.IntType(8), LANES)
+        levels = ir.VectorType(ir.IntType(8), VECTOR)
         *factors, total = (
             _all(builder, w, _VECTOR) for w in cgutils.unpack_tuple(builder, args[3], 5)
         )
@@ -246,5 +246,5 @@ def _all(builder, number, kind):
 def _four_times(builder, number):
     nothing = ir.Constant(_VECTOR, ir.Undefined)
     one = builder.insert_element(nothing, number, ir.Constant(_I32, 0))
-    zeros = ir.Constant(_FOUR, [0] * LANES)
+    zeros = ir.Constant(_FOUR, [0] * VECTOR)
     return builder.shuffle_vector(one, nothing, zeros)

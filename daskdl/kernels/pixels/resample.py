@@ -17,8 +17,8 @@ from numba import carray
 from numpy.typing import NDArray
 
 from daskdl.kernels.pixels.interpolation import (
-    LANES,
     PIXELS,
+    VECTOR,
     addresses,
     copy,
     mirror_levels,
@@ -165,10 +165,10 @@ def _resize(
     count = columns.shape[1]
     length = (min(last + count, g[WIDTH]) - first) * channels
     # Weights beyond the edge are 0, but a vector is loaded there all the same.
-    line = np.zeros(length + (count + 1) * channels + 2 * LANES, np.float32)
+    line = np.zeros(length + (count + 1) * channels + 2 * VECTOR, np.float32)
     paired = _paired(columns)
     wide = g[W] * channels
-    row = np.empty(wide + LANES, np.float32)
+    row = np.empty(wide + VECTOR, np.float32)
     for i in range(g[H]):
         here, taps = begin + top[i] * stride + first * channels, rows.shape[1]
         taps = min(taps, g[HEIGHT] - top[i])
@@ -181,7 +181,7 @@ def _resize(
         else:
             for j in range(g[W]):
                 pixel, target = (left[j] - first) * channels, j * channels
-                for c in range(0, channels, LANES):
+                for c in range(0, channels, VECTOR):
                     weigh(line, pixel + c, channels, columns, j * count, count, row, target + c)
         if filter == 2 and not floats_in:  # the other filters' weights are not negative
             for k in range(wide):

@@ -127,7 +127,7 @@ def _shares(windows: Windows, size: tuple[int, ...], dtype: Any, count_include_p
 
 
 def _rows(y: Array) -> tuple[int, int]:
-    """Return how many rows all images y have, and how many a part has at least."""
+    """Return the number of rows of all images y, and the least number for a part."""
     n, rows, columns, channels = y.shape
     return n * rows, grain.least(grain.STREAM, columns * channels)
 

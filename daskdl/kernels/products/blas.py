@@ -43,7 +43,7 @@ def register(name: str, by_address: bool = False) -> types.ExternalFunction:
 
 @cache
 def _keep_scipy_single_threaded() -> None:
-    """Kernels call SciPy's BLAS from several threads at once; it must not start its own."""
+    """Keep SciPy's BLAS from starting threads: kernels call it from several threads at once."""
     import scipy.linalg.cython_blas  # noqa: F401  (loads the library that is to be limited)
 
     for library in threadpoolctl.ThreadpoolController().lib_controllers:
@@ -81,7 +81,7 @@ def gemm_tn(a, b, c, beta, scratch):
 
 @jit
 def gemm_scratch(dtype_of: NDArray[np.floating]) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
-    """Return what ``gemm`` passes its scalar arguments in: one int32 and one float array."""
+    """Return room for the scalar arguments of ``gemm``: one int32 and one float array."""
     return np.empty(6, np.int32), np.empty(2, dtype_of.dtype)
 
 

@@ -29,7 +29,7 @@ Array = NDArray[np.floating]
 FEW = 1 << 18
 
 _sgemm, _dgemm = register("sgemm", by_address=True), register("dgemm", by_address=True)
-_ROWS, _COLUMNS, _MATRICES, _SUMMANDS = range(4)  # what a part is a range of
+_ROWS, _COLUMNS, _MATRICES, _SUMMANDS = range(4)  # kinds of parts
 
 
 def matmul(
@@ -74,7 +74,7 @@ def matmul(
 
 
 def _may_be_shared(a: Array, b: Array) -> bool:
-    """Whether a product is one for the team: large, and of two kinds of numbers alone."""
+    """Return whether a product is one for the team: large, and of floats of one dtype."""
     if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
         return False
     if not (2 <= a.ndim <= 4 and 2 <= b.ndim <= 4) or a.shape[-1] != b.shape[-2]:
@@ -120,7 +120,7 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int, int]:
-    """Return what holds the numbers, its address, and how the matrices lie there.
+    """Return the array that holds the numbers, its address, and the matrices' layout there.
 
     That is: whether they are transposed, and how many numbers there are from one to the next along
     both leading axes, and from row to row.

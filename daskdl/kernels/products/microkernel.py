@@ -229,7 +229,7 @@ def clear_vector(context, like, target):
 
 @jit
 def address(array):
-    """Return where an array begins, as a signed number: with unsigned ones sums become floats.
+    """Return an array's address as a signed number: with unsigned ones sums become floats.
 
     An address holds no memory: an array that a kernel makes is gone, and its memory may be another
     thread's, as soon as it is not named any more. See :func:`keep`.
@@ -265,7 +265,7 @@ def fetch_all(place, n_bytes):
 
 
 @intrinsic
-def turn(context, like, source, source_step, target, target_step):
+def transpose(context, like, source, source_step, target, target_step):
     """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
 
     The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
@@ -349,7 +349,7 @@ def pack(weight, taps, by_input, first, start, stop, panels):
             to = address(panels) + (j * taps.size + t) * depth * line
             for c in range(0, turned, LANES):
                 for half in range(0, COLUMNS, LANES):
-                    turn(
+                    transpose(
                         weight, tap + (begin + half) * step + (start + c) * size, step,
                         to + c * line + half * size, line,
                     )  # fmt: skip

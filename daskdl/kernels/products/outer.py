@@ -1,4 +1,4 @@
-"""The product ``a.T @ b`` of two matrices of many rows: what gradients to weights are.
+"""The product ``a.T @ b`` of two matrices of many rows, as gradients to weights are.
 
 A BLAS puts both in an order of its own, which takes a fifth of the time where the result is small
 against them. Here the numbers of ``a`` are read where they lie, since a row of it is what the

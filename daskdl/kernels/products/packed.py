@@ -41,7 +41,7 @@ def packed(weight: Array) -> Array:
 
 @jit
 def room_for(rows, like):
-    """Return what :func:`product` of so many rows needs while it runs."""
+    """Return room for :func:`product` of so many rows while it runs."""
     groups = -(-rows // ROWS)
     return (
         np.empty((groups, SEGMENT), np.int64),
@@ -52,7 +52,7 @@ def room_for(rows, like):
 
 @jit
 def _large(rows):
-    """Return how many of the groups have :data:`ROWS` rows, and not :data:`FEW_ROWS` as the last.
+    """Return the number of groups of :data:`ROWS` rows; the last ones have :data:`FEW_ROWS`.
 
     Those that leave the fewest rows of a group idle: eight rows are two small groups.
     """

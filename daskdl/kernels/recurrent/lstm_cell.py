@@ -87,7 +87,7 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
 
 @fastjit
 def lstm_forward(z, c, new, h, bias, peepholes):
-    """Do what :func:`lstm_cell` does, with peepholes (3, C), to i, f and o, unless there are 0."""
+    """Advance cells, with peepholes (3, C) to i, f and o unless there are 0."""
     n = c.shape[1]
     half = z.dtype.type(0.5)
     for r in range(z.shape[0]):
@@ -117,7 +117,7 @@ def lstm_forward(z, c, new, h, bias, peepholes):
 
 @fastjit
 def lstm_backward(gates, c, new, dh, dc, peepholes):
-    """Do what :func:`lstm_cell_gradient` does, with peepholes (3, C) unless there are 0."""
+    """Take the gradients of a step back, with peepholes (3, C) unless there are 0."""
     n = c.shape[1]
     one = gates.dtype.type(1)
     for r in range(gates.shape[0]):

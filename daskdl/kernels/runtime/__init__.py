@@ -1,1 +1,1 @@
-"""What all kernels stand on: compilation, threads, memory, elementary functions."""
+"""Runtime of all kernels: compilation, threads, memory, elementary functions."""

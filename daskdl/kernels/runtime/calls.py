@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
 
 _I64 = ir.IntType(64)
-#: Of what :func:`lay_out` makes: int32 status of (kernel, arguments, which, start, stop).
+#: Type of the functions of :func:`lay_out`: (kernel, arguments, which, start, stop) to a status.
 _CALL = ir.FunctionType(ir.IntType(32), [_I64] * 5)
 
 

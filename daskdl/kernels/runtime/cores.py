@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.signals import AWAY, THREAD, load, store
+from daskdl.kernels.runtime.signals import AWAY, THREAD, atomic_load, atomic_store
 
 #: Words of a set of cores, a bit each: 1024, as in glibc's.
 WORDS = 16
@@ -49,10 +49,10 @@ if sys.platform == "linux":
         It stays so until it is woken from another core. Without another core nothing is changed.
         """
         core = _core()
-        if core < 0 or core >= 64 * WORDS or core + 1 == load(slot, AWAY):
+        if core < 0 or core >= 64 * WORDS or core + 1 == atomic_load(slot, AWAY):
             return
-        if _move_off(core, np.int32(load(slot, THREAD)), np.zeros(WORDS, np.uint64)):
-            store(slot, AWAY, core + 1)
+        if _move_off(core, np.int32(atomic_load(slot, THREAD)), np.zeros(WORDS, np.uint64)):
+            atomic_store(slot, AWAY, core + 1)
 
 else:
 

@@ -22,5 +22,5 @@ CELL_ROWS = 32
 
 
 def least(grain: int, size: int) -> int:
-    """Return how many items of so many numbers a part has to have at least."""
+    """Return the least number of items, of so many numbers each, for a part."""
     return 1 + grain // max(1, size)

@@ -1,14 +1,11 @@
-"""How this package compiles with numba: no GIL, numpy's error model, once per machine."""
+"""Compilation with numba: without the GIL, with numpy's error model, once per kind of processor."""
 
 from __future__ import annotations
 
 import fcntl
-import getpass
-import hashlib
 import logging
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,30 +16,32 @@ from typing import Any
 
 import numba
 
+from daskdl.compat.numba_compiler import KernelCache, SelfContained
+
 logger = logging.getLogger(__name__)
 
-#: Seconds after which a process compiles for itself, since whoever compiles may be stuck.
+#: Longest wait (s) for another process that compiles the same function: it may be stuck.
 PATIENCE = 300.0
 
 
 @contextmanager
-def turn(path: Path) -> Iterator[None]:
-    """Hold a lock between the processes of a machine: who has it compiles, the others wait.
+def compile_lock(path: Path) -> Iterator[None]:
+    """Hold a lock between processes: who has it compiles, the others wait.
 
-    Without it, workers that start together would all compile the same, and numba's index of a
-    function's versions, which is read, changed and written again, could mix up two of them. There
-    is a lock for each function, so that processes may compile different ones at a time; who
-    compiles a function may wait for one that it calls, never the other way round.
+    Without it, workers that start together would all compile the same. There is a lock for each
+    function, beside what is kept of it, so that it holds for all machines that share the folder,
+    and so that processes may compile different functions at a time; who compiles a function may
+    wait for one that it calls, never the other way round.
 
     Parameters
     ----------
     path : path
-        Of the file that is locked; the lock goes with the process that holds it.
+        File to lock; the lock goes with the process that holds it.
     """
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-    except OSError:  # no such folder, or another user's: better twice than never
+    except OSError:  # a folder that cannot be written to: better twice than never
         yield
         return
     with file:
@@ -51,37 +50,24 @@ def turn(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except OSError:
+            except BlockingIOError:
                 if time.monotonic() > limit:
                     logger.warning("%s: waited %g s for another process", path, PATIENCE)
                     break
                 time.sleep(0.02)
+            except OSError:  # a file system without locks
+                break
         yield
 
 
-_told = False
+_told: set[str] = set()
 
 
-def _tell(folder: str) -> None:
-    """Say, once in a process, that it compiles."""
-    global _told
-    if not _told:
-        _told = True
-        logger.warning(
-            "compiling kernels, which is done once on this machine and takes up to a minute "
-            "(kept in %s)",
-            folder,
-        )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container without a name for its user
-        return "user"
-
-
-_LOCKS = Path(tempfile.gettempdir()) / f"daskdl-compiles-{_user()}"
+def _warn_once(message: str, detail: object) -> None:
+    """Log a warning, unless this process did so before."""
+    if message not in _told:
+        _told.add(message)
+        logger.warning(message, detail)
 
 
 def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
@@ -95,13 +81,15 @@ def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_r
         # What is taken from a module, or a module from which functions are taken by name.
         of = "__name__" if isinstance(value, ModuleType) else "__module__"
         used = getattr(value, of, None) or ""
-        if used.startswith((f"{package or name}.", f"{__package__}.")) and used in sys.modules:
+        if used.startswith((f"{package or name}.", f"{__package__}.", "daskdl.compat.")) and (
+            used in sys.modules
+        ):
             _sources(used, found)
     return found
 
 
 def _stamp(name: str) -> list[tuple[str, float, int]]:
-    """Return what changes with any source that is compiled into a module's kernels.
+    """Return the files that are compiled into a module's kernels, with times and sizes.
 
     numba looks at a function's own file only, and would go on with what it once inlined.
     """
@@ -111,27 +99,31 @@ def _stamp(name: str) -> list[tuple[str, float, int]]:
 
 def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        cache, compile_version = dispatcher._cache, dispatcher.compile
-        load, index = cache.load_overload, cache._cache_file._index_path
-        lock = _LOCKS / hashlib.sha1(index.encode(), usedforsecurity=False).hexdigest()
-        scopes = threading.local()
-        stamped = False
+        compiled = numba.njit(
+            nogil=True, error_model="numpy", pipeline_class=SelfContained, **options
+        )
+        dispatcher = compiled(function)
+        try:
+            cache = KernelCache(function, lambda: _stamp(function.__module__))
+        except RuntimeError as error:  # no folder that can be written to
+            _warn_once("kernels are compiled again in each process: %s", error)
+            return dispatcher
+        load, compile_version, scopes = cache.load_overload, dispatcher.compile, threading.local()
 
-        def load_or_take_turn(signature: Any, context: Any) -> Any:
-            nonlocal stamped
-            if not stamped:  # at the first call, when all modules are there
-                cache._cache_file._source_stamp = _stamp(function.__module__)
-                stamped = True
+        def load_or_wait(signature: Any, context: Any) -> Any:
             found = load(signature, context)
             if found is None:
-                scopes.latest.enter_context(turn(lock))
+                scopes.latest.enter_context(compile_lock(cache.lock))
                 found = load(signature, context)  # another process may have compiled meanwhile
             if found is None:
-                _tell(cache.cache_path)
+                _warn_once(
+                    "compiling kernels, which is done once for this kind of processor and takes up "
+                    "to a minute (kept in %s)",
+                    cache.cache_path,
+                )
             return found
 
-        def compile_in_turn(signature: Any) -> Any:
+        def compile_locked(signature: Any) -> Any:
             with ExitStack() as scope:
                 before, scopes.latest = getattr(scopes, "latest", None), scope
                 try:
@@ -139,8 +131,9 @@ def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
                 finally:
                     scopes.latest = before
 
-        cache.load_overload = load_or_take_turn
-        dispatcher.compile = compile_in_turn
+        setattr(cache, "load_overload", load_or_wait)  # noqa: B010
+        dispatcher._cache = cache
+        dispatcher.compile = compile_locked
         return dispatcher
 
     return decorate

@@ -51,7 +51,7 @@ def put(typing_context, array, k, value, past):
 
 @intrinsic
 def renew(typing_context, old, new, k, value, past):
-    """Do what :func:`put` does with ``new``; if that is None, ``old[k] = value``.
+    """Do :func:`put` into ``new``; if that is None, ``old[k] = value``.
 
     ``old`` may be read-only to all else. What a loop reads at ``k`` it has to read before.
     """

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 #: Views of one memory that are kept, so that they are not made again in each step.
 VIEWS = 256
 
-#: Of each name: the memory, and its views by shape and dtype.
+#: Memory by name, with its views by shape and dtype.
 _kept = threading.local()
 
 

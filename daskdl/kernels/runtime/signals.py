@@ -49,7 +49,7 @@ def _cell(builder: Any, slot: Any, cell: Any) -> Any:
 
 
 @intrinsic
-def load(context, slot, cell):
+def atomic_load(context, slot, cell):
     """Return the value of a cell of the slot at this address."""
 
     def generate(context, builder, signature, args):
@@ -59,7 +59,7 @@ def load(context, slot, cell):
 
 
 @intrinsic
-def store(context, slot, cell, value):
+def atomic_store(context, slot, cell, value):
     """Set a cell; whatever was written before is seen by whoever sees the value."""
 
     def generate(context, builder, signature, args):
@@ -107,16 +107,16 @@ _wake = types.ExternalFunction("pthread_cond_signal", types.int32(types.int64))
 @jit
 def wait_until(slot, cell, value, asleep, condition):
     """Return once the cell has at least this value; ``asleep`` is the cell that says who sleeps."""
-    for _ in range(load(slot, PATIENCE)):
-        if load(slot, cell) >= value:
+    for _ in range(atomic_load(slot, PATIENCE)):
+        if atomic_load(slot, cell) >= value:
             return
         _pause()
     mutex = slot + 8 * MUTEX
     _lock(mutex)
-    store(slot, asleep, 1)  # before the cell is looked at again, see tell
-    while load(slot, cell) < value:
+    atomic_store(slot, asleep, 1)  # before the cell is looked at again, see tell
+    while atomic_load(slot, cell) < value:
         _sleep(slot + 8 * condition, mutex)
-    store(slot, asleep, 0)
+    atomic_store(slot, asleep, 0)
     _unlock(mutex)
 
 
@@ -127,8 +127,8 @@ def tell(slot, cell, value, asleep, condition):
     Here the cell is set and then ``asleep`` looked at, there the other way round: one of the two
     sees what the other has set.
     """
-    store(slot, cell, value)
-    if load(slot, asleep):
+    atomic_store(slot, cell, value)
+    if atomic_load(slot, asleep):
         _lock(slot + 8 * MUTEX)
         _wake(slot + 8 * condition)
         _unlock(slot + 8 * MUTEX)

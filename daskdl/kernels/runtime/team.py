@@ -32,9 +32,9 @@ from daskdl.kernels.runtime.signals import (
     STATUS,
     THREAD,
     WAITING,
+    atomic_load,
+    atomic_store,
     change,
-    load,
-    store,
     tell,
     wait_until,
 )
@@ -189,20 +189,20 @@ def _single_threaded(function: Any, *arguments: Any) -> Any:
 
 @jit
 def _set(slot, cell, value):
-    store(slot, cell, value)
+    atomic_store(slot, cell, value)
 
 
 @jit
 def _post(slot, function, kernel, arguments, which, start, stop):
-    store(slot, JOB, function)
-    store(slot, JOB + 1, kernel)
-    store(slot, JOB + 2, arguments)
-    store(slot, JOB + 3, which)
-    store(slot, JOB + 4, start)
-    store(slot, JOB + 5, stop)
-    if load(slot, IDLE):
+    atomic_store(slot, JOB, function)
+    atomic_store(slot, JOB + 1, kernel)
+    atomic_store(slot, JOB + 2, arguments)
+    atomic_store(slot, JOB + 3, which)
+    atomic_store(slot, JOB + 4, start)
+    atomic_store(slot, JOB + 5, stop)
+    if atomic_load(slot, IDLE):
         keep_off(slot)
-    tell(slot, POSTED, load(slot, POSTED) + 1, IDLE, AWAKE)
+    tell(slot, POSTED, atomic_load(slot, POSTED) + 1, IDLE, AWAKE)
 
 
 @jit
@@ -221,25 +221,25 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):
         _do(slots + (i - 1) * SLOT)
     for i in range(1, count):
         slot = slots + (i - 1) * SLOT
-        wait_until(slot, DONE, load(slot, POSTED), WAITING, ENDED)
-        failed |= load(slot, STATUS)
+        wait_until(slot, DONE, atomic_load(slot, POSTED), WAITING, ENDED)
+        failed |= atomic_load(slot, STATUS)
     return failed
 
 
 @jit
 def _do(slot):
     """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
-    job = load(slot, POSTED)
+    job = atomic_load(slot, POSTED)
     if not change(slot, BEGUN, job - 1, job):
         return True
-    function = load(slot, JOB)
+    function = atomic_load(slot, JOB)
     if function == 0:
         return False
     status = call(
-        function, load(slot, JOB + 1), load(slot, JOB + 2),
-        load(slot, JOB + 3), load(slot, JOB + 4), load(slot, JOB + 5),
+        function, atomic_load(slot, JOB + 1), atomic_load(slot, JOB + 2),
+        atomic_load(slot, JOB + 3), atomic_load(slot, JOB + 4), atomic_load(slot, JOB + 5),
     )  # fmt: skip
-    store(slot, STATUS, status)
+    atomic_store(slot, STATUS, status)
     tell(slot, DONE, job, WAITING, ENDED)
     return True
 
@@ -250,5 +250,5 @@ def _serve(slot):
     seen, more = 0, True
     while more:
         wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
-        seen = load(slot, POSTED)
+        seen = atomic_load(slot, POSTED)
         more = _do(slot)

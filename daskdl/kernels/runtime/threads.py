@@ -25,7 +25,7 @@ from daskdl.kernels.runtime.mkl import set_local_threads
 
 #: Floating-point operations of a part below which a second thread costs more than it brings.
 PART = 2e6
-#: As it was when this was imported.
+#: The environment variable when this module was imported.
 _OMP_NUM_THREADS = os.environ.get("OMP_NUM_THREADS", "")
 
 _local = threading.local()
@@ -37,7 +37,7 @@ def available_cores() -> int:
 
 
 def granted_cores() -> int:
-    """Return how many cores this process is to use: ``OMP_NUM_THREADS`` of those it may run on.
+    """Return the number of cores for this process: ``OMP_NUM_THREADS`` of those it may run on.
 
     joblib, Dask's Nanny and job scripts set that where several processes share a machine. Without
     it, all. What it was when daskdl was imported counts, as in OpenMP: a ``LocalCluster`` leaves
@@ -159,7 +159,7 @@ def n_parts(n_items: int, least: int = 1) -> int:
 
 
 def least_of(operations: float) -> int:
-    """Return how many items of so many floating-point operations each a part has to have at least.
+    """Return the least number of items, of so many floating-point operations each, for a part.
 
     To hand a part to another thread and to hear of its end takes a few microseconds.
     """

@@ -19,7 +19,7 @@ from daskdl.kernels.runtime.team import over_range
 
 Array = NDArray[Any]
 
-_LANES = UNIT // 4  # a draw gives four words
+_DRAWS = UNIT // 4  # a draw gives four words
 
 
 def dropout(x: Array, rate: float, seed: int, counter: int) -> Array:
@@ -74,11 +74,11 @@ def philox(number, keys, result):
 
 @jit
 def _dropout(x, y, keys, limit, scale, past, which, start, stop):
-    drawn = np.empty((4, _LANES), np.uint32)
+    drawn = np.empty((4, _DRAWS), np.uint32)
     line = drawn.reshape(UNIT)
     zero = x.dtype.type(0)
     for unit in range(start, stop):
-        philox(unit * _LANES, keys, drawn)
+        philox(unit * _DRAWS, keys, drawn)
         first = unit * UNIT
         before, after = x[first : first + UNIT], y[first : first + UNIT]
         for k in range(before.size):

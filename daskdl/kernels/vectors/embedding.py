@@ -199,7 +199,7 @@ def _sum(gradient, order, starts, rows, which, start, stop):
 
 @jit
 def _merge(ids, other, at, unique):
-    """Return how many ids there are, and where each is in either, -1 for nowhere."""
+    """Return the number of ids, and the place of each in either array, -1 for none."""
     i = j = found = 0
     while i < ids.size or j < other.size:
         first = j == other.size or (i < ids.size and ids[i] <= other[j])

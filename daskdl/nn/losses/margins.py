@@ -13,7 +13,7 @@ __all__ = ["MultiLabelMarginLoss", "MultiMarginLoss"]
 
 
 class MultiMarginLoss(Loss):
-    """What wrong classes are above the right one less a margin.
+    """Hinge of several classes: scores of wrong ones above the right one's less a margin.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MultiMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """What wrong classes are above each right one less 1."""
+    """Hinge of several labels: scores of wrong classes above each right one's less 1."""
 
     def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
         """Compare scores (N, C) with labels (N, K), each row ended by -1."""

@@ -12,7 +12,7 @@ __all__ = ["CosineEmbeddingLoss", "MarginRankingLoss", "TripletMarginLoss"]
 
 
 class MarginRankingLoss(Loss):
-    """What the one that is to be larger is short of the other plus a margin."""
+    """Ranking of two scores: the shortfall of the larger one to the other plus a margin."""
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
@@ -38,7 +38,7 @@ class CosineEmbeddingLoss(Loss):
 
 
 class TripletMarginLoss(Loss):
-    """What the positive is farther from the anchor than the negative, plus a margin.
+    """Triplets: the anchor's distance to the positive less that to the negative, plus a margin.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How a loss becomes one number: the mean over a batch's samples, each with its weight.
+"""The reduction of losses to one number: the weighted mean over a batch's samples.
 
 Every loss gives each of the N samples of a batch a number of its own, l_i, the mean over the
 sample's elements (its pixels, time steps or classes), from that sample alone. The loss is ::

@@ -1,4 +1,4 @@
-"""What every schedule is: the learning rate as a function of the iteration."""
+"""Schedule, the base of schedules: the learning rate as a function of the iteration."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import pytest
 from numba import carray
 
 from daskdl.kernels.pixels.interpolation import (
-    LANES,
     PIXELS,
+    VECTOR,
     blend_levels,
     copy,
     mirror_levels,
@@ -37,8 +37,8 @@ def test_weighted_vectors_are_added(count):
     result = np.full(10, -1, np.float32)
     _weigh(source, 5, 3, weights, 2, count, result, 4)
     exact = sum(
-        (weights[2 + k] * source[5 + 3 * k : 5 + 3 * k + LANES] for k in range(count)),
-        np.zeros(LANES),
+        (weights[2 + k] * source[5 + 3 * k : 5 + 3 * k + VECTOR] for k in range(count)),
+        np.zeros(VECTOR),
     )
     np.testing.assert_allclose(result[4:8], exact, rtol=1e-6)
     assert (result[[0, 1, 2, 3, 8, 9]] == -1).all()

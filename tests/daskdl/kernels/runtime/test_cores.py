@@ -12,7 +12,7 @@ import pytest
 
 from daskdl.kernels.runtime import team
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.signals import IDLE, THREAD, load
+from daskdl.kernels.runtime.signals import IDLE, THREAD, atomic_load
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
 
@@ -29,7 +29,7 @@ def _mark(owners, which, start, stop):
 
 @jit
 def _read(slot, cell):
-    return load(slot, cell)
+    return atomic_load(slot, cell)
 
 
 def _in_a_thread(work):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from daskdl.kernels.runtime import jit as module
-from daskdl.kernels.runtime.jit import fastjit, jit, turn
+from daskdl.kernels.runtime.jit import compile_lock, fastjit, jit
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -101,13 +101,13 @@ def test_processes_that_start_together_compile_once(tmp_path):
 
 def test_processes_compile_different_functions_at_a_time(tmp_path):
     held, wanted = tmp_path / "one", tmp_path / "other"
-    with turn(held), turn(wanted):  # nobody waits
+    with compile_lock(held), compile_lock(wanted):  # nobody waits
         pass
 
 
 def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     def fail() -> None:
-        with turn(tmp_path / "lock"):
+        with compile_lock(tmp_path / "lock"):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -115,7 +115,7 @@ def test_a_turn_is_given_back_also_after_an_error(tmp_path):
     taken = threading.Event()
 
     def take() -> None:
-        with turn(tmp_path / "lock"):
+        with compile_lock(tmp_path / "lock"):
             taken.set()
 
     thread = threading.Thread(target=take)
@@ -128,10 +128,10 @@ def test_a_turn_is_waited_for(tmp_path):
     order = []
 
     def take() -> None:
-        with turn(tmp_path / "lock"):
+        with compile_lock(tmp_path / "lock"):
             order.append("second")
 
-    with turn(tmp_path / "lock"):
+    with compile_lock(tmp_path / "lock"):
         thread = threading.Thread(target=take)
         thread.start()
         thread.join(0.2)
@@ -142,13 +142,13 @@ def test_a_turn_is_waited_for(tmp_path):
 
 def test_nobody_waits_for_ever(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(module, "PATIENCE", 0.1)
-    with turn(tmp_path / "lock"), turn(tmp_path / "lock"):
+    with compile_lock(tmp_path / "lock"), compile_lock(tmp_path / "lock"):
         pass
     assert "waited 0.1 s for another process" in caplog.text
 
 
 def test_without_a_folder_for_the_lock_everybody_compiles(tmp_path):
-    with turn(tmp_path / "none" / "there" / "lock"):
+    with compile_lock(tmp_path / "none" / "there" / "lock"):
         pass
 
 

@@ -20,8 +20,8 @@ from daskdl.kernels.runtime.signals import (
     PATIENCE,
     POSTED,
     WAITING,
-    load,
-    store,
+    atomic_load,
+    atomic_store,
     tell,
     wait_until,
 )
@@ -54,7 +54,7 @@ def _ask(slot, times, pause):
         for k in range(
             i * 7919 % (pause + 1)
         ):  # so that the other sleeps, looks or just falls asleep
-            store(slot, 30, k)
+            atomic_store(slot, 30, k)
         wait_until(slot, DONE, i, WAITING, ENDED)
 
 
@@ -85,4 +85,4 @@ def test_who_waits_long_sleeps(slot):
 
 @jit
 def _read(slot, cell):
-    return load(slot, cell)
+    return atomic_load(slot, cell)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from daskdl.kernels.runtime import team
 from daskdl.kernels.runtime.calls import address_of
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.signals import CELLS, FEW_LOOKS, LOOKS, PATIENCE, load
+from daskdl.kernels.runtime.signals import CELLS, FEW_LOOKS, LOOKS, PATIENCE, atomic_load
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import n_parts, thread_budget
 
@@ -184,7 +184,7 @@ def test_a_team_grows_with_the_budget():
 
 @jit
 def _read(slot, cell):
-    return load(slot, cell)
+    return atomic_load(slot, cell)
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(2, LOOKS), (1, FEW_LOOKS)])

@@ -1,0 +1,175 @@
+"""numba's private names: kernels that keep copies of what they call, and a cache for many machines.
+
+Read in numba 0.61.0 and 0.68.1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+from llvmlite.binding import Linkage
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
+
+logger = logging.getLogger(__name__)
+
+
+class _Library(JITCodeLibrary):
+    """Machine code of one function, with copies of all that it calls for itself.
+
+    numba leaves these copies open to the linker: where a process has compiled or loaded a called
+    function on its own account, the caller runs that one, and its own copy otherwise. Both were
+    optimised once more or once less, so that, where sums may be reordered, they differ in the last
+    bit, and a result depended on what else a process had called.
+    """
+
+    def _finalize_final_module(self) -> None:
+        shared = self._final_module.clone()  # what callers link is as numba makes it
+        for function in shared.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = Linkage.linkonce_odr
+        self._shared_module = shared
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                function.linkage = Linkage.internal
+        super()._finalize_final_module()
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _MakeLibrary(FunctionPass):
+    """Provide the library that numba's lowering would make."""
+
+    _name = "daskdl_make_library"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Set ``state.library``; return whether the function was changed."""
+        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return False
+
+
+class SelfContained(CompilerBase):
+    """numba's compiler, for ``njit(pipeline_class=...)``, of functions with copies of their own."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the passes."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_MakeLibrary, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+def processor() -> str:
+    """Return the name of the processor that is compiled for, and a digest of its features."""
+    name = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    features = config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
+    text = f"{name} {features} {config.ENABLE_AVX}"
+    return f"{name}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+
+class _Files(IndexDataCacheFile):
+    """The index of a function's versions, and a file for each, named by its source and its types.
+
+    A file is there before the index names it, and no name is ever used for other code. A damaged
+    file counts as none.
+    """
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()
+        except OSError:
+            raise
+        except Exception:  # whatever pickle makes of it
+            return {}
+
+    def load(self, key: Any) -> Any:
+        """Return a version, None where there is none."""
+        try:
+            return super().load(key)
+        except OSError:
+            raise
+        except Exception:  # whatever pickle makes of it
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a version, and remove those of a source that has changed."""
+        versions = self._load_index()
+        digest = hashlib.sha256(pickle.dumps((self._version, self._source_stamp, repr(key))))
+        versions[key] = self._index_name.removesuffix("nbi") + f"{digest.hexdigest()[:16]}.nbc"
+        self._save_data(versions[key], data)
+        self._save_index(versions)
+        folder = Path(self._cache_path)
+        for path in folder.glob(self._index_name.removesuffix("nbi") + "*.nbc"):
+            if path.name not in versions.values():
+                path.unlink(missing_ok=True)
+
+
+class KernelCache(FunctionCache):
+    """A function's cache, in a folder for each kind of processor; never a reason to fail.
+
+    Parameters
+    ----------
+    function : function
+    stamp : callable
+        Returns what changes with the source; called at the first use, when all modules are there.
+
+    Raises
+    ------
+    RuntimeError
+        When numba finds no folder that can be written to.
+    """
+
+    _impl_class = CompileResultCacheImpl
+    _failed = False
+
+    def __init__(self, function: Any, stamp: Callable[[], Any]) -> None:
+        super().__init__(function)
+        self._cache_path: str = os.path.join(super().cache_path, processor())
+        self._stamp: Callable[[], Any] | None = stamp
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, None)
+
+    @property
+    def lock(self) -> Path:
+        """File beside the index that a process locks while it compiles the function."""
+        return Path(self._cache_file._index_path).with_suffix(".lock")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled version, None where there is none that can be read."""
+        if self._stamp is not None:
+            self._cache_file._source_stamp, self._stamp = self._stamp(), None
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            self._warn("read", error)
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled version, where there is room."""
+        try:
+            os.makedirs(self._cache_path, exist_ok=True)
+            super().save_overload(sig, data)
+        except OSError as error:
+            self._warn("written", error)
+
+    def _warn(self, done: str, error: Exception) -> None:
+        if not KernelCache._failed:  # once in a process
+            KernelCache._failed = True
+            logger.warning(
+                "%s: the cache of compiled kernels cannot be %s (%s), so each process compiles "
+                "them anew; make room there, or set NUMBA_CACHE_DIR to another folder",
+                self._cache_path, done, error,
+            )  # fmt: skip
