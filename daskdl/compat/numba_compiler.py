@@ -36,13 +36,18 @@ class _Library(JITCodeLibrary):
 
     def _finalize_final_module(self) -> None:
         shared = self._final_module.clone()  # what callers link is as numba makes it
+        own = []
         for function in shared.functions:
             if not function.is_declaration and function.linkage == Linkage.external:
+                own.append(function.name)
                 function.linkage = Linkage.linkonce_odr
         self._shared_module = shared
+        # The linker finds private functions by name, too: these have one that nobody else has.
+        mark = hashlib.sha1("".join(sorted(own)).encode(), usedforsecurity=False).hexdigest()
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
                 function.linkage = Linkage.internal
+                function.name += f".of.{mark}"
         super()._finalize_final_module()
 
 

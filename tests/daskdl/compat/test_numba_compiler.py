@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-#: A GRU's gradients, after its cell's where asked; its loop calls the same cell.
+#: A GRU's gradients, after its cell's where asked, and its cell's, which its loop calls, too.
 GRADIENTS = """
 import sys
 import numpy as np
@@ -27,7 +27,9 @@ with thread_budget(1):
         gru.gru_cell_gradient(np.zeros((4, 96), "f4"), -1.0, dh * 0, dh * 0)
     lengths = np.full(4, 5)
     gru.backward(gates, weight, states, up, lengths, False, dh)
-print(gates.tobytes().hex())
+    print(gates.tobytes().hex())
+    gru.gru_cell_gradient(gates[0].copy(), -1.0, states[0], dh)
+print(dh.tobytes().hex())
 """
 KERNEL = """
 import logging
