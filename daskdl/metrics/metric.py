@@ -151,9 +151,14 @@ def mean_value(statistics: Mapping[str, Array]) -> float:
     return mean_of(total, int(n)) if not n.ndim else ratio(mean_of(total, 1), mean_of(n, 1))
 
 
+def first_of(prediction: Any) -> Any:
+    """Return a prediction, the first of several: others are of auxiliary heads, for the loss."""
+    return prediction[0] if isinstance(prediction, tuple) else prediction
+
+
 def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Array]:
     """Return both as arrays; a ShapeError unless they have one shape."""
-    prediction, target = np.asarray(prediction), np.asarray(target)
+    prediction, target = np.asarray(first_of(prediction)), np.asarray(target)
     if prediction.shape != target.shape:
         raise ShapeError(
             f"{type(metric).__name__}: expected a target of the prediction's shape "
@@ -170,7 +175,8 @@ def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Arr
     ShapeError
         When the labels are not integers of the leading shape, or one is not from 0 to C - 1.
     """
-    name, prediction, labels = type(metric).__name__, np.asarray(prediction), np.asarray(labels)
+    name, labels = type(metric).__name__, np.asarray(labels)
+    prediction = np.asarray(first_of(prediction))
     shape = prediction.shape
     if not shape or labels.shape != shape[:-1] or labels.dtype.kind not in "iu":
         raise ShapeError(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from daskdl.kernels.norms.batchnorm import follow
 from daskdl.nn.arguments import check_last_axis
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Buffer, Parameter
 from daskdl.ops.batchnorm import batch_norm, batch_norm_inference
@@ -44,10 +43,10 @@ class BatchNorm(Module):
         relu: bool = False,
     ) -> None:
         self.channels, self.eps, self.momentum, self.relu = channels, eps, momentum, relu
-        self.weight = Parameter(np.ones(channels)) if affine else None
-        self.bias = Parameter(np.zeros(channels)) if affine else None
-        self.running_mean = Buffer(np.zeros(channels))
-        self.running_variance = Buffer(np.ones(channels))
+        self.weight = Parameter(filled(channels, 1)) if affine else None
+        self.bias = Parameter(filled(channels, 0)) if affine else None
+        self.running_mean = Buffer(filled(channels, 0))
+        self.running_variance = Buffer(filled(channels, 1))
 
     def forward(self, x: Any, residual: Any = None) -> Tensor:
         """Map x (..., C) to the same shape; a residual of that shape is added before the ReLU."""

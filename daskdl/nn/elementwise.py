@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.arguments import Sizes, sizes
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor, op
@@ -121,8 +120,8 @@ class Scale(Module):
         self.shape = sizes("Scale.shape", given, len(given))
         if not (weight or bias):
             raise SettingsError("Scale: expected a weight or a bias, found neither")
-        self.weight = Parameter(np.ones(self.shape)) if weight else None
-        self.bias = Parameter(np.zeros(self.shape)) if bias else None
+        self.weight = Parameter(filled(self.shape, 1)) if weight else None
+        self.bias = Parameter(filled(self.shape, 0)) if bias else None
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""

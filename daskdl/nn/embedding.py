@@ -10,7 +10,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn.initialise import generator
 from daskdl.nn.module import Module
-from daskdl.nn.parameter import Parameter
+from daskdl.nn.parameter import Parameter, check_room
 from daskdl.tensor import Array, Tensor
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -59,6 +59,7 @@ class Embedding(Module):
             raise SettingsError(f"{name}.max_norm: expected more than 0, found {max_norm}")
         self.rows, self.features = rows, features
         self.padding_index, self.max_norm = padding_index, max_norm
+        check_room((rows, features))
         table = generator(seed).standard_normal((rows, features), np.float32)
         self.weight = Parameter(table, sparse=sparse)
         if padding_index is not None:

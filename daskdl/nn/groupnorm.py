@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from daskdl.errors import SettingsError
 from daskdl.nn.arguments import check_last_axis
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.ops.groupnorm import group_norm
@@ -35,8 +34,8 @@ class GroupNorm(Module):
                 f"GroupNorm.groups: expected a divisor of the {channels} channels, found {groups}"
             )
         self.groups, self.channels, self.eps = groups, channels, eps
-        self.weight = Parameter(np.ones(channels)) if affine else None
-        self.bias = Parameter(np.zeros(channels)) if affine else None
+        self.weight = Parameter(filled(channels, 1)) if affine else None
+        self.bias = Parameter(filled(channels, 0)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to the same shape."""

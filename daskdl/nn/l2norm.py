@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from daskdl.nn.arguments import check_last_axis
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.ops.l2norm import normalize
@@ -33,7 +32,7 @@ class Normalize(Module):
 
     def __init__(self, channels: int | None = None, scale: float = 1.0, eps: float = 1e-12) -> None:
         self.channels, self.eps = channels, eps
-        self.weight = None if channels is None else Parameter(np.full(channels, scale))
+        self.weight = None if channels is None else Parameter(filled(channels, scale))
 
     def forward(self, x: Any) -> Tensor:
         """Map x (..., C) to the same shape."""

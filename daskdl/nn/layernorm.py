@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from daskdl.errors import ShapeError
 from daskdl.nn.arguments import Sizes, sizes
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.ops.layernorm import layer_norm
@@ -33,8 +32,8 @@ class LayerNorm(Module):
     def __init__(self, shape: Sizes, eps: float = 1e-5, affine: bool = True) -> None:
         given = (shape,) if isinstance(shape, int) else shape
         self.shape, self.eps = sizes("LayerNorm.shape", given, len(given)), eps
-        self.weight = Parameter(np.ones(self.shape)) if affine else None
-        self.bias = Parameter(np.zeros(self.shape)) if affine else None
+        self.weight = Parameter(filled(self.shape, 1)) if affine else None
+        self.bias = Parameter(filled(self.shape, 0)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
         """Map x (..., *shape) to the same shape."""

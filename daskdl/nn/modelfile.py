@@ -13,6 +13,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.nn.module import Module
+from daskdl.nn.parameter import at_most
 from daskdl.nn.remote import fetched, is_url, sent
 from daskdl.version import __version__
 
@@ -22,6 +23,8 @@ FORMAT = "daskdl-1"
 #: Key of the only metadata entry: safetensors writes several in a random order, and the same
 #: model is to give the same bytes.
 KEY = "daskdl"
+#: Errors of a header that asks for what cannot be made.
+_UNBUILDABLE = AttributeError, DaskdlError, MemoryError, RecursionError, TypeError, ValueError
 
 
 def configuration(module: Module) -> dict[str, Any]:
@@ -111,7 +114,9 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     }
     try:
         save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
+        _flush(beside)
         os.replace(beside, path)
+        _flush(path.parent)
     except SafetensorError as error:
         raise ModelFileError(
             f"{path}: expected a place that can be written, found {error}; give another path, or "
@@ -120,6 +125,15 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have a file, or a folder's names, written to the disk: a rename is not to come before."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load(path: str | Path, module: Any = None) -> Module:
@@ -148,7 +162,14 @@ def load(path: str | Path, module: Any = None) -> Module:
             f"{path}: expected {expected} found {type(module).__name__}; a file of a TorchModule "
             "holds weights only, and is loaded by daskdl.load(path, module=net)"
         )
-    model = _built(header, path, () if module is None else (module,))
+    for name, tensor in tensors.items():
+        if tensor.dtype != np.float32:
+            raise ModelFileError(
+                f"{path}: expected float32 numbers, as daskdl.save writes them, found {name!r} of "
+                f"{tensor.dtype}; save the model again"
+            )
+    with at_most(sum(tensor.size for tensor in tensors.values())):
+        model = _built(header, path, () if module is None else (module,))
     try:
         model.load_state_dict(tensors)
     except DaskdlError as error:
@@ -167,7 +188,7 @@ def _built(header: dict[str, Any], path: str | Path, given: tuple[Any, ...]) -> 
         raise
     except KeyError as error:
         problem = f"there is no {error} in it"
-    except (AttributeError, DaskdlError, TypeError, ValueError) as error:
+    except _UNBUILDABLE as error:
         problem = str(error)
     writer = f"daskdl {header['version']}" if "version" in header else "an earlier daskdl"
     raise ModelFileError(
@@ -197,7 +218,7 @@ def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[st
             header = json.loads((file.metadata() or {}).get(KEY, "{}"))
             names = list(file.keys()) if with_tensors else []
             tensors = {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path}: not a whole safetensors file ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         found = header.get("format") if isinstance(header, dict) else header

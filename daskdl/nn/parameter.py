@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,35 @@ from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter"]
+
+_room = threading.local()
+
+
+@contextmanager
+def at_most(numbers: int) -> Iterator[None]:
+    """Let no module that this thread makes hold more numbers, as of a file that holds so many."""
+    _room.whole, _room.left = numbers, 2 * numbers  # some are made anew while a module is made
+    try:
+        yield
+    finally:
+        _room.__dict__.clear()
+
+
+def check_room(shape: int | tuple[int, ...]) -> None:
+    """Raise a ShapeError for a tensor larger than :func:`at_most` allows; before it is made."""
+    size = math.prod(shape) if isinstance(shape, tuple) else shape
+    whole = getattr(_room, "whole", None)
+    if whole is not None and size > min(whole, _room.left):
+        raise ShapeError(
+            f"expected modules of the {whole:,} numbers that the file holds, found one that asks "
+            f"for shape {shape}; the file is damaged, or was made to fill the memory"
+        )
+
+
+def _take_room(tensor: Tensor) -> None:
+    check_room(tensor.shape)
+    if hasattr(_room, "left"):
+        _room.left -= tensor.data.size
 
 
 class Parameter(Tensor):
@@ -31,6 +64,7 @@ class Parameter(Tensor):
 
     def __init__(self, data: ArrayLike, requires_grad: bool = True, sparse: bool = False) -> None:
         super().__init__(np.array(data, np.float32), requires_grad)
+        _take_room(self)
         if sparse and self.ndim != 2:
             raise ShapeError(
                 f"Parameter: expected a table (N, C) with sparse=True, found shape {self.shape}"
@@ -57,6 +91,7 @@ class Buffer(Tensor):
 
     def __init__(self, data: ArrayLike) -> None:
         super().__init__(np.array(data, np.float32))
+        _take_room(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Buffer, (self.data,)

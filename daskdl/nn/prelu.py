@@ -10,6 +10,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.draws import generator_of_draw
+from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Tensor
@@ -30,7 +31,7 @@ class PReLU(Module):
 
     def __init__(self, channels: int = 1, slope: float = 0.25) -> None:
         self.channels = channels
-        self.slope = Parameter(np.full(channels, slope))
+        self.slope = Parameter(filled(channels, slope))
 
     def forward(self, x: Any) -> Tensor:
         """Map x (..., C) to the same shape."""
@@ -73,10 +74,10 @@ class SReLU(Module):
 
     def __init__(self, channels: int) -> None:
         self.channels = channels
-        self.left = Parameter(np.zeros(channels))
-        self.slope_left = Parameter(np.full(channels, 0.2))
-        self.right = Parameter(np.ones(channels))
-        self.slope_right = Parameter(np.ones(channels))
+        self.left = Parameter(filled(channels, 0))
+        self.slope_left = Parameter(filled(channels, 0.2))
+        self.right = Parameter(filled(channels, 1))
+        self.slope_right = Parameter(filled(channels, 1))
 
     def forward(self, x: Any) -> Tensor:
         """Map x (..., C) to the same shape."""

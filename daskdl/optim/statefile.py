@@ -41,8 +41,8 @@ def load_state(path: str | os.PathLike[str], like: State) -> State:
     ----------
     path : path
     like : state
-        What ``init`` returns for the method that goes on with it: names and shapes have to be the
-        same.
+        What ``init`` returns for the method that goes on with it: names, shapes and dtypes have to
+        be the same.
 
     Raises
     ------
@@ -60,12 +60,14 @@ def load_state(path: str | os.PathLike[str], like: State) -> State:
             f"cannot be read ({error})"
         ) from error
     for name in sorted(like.keys() | state.keys()):
-        wanted, found = (
-            f"shape {arrays[name].shape}" if name in arrays else "none" for arrays in (like, state)
-        )
-        if wanted != found:
-            raise CheckpointError(
-                f"{path}: expected {name} of {wanted}, found {found}; it is the state of another "
-                "method or model"
+        for kind in ("shape", "dtype"):
+            wanted, found = (
+                f"{kind} {getattr(arrays[name], kind)}" if name in arrays else "none"
+                for arrays in (like, state)
             )
+            if wanted != found:
+                raise CheckpointError(
+                    f"{path}: expected {name} of {wanted}, found {found}; it is the state of "
+                    "another method or model, take the one that was saved with this"
+                )
     return state

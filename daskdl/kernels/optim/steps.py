@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.memory import ALIGNMENT, empty
 from daskdl.kernels.runtime.nontemporal import streams
 from daskdl.kernels.runtime.passes import LEAST_UNITS, UNIT, flat
@@ -59,7 +61,23 @@ def step(
     -------
     list of (n,) or None
         New weights, then new state.
+
+    Raises
+    ------
+    ShapeError
+        When lengths differ, as those of a state of another model; before anything is written.
     """
+    for name, array in (("gradient", gradient), *(("state", a) for a in state)):
+        if array is not None and np.shape(array) != weights.shape:
+            raise ShapeError(
+                f"update: expected {name} of shape {weights.shape} like the weights, found "
+                f"{np.shape(array)}; take the state of this model, as init() makes it"
+            )
+    if ranges and (not len(ranges[0]) or ranges[0][-1] != weights.size):
+        raise ShapeError(
+            f"update: expected a vector of {ranges[0][-1] if len(ranges[0]) else 0} numbers, as the "
+            f"layout has them, found {weights.size}; call on(Layout.of(model)) for this model"
+        )
     held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
     before = [weights, *state]
     over = overwrite and all(a is None or _changes(a, weights.dtype) for a in before)

@@ -79,3 +79,10 @@ def test_other_mistakes():
         TopKAccuracy(0)
     with pytest.raises(ShapeError, match="BinaryAccuracy: expected targets of 0 and 1, found 2"):
         BinaryAccuracy()(np.zeros(3), np.array([0, 1, 2]))
+
+
+def test_of_several_heads_the_first_counts():
+    """As of a model with auxiliary classifiers in training, whose loss alone takes them all."""
+    scores, labels = np.eye(3), np.arange(3)
+    found = Accuracy().statistics((scores, 1 - scores, 1 - scores), labels)
+    assert Accuracy().value(found) == 1

@@ -230,3 +230,39 @@ def test_missing_folder_is_named(tmp_path):
 def test_a_place_that_cannot_be_written_is_named():
     with pytest.raises(ModelFileError, match=r"/proc/m: expected a place that can be written"):
         nn.save(nn.Linear(1, 1), "/proc/m")
+
+
+def test_a_file_that_asks_for_more_numbers_than_it_holds_is_refused_before_they_are_made(path):
+    """30,000 x 30,000 would take 7.2 GB while they are drawn."""
+    for module, arguments in (
+        ("Linear", [30_000, 30_000]),
+        ("Embedding", [1 << 30, 8]),
+        ("BatchNorm", [1 << 33]),
+        ("LSTM", [8, 1 << 15]),
+        ("Conv2d", [1 << 12, 1 << 12, 9]),
+    ):
+        asked = {"module": module, "arguments": arguments, "keywords": {}}
+        rewrite(path, model=asked)
+        with pytest.raises(ModelFileError, match=r"of the 21 numbers that the file holds, found"):
+            nn.load(path)
+    nn.Linear(10, 10)  # the limit ends with the file
+
+
+def test_many_small_modules_are_more_than_the_file_holds_too(path):
+    one = {"module": "Linear", "arguments": [4, 4], "keywords": {}}
+    rewrite(path, model={"module": "Sequential", "arguments": [one] * 1000, "keywords": {}})
+    with pytest.raises(ModelFileError, match=r"of the 21 numbers that the file holds, found"):
+        nn.load(path)
+
+
+def test_a_header_nested_without_end_is_refused(path):
+    tensors = load_file(path)
+    save_file(tensors, path, {modelfile.KEY: '{"format": ' + "[" * 100_000})
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_numbers_of_another_dtype_are_refused(path):
+    rewrite(path, {name: a.view(np.int32) for name, a in load_file(path).items()})
+    with pytest.raises(ModelFileError, match=r"expected float32 numbers.* of int32; save the"):
+        nn.load(path)

@@ -76,6 +76,9 @@ def test_the_state_of_another_method_is_refused(tmp_path):
         load_state(tmp_path / "s", SGD(momentum=0.9).init(3))
     with pytest.raises(CheckpointError, match=r"expected mean of shape \(4,\), found shape \(3,\)"):
         load_state(tmp_path / "s", Adam().init(4))
+    wide = {name: a.astype(np.float64) for name, a in Adam().init(3).items()}
+    with pytest.raises(CheckpointError, match="expected mean of dtype float64, found dtype float3"):
+        load_state(tmp_path / "s", wide)
 
 
 def test_a_file_that_is_missing_or_cut_short_is_refused(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskdl.errors import ShapeError
 from daskdl.kernels.optim.adagrad import rmsprop
 from daskdl.kernels.optim.adam import adam
 from daskdl.kernels.optim.sgd import sgd
@@ -108,3 +109,22 @@ def test_shape_is_kept_and_nothing_is_changed():
     (new,) = step(sgd, w, g, [], table((1, 0, 1)))
     np.testing.assert_array_equal(new, w - g)
     np.testing.assert_array_equal((w, g), kept)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("length", [3, 1999, 2001])
+@pytest.mark.parametrize("place", range(3))
+def test_vectors_of_other_lengths_are_refused_before_anything_is_written(place, length, overwrite):
+    w, *others = vectors(2000)
+    others[place] = np.zeros(length, np.float32)
+    kept = w.copy()
+    with pytest.raises(ShapeError, match=rf"shape \(2000,\) like the weights, found \({length},\)"):
+        step(adam, w, others[0], others[1:], table(ADAM), overwrite=overwrite)
+    np.testing.assert_array_equal(w, kept)
+
+
+def test_ranges_of_another_layout_are_refused():
+    w, g = vectors(20, 2)
+    stops, kinds = np.array([5, 21]), np.array([0, 0])
+    with pytest.raises(ShapeError, match="a vector of 21 numbers, as the layout has them, found 2"):
+        step(sgd, w, g, [], table((1, 0, 0.5)), (stops, kinds))
