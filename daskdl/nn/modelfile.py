@@ -155,7 +155,8 @@ def load(path: str | Path, module: Any = None) -> Module:
     header, tensors = _read(path, with_tensors=True)
     if module is not None:
         importlib.import_module("daskdl.torch")  # which makes TorchModule known
-    of_torch = header.get("model", {}).get("module") == "TorchModule"
+    held = header.get("model")
+    of_torch = isinstance(held, dict) and held.get("module") == "TorchModule"
     if of_torch is (module is None):
         expected = "module=, the torch module of its weights," if of_torch else "no module="
         raise ModelFileError(

@@ -73,10 +73,11 @@ def step(
                 f"update: expected {name} of shape {weights.shape} like the weights, found "
                 f"{np.shape(array)}; take the state of this model, as init() makes it"
             )
-    if ranges and (not len(ranges[0]) or ranges[0][-1] != weights.size):
+    end = weights.size if ranges is None or not len(ranges[0]) else ranges[0][-1]
+    if end != weights.size:
         raise ShapeError(
-            f"update: expected a vector of {ranges[0][-1] if len(ranges[0]) else 0} numbers, as the "
-            f"layout has them, found {weights.size}; call on(Layout.of(model)) for this model"
+            f"update: expected a vector of {end} numbers, as the layout has them, found "
+            f"{weights.size}; call on(Layout.of(model)) for this model"
         )
     held = [None if a is None else flat(a, weights.dtype) for a in (weights, gradient, *state)]
     before = [weights, *state]
