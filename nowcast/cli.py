@@ -69,7 +69,7 @@ def ingest(
 ) -> None:
     """Turn radar scans, polar volumes or composites, into a rain store.
 
-    Polar volumes: NEXRAD Level II, ODIM_H5, Sigmet/IRIS, CfRadial, Rainbow. Composites: ODIM_H5
+    Polar volumes: NEXRAD Level II, ODIM_H5, Sigmet/IRIS, CfRadial, Rainbow, UF. Composites: ODIM_H5
     (OPERA), KNMI HDF5, CF netCDF, FMI PGM and GeoTIFF, RADOLAN, GRIB2 (MRMS). Scans that are in the
     store already are skipped; files that cannot be read are named, counted, and make the command
     end with exit code 3.

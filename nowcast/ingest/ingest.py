@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
-from nowcast.ingest.report import IngestReport
+from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.scan import Scan, group_scans
 from nowcast.ingest.series import of_one_radar, store_attributes, target_grid, typical
 from nowcast.ingest.settings import IngestSettings
@@ -93,18 +93,22 @@ def ingest(
         for scan in repeated:
             log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
         grid, attributes, scans, site = _agree(path, scans, settings, report)
-        total, unread = len(scans), len(report.failed)
+        total, done = len(scans), 0
 
         def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
+            nonlocal done
             for scan, result in _read_scans(cluster, part, grid, settings, site):
                 if isinstance(result, Failure):
                     report.fail(result)
                 else:
                     report.written += 1
                     report.coverage += result.coverage
+                    for lost in result.lost:
+                        report.fail(lost)
                     yield scan.time.astype("datetime64[ns]"), result.rain
+                done += 1
                 if progress is not None:
-                    progress(report.written + len(report.failed) - unread, total)
+                    progress(done, total)
 
         _write(path, scans, results, grid, attributes)
     if not path.exists():
@@ -140,7 +144,7 @@ def _agree(
     first = typical([header for scan in scans for header in scan.headers])
     grid = target_grid(first, settings)
     if not first.format.polar:
-        report.area = "the composite's grid"
+        report.area = GRID
     attributes = store_attributes(first, settings)
     if path.exists():
         with open_rain(path) as dataset:

@@ -21,7 +21,7 @@ from nowcast.radar.sweep import Sweep
 from nowcast.rain.grid import Grid
 
 # One code says both "no echo" and "not measured" in these.
-SINGLE_CODE = {Format.CFRADIAL}
+SINGLE_CODE = {Format.CFRADIAL, Format.UF}
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,13 @@ class RainMap:
         Rain rate in mm h-1; 0 is dry and NaN is missing.
     coverage : Coverage
         How many cells of what the scan's radars reach are missing, dry and wet.
+    lost : tuple of Failure
+        Files of the scan that could not be read, and without which it was made.
     """
 
     rain: NDArray[np.float32] = field(repr=False)
     coverage: Coverage
+    lost: tuple[Failure, ...] = ()
 
 
 def try_header(path: Path) -> Header | Failure:
@@ -116,14 +119,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
             raise DataError(f"{header.path}: expected the grid of {grid}, found {header.grid}")
         rain = isolated.call(scan.name, composite.read_rain, header, scan.index, settings.relation)
         return RainMap(rain, Coverage.of(rain))
-    sweeps: list[Sweep] = isolated.call(
-        scan.name,
-        volume.read_sweeps,
-        [Path(header.path) for header in scan.headers],
-        scan.format,
-        settings.sweeps,
-        settings.moment,
-    )
+    sweeps, lost = _read_sweeps(scan, settings)
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
         where = settings.site or sweep.site or site
@@ -136,7 +132,30 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
     if not reached.any():
         raise DataError(f"{scan.name}: the radar at {where} reaches no cell of the grid of {grid}")
     rain = combine(maps, settings.combine)
-    return RainMap(rain, Coverage.of(rain, reached))
+    return RainMap(rain, Coverage.of(rain, reached), lost)
+
+
+def _read_sweeps(scan: Scan, settings: IngestSettings) -> tuple[list[Sweep], tuple[Failure, ...]]:
+    """Return the usable sweeps of a polar scan, and its files that could not be read.
+
+    One damaged file does not take along the others of its scan, unless none has reflectivity then.
+    """
+    paths = [Path(header.path) for header in scan.headers]
+    sweeps: list[Sweep] = []
+    errors: list[tuple[str, Exception]] = []
+    for part in volume.parts(paths, scan.format):
+        name = str(part[0])
+        try:
+            with guarded(name, scan.format):
+                sweeps += isolated.call(
+                    name, volume.read_part, part, scan.format, settings.sweeps, settings.moment
+                )
+        except (DataError, ReaderError) as error:
+            errors.append((name, error))
+    if errors and not any(sweep.dbz is not None for sweep in sweeps):
+        raise errors[0][1]
+    usable = volume.usable(sweeps, paths, settings.sweeps, settings.moment)
+    return usable, tuple(Failure.of(name, error) for name, error in errors)
 
 
 def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:

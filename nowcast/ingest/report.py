@@ -14,6 +14,8 @@ log = logging.getLogger("nowcast.ingest")
 # Per cent; where more is missing, clear air was mistaken for it or the grid is far too large.
 MOST_MISSING = 50.0
 
+RANGE, GRID = "the radar's range", "the composite's grid"
+
 
 @dataclass
 class IngestReport:
@@ -50,7 +52,7 @@ class IngestReport:
     failed: list[tuple[str, str]] = field(default_factory=list)
     mistakes: int = 0
     coverage: Coverage = field(default_factory=Coverage)
-    area: str = "the radar's range"
+    area: str = RANGE
 
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""
@@ -61,12 +63,15 @@ class IngestReport:
     def warn_of_missing(self) -> None:
         """Log a warning when more than half of what was written is missing."""
         missing = self.coverage.shares()[0]
+        hint = (
+            "files with one code for no echo and missing are read by --fill 'no echo'"
+            if self.area == RANGE
+            else "cells outside of all radars' range count as missing too"
+        )
         if missing > MOST_MISSING:
             log.warning(
-                "%s: %.0f %% of %s is missing; expected at most %g %%: look at a picture; where "
-                "files have one code for no echo and missing, --fill 'no echo' takes it for the "
-                "first",
-                self.store, missing, self.area, MOST_MISSING,
+                "%s: %.0f %% of %s is missing; expected at most %g %%: look at a picture; %s",
+                self.store, missing, self.area, MOST_MISSING, hint,
             )  # fmt: skip
 
     def nothing_read(self) -> DataError:

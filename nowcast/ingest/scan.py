@@ -66,7 +66,10 @@ def group_scans(
     members: dict[tuple[np.datetime64, np.datetime64], list[Header]] = {}
     scans: list[Scan] = []
     for header in headers:
-        if header.format.polar and header.format is not Format.NEXRAD:
+        if header.part is not None:
+            start = header.times[0].astype("datetime64[s]")
+            members.setdefault((nearest(start, step or MINUTE), start), []).append(header)
+        elif header.format.polar and header.format is not Format.NEXRAD:
             # Volumes that a step brings to one time stay apart; their moments belong together.
             valid = _polar_time(header, step)
             start = valid if header.single_sweep else nearest(header.times[0], MINUTE)
@@ -76,7 +79,10 @@ def group_scans(
                 Scan(nearest(time, step or MINUTE), (header,), index)
                 for index, time in enumerate(header.times)
             ]
-    scans += [Scan(time, tuple(group)) for (time, _), group in members.items()]
+    scans += [
+        Scan(time, tuple(sorted(group, key=lambda header: header.part or 0)))
+        for (time, _), group in members.items()
+    ]
 
     chosen: dict[np.datetime64, Scan] = {}
     seconds: list[Scan] = []

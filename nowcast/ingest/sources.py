@@ -14,7 +14,7 @@ from nowcast.radar.plainfile import is_zarr
 # In a folder, a file of these endings that cannot be read is a failure; a README beside is not.
 RADAR_ENDINGS = {
     ".h5", ".hdf", ".hdf5", ".nc", ".nc4", ".cdf", ".vol", ".pgm", ".raw", ".ar2v", ".gz", ".bz2",
-    ".grib2", ".grb2", ".tif", ".tiff"
+    ".grib2", ".grb2", ".tif", ".tiff", ".uf"
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 from daskdl.errors import DataError
-from nowcast.radar import radolan
+from nowcast.radar import nexrad, radolan, uf
 from nowcast.radar.attributes import text, text_of
 from nowcast.radar.guard import foreign_file
 from nowcast.radar.header import Format
@@ -40,7 +40,7 @@ def recognise(path: Path) -> Format:
     head = read_bytes(path, SIGMET_RECORD + 2)
     if not head:
         raise DataError(f"{path}: the file is empty")
-    if head.startswith((b"AR2V", b"ARCHIVE2.")):
+    if head.startswith((b"AR2V", b"ARCHIVE2.")) or nexrad.is_chunk(head):
         return Format.NEXRAD
     if head.startswith(HDF5):
         return _recognise_hdf5(path)
@@ -54,6 +54,8 @@ def recognise(path: Path) -> Format:
         return Format.GRIB
     if head.startswith(TIFF):
         return Format.GEOTIFF
+    if uf.is_uf(head):
+        return Format.UF
     if radolan.START.match(head):
         return Format.RADOLAN
     if len(head) > SIGMET_RECORD + 1:

@@ -19,6 +19,7 @@ class Format(StrEnum):
     IRIS = "Sigmet/IRIS"
     CFRADIAL = "CfRadial1"
     RAINBOW = "Rainbow 5"
+    UF = "Universal Format"
     KNMI = "KNMI HDF5"
     CFNETCDF = "CF netCDF"
     CFZARR = "CF zarr"
@@ -34,7 +35,7 @@ class Format(StrEnum):
         return self in POLAR
 
 
-POLAR = {Format.NEXRAD, Format.ODIM, Format.IRIS, Format.CFRADIAL, Format.RAINBOW}
+POLAR = {Format.NEXRAD, Format.ODIM, Format.IRIS, Format.CFRADIAL, Format.RAINBOW, Format.UF}
 
 # Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
 MOST_CELLS = 1 << 27
@@ -65,6 +66,9 @@ class Header:
         Length of the interval that a composite's rain was accumulated over; None for an instant.
     reflectivity : bool
         A composite's values are reflectivity in dBZ, and become rain by the Z-R relation.
+    part : int or None
+        Number of the file among those that a NEXRAD volume arrives in (real-time chunks); their
+        time is the volume's.
     """
 
     path: str
@@ -76,3 +80,4 @@ class Header:
     single_sweep: bool = False
     accumulation: np.timedelta64 | None = None
     reflectivity: bool = False
+    part: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,14 +30,24 @@ RECORDS_WITH_SITE = 4
 # A record holds 120 radials at most, some 15 kB each.
 MOST_RECORD = 1 << 24
 VOLUME_HEADER = 24
+# Date and time of the volume, number and kind (start, intermediate, end) of a real-time chunk.
+CHUNK_NAME = re.compile(r"(\d{8})-(\d{6})-(\d{3})-[SIE]")
 # Of a message: 12 bytes for the channel terminal manager, then its header, then its body.
 MESSAGE = 12 + 16
 
 
+def is_chunk(head: bytes) -> bool:
+    """Tell whether a file starts with a packed record, as the chunks after a volume's first do."""
+    return head[4:7] == b"BZh"
+
+
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the volume at ``path``, called ``name`` in it."""
+    """Return the header of the volume, or of the chunk of one, at ``path``, called ``name``."""
+    chunk = CHUNK_NAME.search(Path(name).name)
     with path.open("rb") as file:
         head = file.read(24)
+        if is_chunk(head):
+            return _chunk_header(file, name, chunk)
         if len(head) < 24:
             raise DataError(f"{name}: expected a volume header of 24 bytes, found {len(head)}")
         _check_records(file, path.stat().st_size, name)
@@ -44,16 +55,51 @@ def read_header(path: Path, name: str) -> Header:
         day, milliseconds = struct.unpack_from(">II", head, 12)
         site = _find_site(file)
     # Day 1 is 1970-01-01.
-    start = np.datetime64("1970-01-01", "ms") + np.timedelta64(
+    start: np.datetime64 = np.datetime64("1970-01-01", "ms") + np.timedelta64(
         (day - 1) * 86_400_000 + milliseconds, "ms"
     )
+    if chunk is not None:  # all chunks of a volume carry the same time
+        start = _time_in(chunk)
     return Header(
         path=name,
         format=Format.NEXRAD,
         station=head[20:24].decode("ascii", "replace").strip("\x00 ") or "unknown",
         times=(start,),
         site=site,
+        part=int(chunk[3]) if chunk else None,
     )
+
+
+def _chunk_header(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> Header:
+    """Return the header of a chunk: its volume by the file's name, its station by its radials."""
+    if chunk is None:
+        raise DataError(
+            "expected the name of a chunk such as 20240601-120000-002-I, by which its volume is "
+            f"known, found {Path(name).name}"
+        )
+    file.seek(0)
+    station, site = "unknown", None
+    for record in _records(file):
+        for at in _radials(record):
+            station = record[at : at + 4].decode("ascii", "replace")
+            break
+    file.seek(0)
+    site = _find_site(file)
+    return Header(
+        path=name,
+        format=Format.NEXRAD,
+        station=station,
+        times=(_time_in(chunk),),
+        site=site,
+        part=int(chunk[3]),
+    )
+
+
+def _time_in(chunk: re.Match[str]) -> np.datetime64:
+    """Return the time of the volume in the name of a chunk."""
+    date, time = chunk[1], chunk[2]
+    text = f"{date[:4]}-{date[4:6]}-{date[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
+    return np.datetime64(text, "ms")
 
 
 def _check_records(file: IO[bytes], size: int, name: str) -> None:
@@ -147,12 +193,17 @@ def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:
 
 
 def _elevation_numbers(record: bytes) -> Iterator[int]:
-    """Give the number of the elevation, from 1 on, of each radial (message 31) of a record."""
+    """Give the number of the elevation, from 1 on, of each radial of a record."""
+    return (record[at + 22] for at in _radials(record))
+
+
+def _radials(record: bytes) -> Iterator[int]:
+    """Give where the body of each radial (message 31) of a record begins."""
     at = 0
     while at + MESSAGE + 24 <= len(record):
         halfwords, kind = struct.unpack_from(">HxB", record, at + 12)
         if kind == 31:
-            yield record[at + MESSAGE + 22]
+            yield at + MESSAGE
         # Messages of other types fill a fixed length.
         at += 12 + 2 * halfwords if kind == 31 and halfwords else 2432
 

@@ -6,7 +6,7 @@ import bz2
 import gzip
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -73,6 +73,17 @@ def plain_file(path: Path) -> Iterator[Path]:
             for piece in _pieces(path):
                 file.write(piece)
         yield plain
+
+
+@contextmanager
+def joined_file(paths: Sequence[Path]) -> Iterator[Path]:
+    """Give the path of a temporary file with the bytes of several, one after the other."""
+    with tempfile.TemporaryDirectory(prefix="nowcast-") as folder:
+        joined = Path(folder) / paths[0].name
+        with joined.open("wb") as file:
+            for path in paths:
+                file.write(read_bytes(path))
+        yield joined
 
 
 def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:

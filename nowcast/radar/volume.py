@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daskdl.errors import DataError, MissingExtraError
-from nowcast.radar import cfradial, iris, nexrad, odim, rainbow
+from nowcast.radar import cfradial, iris, nexrad, odim, rainbow, uf
 from nowcast.radar.cuts import join_moments, usable_sweeps
-from nowcast.radar.guard import foreign_file
+from nowcast.radar.guard import foreign_file, guarded
 from nowcast.radar.header import Format, Header
+from nowcast.radar.plainfile import joined_file
 from nowcast.radar.sweep import Sweep
 
 LIBRARIES = ("xradar", "h5py", "netCDF4", "pyproj")
@@ -30,6 +31,7 @@ READERS = {
     Format.IRIS: Reader(iris.read_header, iris.read_sweeps),
     Format.RAINBOW: Reader(rainbow.read_header, rainbow.read_sweeps),
     Format.CFRADIAL: Reader(cfradial.read_header, cfradial.read_sweeps),
+    Format.UF: Reader(uf.read_header, uf.read_sweeps),
 }
 
 
@@ -62,7 +64,8 @@ def read_sweeps(
     Parameters
     ----------
     paths : sequence of Path
-        The files of the scan: volumes, single sweeps, or moments of the same sweeps.
+        The files of the scan: volumes, single sweeps, or moments of the same sweeps; of NEXRAD the
+        chunks of one volume in their order.
     format : Format
         Their format.
     cuts : int
@@ -76,13 +79,39 @@ def read_sweeps(
         When a file is damaged or no sweep has reflectivity.
     """
     sweeps: list[Sweep] = []
-    for path in paths:
-        with foreign_file(path, format) as plain:
-            sweeps += READERS[format].read_sweeps(plain, cuts, moment)
-    usable = usable_sweeps(join_moments(sweeps), cuts)
-    if not usable:
+    for part in parts(paths, format):
+        sweeps += read_part(part, format, cuts, moment)
+    return usable(sweeps, paths, cuts, moment)
+
+
+def parts(paths: Sequence[Path], format: Format) -> list[tuple[Path, ...]]:
+    """Return the files of a scan in the groups that are read together: the chunks of a volume."""
+    return [tuple(paths)] if format is Format.NEXRAD else [(path,) for path in paths]
+
+
+def read_part(paths: Sequence[Path], format: Format, cuts: int, moment: str | None) -> list[Sweep]:
+    """Return the sweeps of the lowest cuts of one file, or of chunks that make one."""
+    if len(paths) > 1:
+        with guarded(str(paths[0]), format), joined_file(paths) as path:
+            return read_part([path], format, cuts, moment)
+    with foreign_file(paths[0], format) as plain:
+        return READERS[format].read_sweeps(plain, cuts, moment)
+
+
+def usable(
+    sweeps: Sequence[Sweep], paths: Sequence[Path], cuts: int, moment: str | None
+) -> list[Sweep]:
+    """Return one sweep for each of the lowest cuts, with the moments of all files joined.
+
+    Raises
+    ------
+    DataError
+        When no sweep has reflectivity.
+    """
+    found = usable_sweeps(join_moments(sweeps), cuts)
+    if not found:
         raise DataError(
             f"{', '.join(str(path) for path in paths)}: expected a sweep with reflectivity "
             f"({moment or 'DBZH'}), found {len(sweeps)} sweeps without"
         )
-    return usable
+    return found

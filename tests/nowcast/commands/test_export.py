@@ -9,7 +9,8 @@ from tests.nowcast.stores import moving_rain
 
 OPTIONS = (
     "--identifier", "NL-knmi-rain_rate", "--created-by", "A Person <person@example.org>",
-    "--created-with", "https://github.com/mlcast-community/mlcast-dataset-knmi-test@v0.1.0", "--license", "CC-BY-4.0",
+    "--created-with", "https://github.com/mlcast-community/mlcast-dataset-knmi-test@v0.1.0",
+    "--license", "CC-BY-4.0",
 )  # fmt: skip
 
 

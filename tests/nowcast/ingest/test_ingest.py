@@ -15,6 +15,7 @@ from nowcast.radar import guard, isolated, odim, volume
 from nowcast.radar.header import Format
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
+from tests.nowcast.radar.fuzz import mutants
 from tests.nowcast.radar.odim_file import write_sweep
 
 SMALL = {"size": 40, "spacing": 1000.0}
@@ -317,3 +318,30 @@ def test_more_than_half_missing_is_said(tmp_path, client, caplog):
     report = ingest([write_sweep(tmp_path / "b.h5")], tmp_path / "b.zarr", client=client, **SMALL)
     assert report.coverage.missing + report.coverage.dry + report.coverage.wet == 40 * 40
     assert "missing" not in caplog.text
+
+
+def test_mutants_among_the_files_end_nothing(tmp_path, client):
+    folder = write_series(tmp_path / "scans", *range(0, 60, 5))
+    content = (folder / "30.h5").read_bytes()
+    for number, mutant in enumerate(mutants(content, 24, seed=3)):
+        (folder / f"mutant-{number:02d}.h5").write_bytes(mutant)
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert report.mistakes == 0
+    assert 12 <= report.written <= 36 - len(report.failed)
+    assert all("mutant" in name for name, _ in report.failed)
+    assert set(range(0, 60, 5)) <= set(minutes(tmp_path / "rain.zarr"))
+
+
+def test_a_damaged_file_of_a_scan_does_not_take_the_others_along(tmp_path, client):
+    """Reflectivity and correlation in two files, of which the second is damaged."""
+    folder = write_series(tmp_path / "scans", 0, 5)
+    rhohv = write_sweep(folder / "05rhohv.h5", "130504", quantity="RHOHV")
+    content = bytearray(rhohv.read_bytes())
+    at = content.index(b"\x78\x5e") if b"\x78\x5e" in content else content.index(b"\x78\x01")
+    content[at : at + 8] = bytes(8)  # where the packed values begin
+    rhohv.write_bytes(bytes(content))
+    report = ingest([folder], tmp_path / "rain.zarr", client=client, **SMALL)
+    assert report.written == 2
+    ((name, reason),) = report.failed
+    assert name.endswith("05rhohv.h5")
+    assert "damaged" in reason

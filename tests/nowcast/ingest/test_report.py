@@ -6,7 +6,7 @@ import pytest
 
 from nowcast.ingest.coverage import Coverage
 from nowcast.ingest.rain_map import Failure
-from nowcast.ingest.report import IngestReport
+from nowcast.ingest.report import GRID, IngestReport
 
 
 def test_failures_are_logged_and_counted(caplog):
@@ -22,6 +22,13 @@ def test_failures_are_logged_and_counted(caplog):
 def test_more_than_half_missing_is_a_warning(caplog, missing, warned):
     IngestReport("rain.zarr", coverage=Coverage(missing, 100 - missing, 0)).warn_of_missing()
     assert ("rain.zarr: 51 % of the radar's range is missing" in caplog.text) == warned
+
+
+def test_of_a_composite_what_lies_outside_is_explained(caplog):
+    IngestReport("a.zarr", coverage=Coverage(9, 1, 0), area=GRID).warn_of_missing()
+    assert "90 % of the composite's grid is missing" in caplog.text
+    assert "outside of all radars' range" in caplog.text
+    assert "--fill" not in caplog.text
 
 
 def test_why_there_is_nothing():

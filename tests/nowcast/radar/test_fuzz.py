@@ -19,6 +19,7 @@ from tests.nowcast.radar.composite_files import (
 )
 from tests.nowcast.radar.fuzz import outcome_of, outcomes
 from tests.nowcast.radar.odim_file import write_sweep
+from tests.nowcast.radar.test_uf import write_uf
 
 # Small real files of each format.
 REAL = {
@@ -84,6 +85,7 @@ MADE = {
     "radolan": write_radolan,
     "grib": write_grib,
     "geotiff": write_geotiff,
+    "uf": write_uf,
 }
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
+from nowcast.ingest.scan import group_scans
 from nowcast.radar import nexrad
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
@@ -87,3 +91,44 @@ def test_only_the_records_of_the_lowest_cut_are_unpacked(polar, monkeypatch):
     read_sweeps([polar / LBB], Format.NEXRAD)
     content = (polar / LBB).read_bytes()
     assert len(sizes) < content.count(b"1AY&SY") / 4
+
+
+@pytest.fixture(scope="module")
+def chunks(polar, tmp_path_factory):
+    """The volume in the pieces that arrive in real time: the start, and a record a file."""
+    folder = tmp_path_factory.mktemp("chunks")
+    content = (polar / LBB).read_bytes()
+    ends, at = [], 24
+    while at < len(content):
+        at += 4 + abs(struct.unpack_from(">i", content, at)[0])
+        ends.append(at)
+    starts = [0, *ends[:-1]]
+    kinds = ["S"] + ["I"] * (len(ends) - 2) + ["E"]
+    for number, (start, end, kind) in enumerate(zip(starts, ends, kinds, strict=True), start=1):
+        name = f"20160601-150025-{number:03d}-{kind}"
+        (folder / name).write_bytes(content[start:end])
+    return sorted(folder.iterdir(), reverse=True)
+
+
+def test_chunks_are_one_scan_that_reads_like_the_volume(chunks, polar):
+    headers = [read_header(path) for path in chunks]
+    assert {(header.station, header.format) for header in headers[:-1]} == {("KLBB", Format.NEXRAD)}
+    (scan,), repeated = group_scans(headers)
+    assert repeated == []
+    assert scan.time == np.datetime64("2016-06-01T15:00")
+    (sweep,) = read_sweeps([Path(header.path) for header in scan.headers], Format.NEXRAD)
+    (whole,) = read_sweeps([polar / LBB], Format.NEXRAD)
+    np.testing.assert_array_equal(sweep.dbz, whole.dbz)
+
+
+def test_a_volume_whose_chunks_are_still_arriving_is_no_scan_yet(chunks):
+    early = sorted(chunks)[:3]
+    with pytest.raises(DataError, match="20160601-150025-001-S: "):
+        read_sweeps(early, Format.NEXRAD)
+
+
+def test_a_chunk_without_its_name_belongs_to_no_volume(chunks, tmp_path):
+    path = tmp_path / "piece"
+    path.write_bytes(chunks[3].read_bytes())
+    with pytest.raises(DataError, match="piece: expected the name of a chunk"):
+        read_header(path)
