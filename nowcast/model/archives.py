@@ -27,7 +27,7 @@ SAMPLE = 4
 FEWEST_WHOLE = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Archive:
     """A store at the step and spacing of the model.
 
@@ -115,8 +115,8 @@ def split_archives(
     """Give every archive, or a stretch of it, to a part.
 
     Archives that are named for a part belong to it whole. Without any for validation and for the
-    test, the last ones of `FEWEST_WHOLE` archives or more are kept for these; of fewer, each is cut
-    by its rain, see `split_by_rain`.
+    test, the last ones of `FEWEST_WHOLE` archives or more are kept for these; of fewer, each that
+    is long enough is cut by its rain, see `split_by_rain`, and the others are trained on.
 
     Parameters
     ----------
@@ -136,8 +136,12 @@ def split_archives(
     if parts["validation"] and parts["test"]:
         parts["train"] += [stretch(a.name, a.rain["time"].values) for a in train]
         return Split(*(tuple(stretches) for stretches in parts.values()))
+    long = [archive for archive in train if archive.rain.sizes["time"] >= 3 * least]
     for archive in train:
         time = archive.rain["time"].values
+        if long and archive not in long:
+            parts["train"].append(stretch(archive.name, time))
+            continue
         cut = split_by_rain(
             archive.name, time, archive.wet(settings.wet_threshold), settings.fractions, least
         )

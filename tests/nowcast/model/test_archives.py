@@ -66,6 +66,15 @@ def test_named_stores_are_whole_and_others_are_cut(tmp_path):
     }
 
 
+def test_a_store_too_short_to_be_cut_is_trained_on(tmp_path):
+    long, short = opened(stores(tmp_path, long=moving_rain(), short=moving_rain(range(0, 120, 10))))
+    assert names(split_archives([short, long], [], [], SETTINGS, 5)) == [
+        ["short", "long"], ["long"], ["long"],
+    ]  # fmt: skip
+    with pytest.raises(DataError, match="short: expected at least 3 x 5 frames"):
+        split_archives([short], [], [], SETTINGS, 5)
+
+
 def test_of_many_stores_whole_ones_are_kept(tmp_path):
     made = opened(stores(tmp_path, **{name: moving_rain() for name in "abcdefgh"}))
     split = split_archives(made, [], [], SETTINGS, 5)
