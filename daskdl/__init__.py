@@ -10,7 +10,7 @@ from daskdl.version import __version__
 if TYPE_CHECKING:  # what editors and type checkers see of the names below
     from daskdl.cluster.connection import connect
     from daskdl.data import SampleSet
-    from daskdl.models import load
+    from daskdl.interop import load
     from daskdl.nn import save
     from daskdl.tensor import Tensor, no_grad
     from daskdl.train import Trainer
@@ -21,13 +21,14 @@ _HOMES = {
     "Tensor": "daskdl.tensor",
     "Trainer": "daskdl.train",
     "connect": "daskdl.cluster",
-    "load": "daskdl.models",
+    "load": "daskdl.interop",
     "no_grad": "daskdl.tensor",
     "save": "daskdl.nn",
 }
 _ROOMS = (
     "data",
     "errors",
+    "interop",
     "metrics",
     "models",
     "nn",

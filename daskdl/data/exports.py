@@ -11,7 +11,6 @@ import numpy as np
 from dask.typing import Key
 
 from daskdl.compat.dask_graph import Task, TaskRef
-from daskdl.data.described import Described
 from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Partition
@@ -20,6 +19,8 @@ from daskdl.errors import DataError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from daskdl.data.samples import SampleSet
 
 
 class Exports:
@@ -59,11 +60,11 @@ class Export:
         return self.finish(take(partition, everything, self.functions, (0, "export", number)))
 
 
-def _set(samples: Any) -> Described:
+def _set(samples: Any) -> SampleSet:
     return samples
 
 
-def graph(samples: Described, finish: Callable[[dict[str, Any]], Any]) -> tuple[Graph, list[Key]]:
+def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[Graph, list[Key]]:
     """Return tasks that give ``finish(batch)`` for each partition, and their keys."""
     name = f"export-{uuid.uuid4().hex[:12]}"
     recipes = dict(enumerate(samples.recipes))
@@ -77,7 +78,7 @@ def graph(samples: Described, finish: Callable[[dict[str, Any]], Any]) -> tuple[
     return {**behind, **tasks, **exports}, list(exports)
 
 
-def delayed(samples: Described, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
     """Return a Delayed for each partition."""
     from dask.delayed import Delayed
 
@@ -99,7 +100,7 @@ class Column:
         return batch[self.name]
 
 
-def to_dask_array(samples: Described, name: str) -> Any:
+def to_dask_array(samples: SampleSet, name: str) -> Any:
     """Return an array of the samples; see :meth:`SampleSet.to_dask_array`."""
     import dask.array as da
 
@@ -115,14 +116,14 @@ def to_dask_array(samples: Described, name: str) -> Any:
     )
 
 
-def to_bag(samples: Described) -> Any:
+def to_bag(samples: SampleSet) -> Any:
     """Return a Bag of dicts; see :meth:`SampleSet.to_bag`."""
     import dask.bag as db
 
     return db.from_delayed(delayed(samples, rows))
 
 
-def to_dataframe(samples: Described) -> Any:
+def to_dataframe(samples: SampleSet) -> Any:
     """Return a DataFrame; see :meth:`SampleSet.to_dataframe`."""
     import dask.dataframe as dd
 
@@ -130,7 +131,7 @@ def to_dataframe(samples: Described) -> Any:
     return dd.from_delayed(delayed(samples, frame), meta=meta, verify_meta=False)
 
 
-def to_xarray(samples: Described, dim: str) -> xr.Dataset:
+def to_xarray(samples: SampleSet, dim: str) -> xr.Dataset:
     """Return a Dataset; see :meth:`SampleSet.to_xarray`."""
     import xarray as xr
 
@@ -168,7 +169,7 @@ def _split(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _field(samples: Described, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _field(samples: SampleSet, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     schema = samples.schema
     if name not in schema:
         raise DataError(

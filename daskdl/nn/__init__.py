@@ -20,6 +20,7 @@ from daskdl.nn.dropout import *
 from daskdl.nn.elementwise import *
 from daskdl.nn.embedding import *
 from daskdl.nn.global_pooling import *
+from daskdl.nn.graph import *
 from daskdl.nn.groupnorm import *
 from daskdl.nn.l2norm import *
 from daskdl.nn.layernorm import *

@@ -44,6 +44,14 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "Flip": (lambda: nn.Flip(1), [SEQUENCE]),
     "GaussianSampler": (nn.GaussianSampler, [(2, 3), (2, 3)]),
     "GRU": (lambda: nn.GRU(4, 3, layers=2, returns="sequence", seed=0), [SEQUENCE]),
+    "Graph": (
+        lambda: nn.Graph(
+            [("Constant", (), ("c",), (("value_float", 2.0),)), ("Mul", ("x", "c"), ("y",)),
+             ("Tanh", ("y",), ("z",))],
+            [("x", "float32", (None, 6, 4))], ["z"],
+        ),
+        [SEQUENCE],
+    ),
     "GroupNorm": (lambda: nn.GroupNorm(2, 4), [IMAGE]),
     "Highway": (lambda: nn.Highway(4, nn.ReLU(), seed=0), [SEQUENCE]),
     "LayerNorm": (lambda: nn.LayerNorm((5, 4)), [IMAGE]),

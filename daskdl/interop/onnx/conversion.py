@@ -1,0 +1,341 @@
+"""The parts of an ONNX graph sorted into those of :class:`daskdl.nn.Graph`."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.onnx.tensors import dtype_of, shape_of, to_array
+from daskdl.nn.graph import FEW, Graph, Node, Subgraph
+from daskdl.nn.operators import TABLE, Call
+from daskdl.tensor import Array, Tensor, no_grad
+
+#: Inputs that set an operator up: what they take is not trained.
+_SETTINGS = {
+    "Clip": {1, 2}, "Dropout": {1, 2}, "OneHot": {1, 2}, "Pad": {1, 2, 3}, "Resize": {1, 2, 3},
+    "Upsample": {1}, "Range": {0, 1, 2}, "NonMaxSuppression": {2, 3, 4}, "STFT": {2},
+    "QuantizeLinear": {1, 2}, "DequantizeLinear": {1, 2},
+}  # fmt: skip
+#: Operators that are computed while reading where all they take is constant and small.
+_FOLDED = {
+    "Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Gather", "Identity", "Mul", "Neg",
+    "Reshape", "Shape", "Slice", "Sqrt", "Squeeze", "Sub", "Unsqueeze", "Where",
+}  # fmt: skip
+#: Numbers that the inputs of a folded node have at most.
+_SMALL = 1024
+#: Bodies of control flow in each other.
+_DEEPEST = 16
+
+
+class Conversion:
+    """One graph of a file.
+
+    Parameters
+    ----------
+    proto : onnx.GraphProto
+    opset : int
+    where : str
+        The file, for error messages.
+    folder : Path, optional
+        Where external data may lie.
+    """
+
+    def __init__(self, proto: Any, opset: int, where: str, folder: Path | None) -> None:
+        self.opset, self.where, self.folder = opset, where, folder
+        self.tensors: dict[str, Any] = {}
+        self.constants: dict[str, Array] = {}
+        for tensor in proto.initializer:
+            if not tensor.name or tensor.name in self.tensors:
+                raise ModelFileError(f"{where}: expected each tensor once, found {tensor.name!r}")
+            self.tensors[tensor.name] = tensor
+        if proto.sparse_initializer:
+            raise ModelFileError(f"{where}: sparse tensors are not supported")
+        self.first_class = set(self.tensors)
+        self.inputs = [
+            _input(value, where) for value in proto.input if value.name not in self.tensors
+        ]
+        self.outputs = [value.name for value in proto.output]
+        unknown: dict[str, str] = {}
+        self.nodes = [
+            node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)
+        ]
+        if unknown:
+            listed = "; ".join(f"{name} (node {node!r})" for name, node in sorted(unknown.items()))
+            raise ModelFileError(
+                f"{where}: operators that are not supported: {listed}; docs/onnx.md lists them all"
+            )
+
+    def graph(self, channels_last: bool) -> Graph:
+        """Return the graph with its weights."""
+        uses: dict[str, list[tuple[str, int]]] = collections.defaultdict(list)
+        _uses(self.nodes, uses)
+        parameters: dict[str, tuple[int, ...]] = {}
+        buffers: dict[str, tuple[int, ...]] = {}
+        for name, tensor in self.tensors.items():
+            kind = self._kind(name, tensor, uses[name])
+            if kind == "parameter":
+                parameters[name] = shape_of(tensor, self.where)
+            elif kind == "buffer":
+                buffers[name] = shape_of(tensor, self.where)
+            elif uses[name] or name in self.outputs:
+                self.constants[name] = to_array(tensor, self.folder, self.where)
+        self._fold()
+        names = _free_names({**parameters, **buffers}, self._all_names())
+        last = [n for n in parameters if _filters(parameters[n], uses[n])]
+        lead = [_turned(names[name], f"{names[name]}/last", len(parameters[name])) for name in last]
+        renamed = {**names, **{name: f"{names[name]}/last" for name in last}}
+        nodes = [*lead, *(_renamed(node, renamed) for node in self.nodes)]
+        inputs, outputs = self.inputs, [renamed.get(name, name) for name in self.outputs]
+        if channels_last:
+            inputs, nodes = _images_in(inputs, nodes)
+        shapes = {
+            name: (shape[0], *shape[2:], shape[1]) if name in last else shape
+            for name, shape in parameters.items()
+        }
+        graph = Graph(
+            nodes,
+            inputs,
+            outputs,
+            [(names[n], shape) for n, shape in shapes.items()],
+            [(names[n], shape) for n, shape in buffers.items()],
+            [(renamed.get(n, n), a) for n, a in self.constants.items()],
+            self.opset,
+            channels_last,
+        )
+        for name in (*parameters, *buffers):
+            found = to_array(self.tensors[name], self.folder, self.where)
+            found = np.moveaxis(found, 1, -1) if name in last else found
+            getattr(graph, names[name]).data[...] = found
+        return graph
+
+    def _kind(self, name: str, tensor: Any, uses: list[tuple[str, int]]) -> str:
+        dtype = dtype_of(tensor.data_type, f"{self.where}: tensor {name!r}")
+        if dtype not in (np.float32, np.float16) or not tensor.dims or not uses:
+            return "constant"
+        if all(op == "BatchNormalization" and i in (3, 4) for op, i in uses):
+            return "buffer"
+        if any(i in _SETTINGS.get(op, ()) or "Q" in op[:1] or op[:1] == "#" for op, i in uses):
+            return "constant"
+        if name in self.first_class:
+            return "parameter"
+        return "parameter" if int(np.prod(tensor.dims)) > FEW else "constant"
+
+    def _nodes(self, protos: Any, unknown: dict[str, str], depth: int) -> Iterator[Node]:
+        if depth > _DEEPEST:
+            raise ModelFileError(f"{self.where}: bodies lie in each other too deep")
+        for node in protos:
+            domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}:"
+            operator = domain + node.op_type
+            if operator not in TABLE:
+                unknown.setdefault(operator, node.name or next(iter(node.output), ""))
+                continue
+            attributes = tuple(
+                (a.name, self._attribute(a, f"{operator}.{a.name}", unknown, depth))
+                for a in node.attribute
+            )
+            outputs = list(node.output)
+            while outputs and not outputs[-1]:
+                outputs.pop()
+            yield Node(operator, tuple(node.input), tuple(outputs), attributes)
+
+    def _attribute(self, proto: Any, name: str, unknown: dict[str, str], depth: int) -> Any:
+        kind = proto.type or _kind_of(proto)
+        if proto.ref_attr_name:
+            raise ModelFileError(f"{self.where}: {name}: attributes by reference need a function")
+        if kind == 1:
+            return float(proto.f)
+        if kind == 2:
+            if name.split(".")[-1] in ("to", "dtype", "output_dtype", "output_datatype"):
+                dtype_of(proto.i, f"{self.where}: {name}")
+            return int(proto.i)
+        if kind == 3:
+            return proto.s.decode("utf-8", "replace")
+        if kind == 4:
+            return (
+                _Held(proto.t) if name == "Constant.value" and depth == 0 else self._array(proto.t)
+            )
+        if kind == 5:
+            return self._body(proto.g, unknown, depth + 1)
+        if kind == 6:
+            return tuple(float(v) for v in proto.floats)
+        if kind == 7:
+            return tuple(int(v) for v in proto.ints)
+        if kind == 8:
+            return tuple(s.decode("utf-8", "replace") for s in proto.strings)
+        if kind == 13:  # of Optional: the type says nothing that the value does not
+            return None
+        raise ModelFileError(f"{self.where}: {name}: attributes of kind {kind} are not supported")
+
+    def _array(self, tensor: Any) -> Array:
+        return to_array(tensor, self.folder, self.where)
+
+    def _body(self, proto: Any, unknown: dict[str, str], depth: int) -> Subgraph:
+        if proto.sparse_initializer:
+            raise ModelFileError(f"{self.where}: sparse tensors are not supported")
+        given = [
+            Node("Constant", (), (tensor.name,), (("value", self._array(tensor)),))
+            for tensor in proto.initializer
+        ]
+        nodes = (*given, *self._nodes(proto.node, unknown, depth))
+        inputs = tuple(v.name for v in proto.input)
+        return Subgraph(inputs, tuple(v.name for v in proto.output), nodes)
+
+    def _constant(self, node: Node) -> bool:
+        """Whether a node only holds an array, which is then among the tensors or constants."""
+        if node.operator != "Constant" or len(node.outputs) != 1:
+            return False
+        attributes = dict(node.attributes)
+        name = node.outputs[0]
+        if name in self.tensors or name in self.constants:
+            raise ModelFileError(f"{self.where}: {name!r} is computed twice")
+        value = attributes.get("value")
+        if isinstance(value, _Held):
+            self.tensors[name] = value.proto
+        else:
+            self.constants[name] = np.asarray(TABLE["Constant"](Call("Constant", attributes)))
+        return True
+
+    def _fold(self) -> None:
+        """Compute nodes whose inputs are small constants."""
+        with no_grad():
+            kept = [node for node in self.nodes if not self._folded(node)]
+        self.nodes = kept
+        needed = {name for node in kept for name in _reads(node)} | set(self.outputs)
+        self.constants = {n: a for n, a in self.constants.items() if n in needed}
+
+    def _folded(self, node: Node) -> bool:
+        if node.operator not in _FOLDED or not node.inputs or len(node.outputs) != 1:
+            return False
+        if not all(name in self.constants for name in node.inputs):
+            return False
+        given = [self.constants[name] for name in node.inputs]
+        if sum(a.size for a in given) > _SMALL:
+            return False
+        try:
+            with np.errstate(all="ignore"):
+                value = TABLE[node.operator](
+                    Call(node.operator, dict(node.attributes), self.opset), *given
+                )
+        except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError):
+            return False  # the run says it, with the node's name
+        array = value.data if isinstance(value, Tensor) else np.asarray(value)
+        if array.size > _SMALL:
+            return False
+        self.constants[node.outputs[0]] = array
+        return True
+
+    def _all_names(self) -> set[str]:
+        names = {name for name, *_ in self.inputs} | set(self.tensors) | set(self.constants)
+        return names | {name for node in self.nodes for name in (*node.outputs, *_reads(node))}
+
+
+class _Held:
+    """A tensor of a Constant node, which is not read before it is known what it is for."""
+
+    def __init__(self, proto: Any) -> None:
+        self.proto = proto
+
+
+def _kind_of(proto: Any) -> int:
+    """Return the kind of an attribute of an old file, which does not say it."""
+    for kind, field in ((1, "f"), (2, "i"), (3, "s"), (4, "t"), (5, "g")):
+        if proto.HasField(field):
+            return kind
+    for kind, field in ((6, "floats"), (7, "ints"), (8, "strings")):
+        if len(getattr(proto, field)):
+            return kind
+    return 7
+
+
+def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | None]:
+    where = f"{where}: input {value.name!r}"
+    if not value.type.HasField("tensor_type"):
+        return value.name, "", None
+    kind = value.type.tensor_type
+    dtype = dtype_of(kind.elem_type, where).name
+    if not kind.HasField("shape"):
+        return value.name, dtype, None
+    lengths = [d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim]
+    if any(n is not None and n < 0 for n in lengths):
+        lengths = [None if n is not None and n < 0 else n for n in lengths]
+    return value.name, dtype, (*(None for _ in lengths[:1]), *lengths[1:])
+
+
+def _reads(node: Node) -> Iterator[str]:
+    yield from node.inputs
+    for _, value in node.attributes:
+        if isinstance(value, Subgraph):
+            yield from value.outputs
+            for inner in value.nodes:
+                yield from _reads(inner)
+
+
+def _uses(nodes: Any, uses: dict[str, list[tuple[str, int]]]) -> None:
+    for node in nodes:
+        for i, name in enumerate(node.inputs):
+            if name:
+                uses[name].append((node.operator, i))
+        for _, value in node.attributes:
+            if isinstance(value, Subgraph):
+                _uses(value.nodes, uses)
+                for name in value.outputs:
+                    uses[name].append(("", 0))
+
+
+def _filters(shape: tuple[int, ...], uses: list[tuple[str, int]]) -> bool:
+    return len(shape) > 2 and all(op in ("Conv", "ConvTranspose") and i == 1 for op, i in uses)
+
+
+def _free_names(held: dict[str, Any], taken: set[str]) -> dict[str, str]:
+    """Return names for parameters and buffers that are no attributes of a module."""
+    names, taken = {}, set(taken)
+    for name in held:
+        free = name
+        while (
+            hasattr(Graph, free)
+            or free in Graph.ATTRIBUTES
+            or free.startswith("_")
+            or (free != name and free in taken)
+        ):
+            free = f"weight_{free}" if free.startswith("_") else f"{free}_"
+        taken.add(free)
+        names[name] = free
+    return names
+
+
+def _renamed(node: Node, names: dict[str, str]) -> Node:
+    attributes = []
+    for name, value in node.attributes:
+        if isinstance(value, Subgraph):
+            inner = {k: v for k, v in names.items() if k not in value.inputs}
+            value = value._replace(
+                outputs=tuple(inner.get(n, n) for n in value.outputs),
+                nodes=tuple(_renamed(n, inner) for n in value.nodes),
+            )
+        attributes.append((name, value))
+    inputs = tuple(names.get(n, n) for n in node.inputs)
+    return Node(node.operator, inputs, node.outputs, tuple(attributes))
+
+
+def _images_in(inputs: list[Any], nodes: list[Node]) -> tuple[list[Any], list[Node]]:
+    """Let inputs of more than two axes come with their channels last."""
+    taken, lead, names = [], [], {}
+    for name, dtype, shape in inputs:
+        if shape is None or len(shape) < 3:
+            taken.append((name, dtype, shape))
+            continue
+        ndim = len(shape)
+        names[name] = f"{name}/first"
+        lead.append(_turned(name, names[name], ndim))
+        taken.append((name, dtype, (shape[0], *shape[2:], shape[1])))
+    return taken, [*lead, *(_renamed(node, names) for node in nodes)]
+
+
+def _turned(name: str, result: str, ndim: int) -> Node:
+    """Return the node that views (N, ..., C) as (N, C, ...)."""
+    return Node("Transpose", (name,), (result,), (("perm", (0, ndim - 1, *range(1, ndim - 1))),))

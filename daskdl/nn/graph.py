@@ -1,0 +1,351 @@
+"""A network as a graph of operators, such as one read from an ONNX file: plain data, trainable."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, SettingsError, ShapeError
+from daskdl.nn.module import Module
+from daskdl.nn.operators import TABLE, Call
+from daskdl.nn.parameter import Buffer, Parameter
+from daskdl.ops.shape import transpose
+from daskdl.tensor import Array, Tensor, recording
+
+__all__ = ["Graph", "Node", "Subgraph"]
+
+#: A constant of up to so many elements is kept as numbers, a longer one as its bytes in base64.
+FEW = 64
+
+
+class Node(NamedTuple):
+    """One step: an operator of the table, the names of its inputs and results, its settings.
+
+    An input or result without a name (``""``) is left out. Attributes are pairs of name and plain
+    data; arrays are as :func:`packed` has them.
+    """
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+
+class Subgraph(NamedTuple):
+    """A body of control flow: it sees the names around it and, while it runs, its inputs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+class Graph(Module):
+    """Operators that are computed one after the other.
+
+    Parameters
+    ----------
+    nodes : sequence of (operator, inputs, outputs, attributes)
+        In an order in which each finds its inputs, see :class:`Node`. The operators are those of
+        ONNX (:mod:`daskdl.nn.operators`).
+    inputs : sequence of (name, dtype, shape)
+        In the order of :meth:`forward`; None in a shape is any length.
+    outputs : sequence of str
+        Names of what :meth:`forward` returns.
+    parameters : sequence of (name, shape)
+        Trainable arrays; zeros at first, ``load_state_dict`` or a model file fills them. They are
+        attributes by their names, which :meth:`freeze` takes.
+    buffers : sequence of (name, shape)
+        The running statistics of batch normalisation.
+    constants : sequence of (name, dtype, shape, numbers) or (name, array)
+        What is not trained, such as shapes; see :func:`packed`.
+    opset : int
+        Version of ONNX' operator set that the attributes are of.
+    channels_last : bool
+        Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
+
+    Raises
+    ------
+    SettingsError
+        When an operator is not in the table or a name is missing or comes twice.
+
+    Examples
+    --------
+    >>> graph = Graph(
+    ...     [("MatMul", ("x", "w"), ("y",), ()), ("Relu", ("y",), ("z",), ())],
+    ...     inputs=[("x", "float32", (None, 3))], outputs=["z"], parameters=[("w", (3, 2))],
+    ... )
+    >>> graph(np.ones((5, 3), np.float32)).shape
+    (5, 2)
+    """
+
+    #: Names that an object has beside those of its class.
+    ATTRIBUTES: ClassVar = ("nodes", "inputs", "outputs", "opset", "channels_last", "training")
+
+    def __init__(
+        self,
+        nodes: Sequence[Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[str],
+        parameters: Sequence[Any] = (),
+        buffers: Sequence[Any] = (),
+        constants: Sequence[Any] = (),
+        opset: int = 21,
+        channels_last: bool = False,
+    ) -> None:
+        self.nodes = tuple(_node(node) for node in nodes)
+        self.inputs = tuple((name, dtype, _tuple(shape)) for name, dtype, shape in inputs)
+        self.outputs, self.opset, self.channels_last = tuple(outputs), opset, channels_last
+        self._constants = {name: unpacked(*rest) for name, *rest in constants}
+        self._held = tuple(name for name, _ in (*parameters, *buffers))
+        for name in self._held:
+            if not name or name[0] == "_" or hasattr(self, name):
+                raise SettingsError(
+                    f"Graph: expected names of parameters and buffers that are no attributes of a "
+                    f"module, each once, found {name!r}"
+                )
+        for name, shape in parameters:
+            setattr(self, name, Parameter(np.zeros(shape, np.float32)))
+        for name, shape in buffers:
+            setattr(self, name, Buffer(np.zeros(shape, np.float32)))
+        known = {name for name, *_ in self.inputs} | set(self._constants) | set(self._held)
+        _check(self.nodes, self.outputs, known)
+        self._last = _last_uses(self.nodes, self.outputs)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the outputs, a tensor or a tuple of them, of the inputs in their order."""
+        if len(inputs) != len(self.inputs):
+            names = [name for name, *_ in self.inputs]
+            raise ShapeError(f"Graph: expected {len(names)} inputs, {names}, found {len(inputs)}")
+        values: dict[str, Any] = dict(self._constants)
+        values.update((name, getattr(self, name)) for name in self._held)
+        for (name, dtype, shape), value in zip(self.inputs, inputs, strict=True):
+            values[name] = _taken(name, dtype, shape, value)
+        self._run(self.nodes, values, () if recording() else self._last)
+        found = tuple(_given(values[name], self.channels_last) for name in self.outputs)
+        return found[0] if len(found) == 1 else found
+
+    def until(self, name: str) -> Graph:
+        """Return a graph of its own that ends at a value, such as the input of the last layer.
+
+        A new head follows it in a :class:`~daskdl.nn.Sequential`. Parameters are copies.
+
+        Parameters
+        ----------
+        name : str
+            A result of a node; :attr:`nodes` has their names.
+
+        Raises
+        ------
+        SettingsError
+            When no node has such a result.
+        """
+        made = {out: node for node in self.nodes for out in node.outputs}
+        if name not in made:
+            raise SettingsError(
+                f"Graph.until: expected a result of a node, such as {next(reversed(made), '')!r}, "
+                f"found {name!r}"
+            )
+        needed, kept = {name}, []
+        for node in reversed(self.nodes):
+            if needed & set(node.outputs):
+                kept.append(node)
+                needed.update(_names_of(node))
+        state = {n: v for n, v in self.state_dict().items() if n in needed}
+        part = Graph(
+            tuple(kept[::-1]),
+            self.inputs,
+            (name,),
+            [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Parameter)],
+            [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Buffer)],
+            [(n, v) for n, v in self._constants.items() if n in needed],
+            self.opset,
+            self.channels_last,
+        )
+        part.load_state_dict(state)
+        return part
+
+    @property
+    def constants(self) -> Mapping[str, Array]:
+        """Arrays that are not trained, by their names."""
+        return self._constants
+
+    @property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
+        """What a model file keeps; as plain data only when it is asked for."""
+        held = [(name, getattr(self, name)) for name in self._held]
+        return (
+            tuple(map(plain_node, self.nodes)),
+            self.inputs,
+            self.outputs,
+            tuple((n, p.shape) for n, p in held if isinstance(p, Parameter)),
+            tuple((n, p.shape) for n, p in held if isinstance(p, Buffer)),
+            tuple((n, *packed(v)) for n, v in self._constants.items()),
+            self.opset,
+            self.channels_last,
+        ), {}
+
+    def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
+        for i, node in enumerate(nodes):
+            given = [values[name] if name else None for name in node.inputs]
+            attributes = dict(node.attributes)
+            call = Call(
+                node.operator, attributes, self.opset, len(node.outputs), self.training,
+                lambda body, more: self._body(body, {**values, **more}),
+            )  # fmt: skip
+            try:
+                with np.errstate(all="ignore"):
+                    result = TABLE[node.operator](call, *given)
+            except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+                kind = type(error) if isinstance(error, DaskdlError) else ShapeError
+                raise kind(f"Graph: node {node.outputs[0]!r}, {node.operator}: {error}") from error
+            results = result if isinstance(result, tuple) else (result,)
+            values.update((n, r) for n, r in zip(node.outputs, results, strict=False) if n)
+            for name in last[i] if last else ():
+                del values[name]
+
+    def _body(self, body: Subgraph, values: dict[str, Any]) -> list[Any]:
+        self._run(body.nodes, values)
+        return [values[name] for name in body.outputs]
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, *_ in self.inputs)
+        return f"Graph({names} -> {', '.join(self.outputs)}: {len(self.nodes)} nodes)"
+
+
+def packed(value: Array) -> tuple[str, tuple[int, ...], Any]:
+    """Return an array as plain data: its dtype, its shape, and its numbers or bytes in base64."""
+    if value.size <= FEW:
+        return value.dtype.name, value.shape, tuple(value.reshape(-1).tolist())
+    little = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+    return value.dtype.name, value.shape, base64.b64encode(little.tobytes()).decode()
+
+
+def unpacked(dtype: Any, shape: Sequence[int] = (), numbers: Any = ()) -> Array:
+    """Undo :func:`packed`; an array alone is returned as it is."""
+    if isinstance(dtype, np.ndarray):
+        return dtype
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise SettingsError(f"Graph: expected a constant of numbers, found {dtype}")
+    if isinstance(numbers, str):
+        flat = np.frombuffer(base64.b64decode(numbers), kind.newbyteorder("<")).astype(kind)
+    else:
+        flat = np.array(numbers, kind)
+    found = flat.reshape(tuple(shape))
+    found.setflags(write=False)
+    return found
+
+
+def _tuple(shape: Any) -> Any:
+    return None if shape is None else tuple(shape)
+
+
+def _node(parts: Any) -> Node:
+    operator, inputs, outputs, *rest = parts
+    attributes = tuple((name, _attribute(value)) for name, value in (rest[0] if rest else ()))
+    return Node(operator, tuple(inputs), tuple(outputs), attributes)
+
+
+def _attribute(value: Any) -> Any:
+    """Return an attribute with arrays and bodies, which plain data has as tuples that say so."""
+    if not isinstance(value, (list, tuple)) or isinstance(value, Subgraph):
+        return value
+    if len(value) == 4 and value[0] == "array":
+        return unpacked(*value[1:])
+    if len(value) == 4 and value[0] == "graph":
+        return Subgraph(tuple(value[1]), tuple(value[2]), tuple(map(_node, value[3])))
+    return tuple(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Subgraph):
+        return ("graph", value.inputs, value.outputs, tuple(map(plain_node, value.nodes)))
+    return ("array", *packed(value)) if isinstance(value, np.ndarray) else value
+
+
+def plain_node(node: Node) -> Node:
+    """Return a node whose attributes are plain data."""
+    return node._replace(attributes=tuple((n, _plain(v)) for n, v in node.attributes))
+
+
+def _names_of(node: Node) -> Iterator[str]:
+    """Yield the names that a node reads, those that its bodies read from around them among them."""
+    yield from node.inputs
+    for _, value in node.attributes:
+        if isinstance(value, Subgraph):
+            yield from value.outputs
+            for inner in value.nodes:
+                yield from _names_of(inner)
+
+
+def _check(nodes: Sequence[Node], outputs: Sequence[str], known: set[str]) -> None:
+    known = set(known)
+    for node in nodes:
+        if node.operator not in TABLE:
+            raise SettingsError(
+                f"Graph: node {', '.join(node.outputs)}: there is no operator {node.operator!r}"
+            )
+        missing = [name for name in node.inputs if name and name not in known]
+        if missing or not node.outputs:
+            raise SettingsError(
+                f"Graph: {node.operator} {', '.join(node.outputs)}: expected inputs that are "
+                f"computed before, found {', '.join(missing) or 'no result'}"
+            )
+        for _, value in node.attributes:
+            if isinstance(value, Subgraph):
+                _check(value.nodes, value.outputs, known | set(value.inputs))
+        known.update(node.outputs)
+    missing = [name for name in outputs if name not in known]
+    if missing:
+        raise SettingsError(f"Graph: nothing computes {', '.join(missing)}")
+
+
+def _last_uses(nodes: Sequence[Node], outputs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return for each node the results that nobody reads after it: their memory is free then."""
+    made = {name for node in nodes for name in node.outputs if name} - set(outputs)
+    last: dict[str, int] = {}
+    for i, node in enumerate(nodes):
+        for name in (*_names_of(node), *node.outputs):
+            if name in made:
+                last[name] = i
+    done: list[list[str]] = [[] for _ in nodes]
+    for name, i in last.items():
+        done[i].append(name)
+    return tuple(map(tuple, done))
+
+
+def _given(value: Any, channels_last: bool) -> Any:
+    """Return a result as a tensor, with its channels last if that is asked for."""
+    if value is None or isinstance(value, list):
+        return value
+    found = value if isinstance(value, Tensor) else Tensor(value)
+    if not channels_last or found.ndim < 3:
+        return found
+    return transpose(found, axes=(0, *range(2, found.ndim), 1))
+
+
+def _taken(name: str, dtype: str, shape: Any, value: Any) -> Any:
+    """Return an input as the graph computes with it; a ShapeError unless it has its axes."""
+    if value is None or isinstance(value, list):
+        return value
+    found = value if hasattr(value, "backward") else np.asarray(value)
+    if found.dtype == np.float16:
+        found = np.asarray(found).astype(np.float32)
+    fits = shape is None or (
+        len(found.shape) == len(shape)
+        and all(n is None or n == m for n, m in zip(shape, found.shape, strict=True))
+    )
+    if not fits:
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ShapeError(
+            f"Graph: input {name!r}: expected shape ({wanted}), found {tuple(found.shape)}"
+        )
+    wanted_dtype = np.dtype("float32" if dtype == "float16" else dtype) if dtype else found.dtype
+    if found.dtype == wanted_dtype:
+        return found
+    if np.can_cast(found.dtype, wanted_dtype, "same_kind"):
+        return found.astype(wanted_dtype) if isinstance(found, np.ndarray) else found
+    raise ShapeError(f"Graph: input {name!r}: expected {wanted_dtype}, found {found.dtype}")

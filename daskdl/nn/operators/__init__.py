@@ -1,0 +1,43 @@
+"""Operators of :class:`daskdl.nn.Graph` under the names of ONNX, one file for each family."""
+
+from daskdl.nn.operators import (
+    arithmetic,
+    attention,
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    losses,
+    norms,
+    pooling,
+    quantize,
+    recurrent,
+    reductions,
+    resize,
+    shapes,
+    signals,
+)
+from daskdl.nn.operators.table import TABLE as TABLE
+from daskdl.nn.operators.table import Call as Call
+from daskdl.nn.operators.table import operator as operator
+
+#: Each puts its operators into the table when it is imported.
+FAMILIES = (
+    arithmetic,
+    attention,
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    losses,
+    norms,
+    pooling,
+    quantize,
+    recurrent,
+    reductions,
+    resize,
+    shapes,
+    signals,
+)
+
+__all__ = ["FAMILIES", "TABLE", "Call", "operator"]

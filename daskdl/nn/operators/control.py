@@ -1,0 +1,194 @@
+"""Control flow, sequences and optional values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError
+from daskdl.nn.operators.table import Call, Value, array, is_float, operator
+
+#: Steps after which a loop is taken to run for ever.
+MOST_STEPS = 1 << 20
+
+
+def _run(call: Call, body: str, values: dict[str, Any]) -> list[Any]:
+    assert call.run is not None
+    return list(call.run(call.get(body), values))
+
+
+@operator("If")
+def if_(call: Call, condition: Value) -> Value:
+    """Run one of two bodies."""
+    branch = "then_branch" if bool(array(condition).reshape(-1)[0]) else "else_branch"
+    return tuple(_run(call, branch, {}))
+
+
+@operator("Loop")
+def loop(call: Call, limit: Value, condition: Value, *carried: Value) -> Value:
+    """Run a body while a condition holds, up to a limit; stack what it gives at each step."""
+    body, state = call.get("body"), list(carried)
+    most = MOST_STEPS if limit is None else int(array(limit).reshape(-1)[0])
+    going = condition is None or bool(array(condition).reshape(-1)[0])
+    scans: list[list[Any]] = [[] for _ in range(len(body.outputs) - 1 - len(state))]
+    i = 0
+    while going and i < most:
+        if i >= MOST_STEPS:
+            raise SettingsError(f"Loop: expected an end before {MOST_STEPS} steps")
+        values = dict(
+            zip(body.inputs, [np.array(i, np.int64), np.array(going), *state], strict=True)
+        )
+        checked, *results = _run(call, "body", values)
+        going = bool(array(checked).reshape(-1)[0])
+        state, new = results[: len(state)], results[len(state) :]
+        for held, value in zip(scans, new, strict=True):
+            held.append(value)
+        i += 1
+    return (*state, *(_stacked(held, 0) for held in scans))
+
+
+@operator("Scan")
+def scan(call: Call, *values: Value) -> Value:
+    """Run a body over the elements of axes, with a state."""
+    body, many = call.get("body"), call.get("num_scan_inputs")
+    if call.opset < 9:  # a batch first, and lengths that nobody gives
+        samples = array(values[1]).shape[0]
+        one = [
+            _scanned(
+                call, body, many, [v if v is None else ops.take(v, index=(n,)) for v in values[1:]]
+            )
+            for n in range(samples)
+        ]
+        return tuple(ops.stack(*column, axis=0) for column in zip(*one, strict=True))
+    return tuple(_scanned(call, body, many, list(values)))
+
+
+def _scanned(call: Call, body: Any, many: int, values: list[Any]) -> list[Any]:
+    state, scanned = values[: len(values) - many], values[len(values) - many :]
+    axes = call.get("scan_input_axes", (0,) * many)
+    back = call.get("scan_input_directions", (0,) * many)
+    count = array(scanned[0]).shape[axes[0]]
+    outputs: list[list[Any]] = [[] for _ in range(len(body.outputs) - len(state))]
+    for i in range(count):
+        parts = []
+        for value, axis, reverse in zip(scanned, axes, back, strict=True):
+            index = (*(slice(None),) * (axis % array(value).ndim), count - 1 - i if reverse else i)
+            parts.append(ops.take(value, index=index) if is_float(value) else array(value)[index])
+        results = _run(call, "body", dict(zip(body.inputs, [*state, *parts], strict=True)))
+        state, new = results[: len(state)], results[len(state) :]
+        for held, value in zip(outputs, new, strict=True):
+            held.append(value)
+    places = call.get("scan_output_axes", (0,) * len(outputs))
+    turned = call.get("scan_output_directions", (0,) * len(outputs))
+    stacked = [
+        _stacked(held[::-1] if reverse else held, axis)
+        for held, axis, reverse in zip(outputs, places, turned, strict=True)
+    ]
+    return [*state, *stacked]
+
+
+def _stacked(held: list[Any], axis: int) -> Any:
+    if not held:
+        return np.zeros(0, np.float32)
+    if any(is_float(v) for v in held):
+        return ops.stack(*held, axis=axis)
+    return np.stack([array(v) for v in held], axis)
+
+
+@operator("SequenceConstruct")
+def sequence_construct(call: Call, *values: Value) -> Value:
+    """Make a sequence of values."""
+    return list(values)
+
+
+@operator("SequenceEmpty")
+def sequence_empty(call: Call) -> Value:
+    """Return a sequence of nothing."""
+    return []
+
+
+@operator("SequenceLength")
+def sequence_length(call: Call, values: Value) -> Value:
+    """Return how many values a sequence has."""
+    return np.array(len(values), np.int64)
+
+
+@operator("SequenceAt")
+def sequence_at(call: Call, values: Value, at: Value) -> Value:
+    """Return one value of a sequence."""
+    return values[int(array(at).reshape(-1)[0])]
+
+
+@operator("SequenceInsert")
+def sequence_insert(call: Call, values: Value, new: Value, at: Value = None) -> Value:
+    """Put a value into a sequence, at its end by default."""
+    place = len(values) if at is None else int(array(at).reshape(-1)[0])
+    place = place + len(values) if place < 0 else place
+    return [*values[:place], new, *values[place:]]
+
+
+@operator("SequenceErase")
+def sequence_erase(call: Call, values: Value, at: Value = None) -> Value:
+    """Take a value out of a sequence, its last by default."""
+    place = (-1 if at is None else int(array(at).reshape(-1)[0])) % len(values)
+    return [*values[:place], *values[place + 1 :]]
+
+
+@operator("SequenceMap")
+def sequence_map(call: Call, values: Value, *more: Value) -> Value:
+    """Run a body over the elements of sequences."""
+    body = call.get("body")
+    results = []
+    for i, value in enumerate(values):
+        given = [value, *(m[i] if isinstance(m, list) else m for m in more)]
+        results.append(_run(call, "body", dict(zip(body.inputs, given, strict=True))))
+    columns = [list(column) for column in zip(*results, strict=True)]
+    found = columns or [[] for _ in body.outputs]
+    return tuple(found)
+
+
+@operator("SplitToSequence")
+def split_to_sequence(call: Call, x: Value, sizes: Value = None) -> Value:
+    """Cut along an axis into a sequence."""
+    axis = call.get("axis", 0) % array(x).ndim
+    length = array(x).shape[axis]
+    step = np.array(1) if sizes is None else array(sizes)
+    if step.ndim:
+        parts = [int(n) for n in step]
+    else:
+        one = max(1, int(step))
+        parts = [min(one, length - a) for a in range(0, length, one)]
+    pieces = list(ops.split(x, sizes=parts, axis=axis))
+    if sizes is None and not call.get("keepdims", 1):
+        shapes = [tuple(n for i, n in enumerate(p.shape) if i != axis) for p in pieces]
+        pieces = [ops.reshape(p, shape=s) for p, s in zip(pieces, shapes, strict=True)]
+    return pieces if is_float(x) else [p.data for p in pieces]
+
+
+@operator("ConcatFromSequence")
+def concat_from_sequence(call: Call, values: Value) -> Value:
+    """Join the values of a sequence along an axis, or a new one."""
+    join = ops.stack if call.get("new_axis", 0) else ops.concatenate
+    return join(*values, axis=call.get("axis"))
+
+
+@operator("Optional")
+def optional(call: Call, value: Value = None) -> Value:
+    """Return a value that may be missing."""
+    return value
+
+
+@operator("OptionalHasElement")
+def optional_has_element(call: Call, value: Value = None) -> Value:
+    """Whether there is a value."""
+    return np.array(value is not None)
+
+
+@operator("OptionalGetElement")
+def optional_get_element(call: Call, value: Value) -> Value:
+    """Return the value that is there."""
+    if value is None:
+        raise SettingsError("OptionalGetElement: expected a value, found none")
+    return value

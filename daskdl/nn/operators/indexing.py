@@ -1,0 +1,166 @@
+"""Operators that take elements out of arrays, or put them in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.operators.table import Call, Value, array, axes_of, integers, is_float, operator
+from daskdl.tensor import Array
+
+
+def _ids(value: Value, length: int) -> Array:
+    """Return ids from 0; a ShapeError where one is not of an axis."""
+    found = array(value).astype(np.int64)
+    if found.size and not (-length <= found.min() and found.max() < length):
+        raise ShapeError(
+            f"expected ids of an axis of {length}, found {found.min()} to {found.max()}"
+        )
+    return np.where(found < 0, found + length, found)
+
+
+@operator("Gather")
+def gather(call: Call, x: Value, ids: Value) -> Value:
+    """Take the elements of an axis by their ids."""
+    found = array(x)
+    axis = call.get("axis", 0) % found.ndim
+    chosen = _ids(ids, found.shape[axis])
+    if axis == 0 and found.ndim == 2 and is_float(x):
+        return ops.embedding(x, chosen)
+    index: Any = (*(slice(None),) * axis, chosen)
+    return ops.take(x, index=index) if is_float(x) else found[index]
+
+
+def _along(x: Value, ids: Value, axis: int) -> tuple[Any, ...]:
+    """Return numpy's index of elements by their ids along an axis."""
+    found = array(x)
+    chosen = _ids(ids, found.shape[axis])
+    grid = list(np.ogrid[tuple(slice(n) for n in chosen.shape)])
+    grid[axis] = chosen
+    return tuple(grid)
+
+
+@operator("GatherElements")
+def gather_elements(call: Call, x: Value, ids: Value) -> Value:
+    """Take an element along an axis for each id."""
+    index = _along(x, ids, call.get("axis", 0) % array(x).ndim)
+    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+
+
+def _nd(x: Value, ids: Value, batch: int = 0) -> tuple[Any, ...]:
+    """Return numpy's index of what rows of ids, (..., depth), point at."""
+    shape, rows = array(x).shape, array(ids)
+    depth = rows.shape[-1]
+    if batch + depth > len(shape):
+        raise ShapeError(f"expected ids of up to {len(shape) - batch} axes, found {rows.shape}")
+    lead = np.ogrid[tuple(slice(n) for n in rows.shape[:batch])] if batch else []
+    lead = [a.reshape(a.shape + (1,) * (rows.ndim - 1 - batch)) for a in lead]
+    return (*lead, *(_ids(rows[..., i], shape[batch + i]) for i in range(depth)))
+
+
+@operator("GatherND")
+def gather_nd(call: Call, x: Value, ids: Value) -> Value:
+    """Take what rows of ids point at."""
+    index = _nd(x, ids, call.get("batch_dims", 0))
+    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+
+
+def _scattered(call: Call, x: Value, updates: Value, index: tuple[Any, ...]) -> Value:
+    how = call.get("reduction", "none")
+    how = how.decode() if isinstance(how, bytes) else how
+    y = ops.scatter(x, updates, index=index, reduction=how)
+    return y if is_float(x) else y.data
+
+
+@operator("ScatterElements", "Scatter")
+def scatter_elements(call: Call, x: Value, ids: Value, updates: Value) -> Value:
+    """Write elements along an axis."""
+    return _scattered(call, x, updates, _along(x, ids, call.get("axis", 0) % array(x).ndim))
+
+
+@operator("ScatterND")
+def scatter_nd(call: Call, x: Value, ids: Value, updates: Value) -> Value:
+    """Write what rows of ids point at."""
+    return _scattered(call, x, updates, _nd(x, ids))
+
+
+@operator("Slice")
+def slices(
+    call: Call,
+    x: Value,
+    starts: Value = None,
+    ends: Value = None,
+    axes: Value = None,
+    steps: Value = None,
+) -> Value:
+    """Take parts of axes, ``start:end:step``."""
+    found = array(x)
+    first = call.get("starts") if starts is None else integers(starts)
+    last = call.get("ends") if ends is None else integers(ends)
+    chosen = axes_of(call, found.ndim, axes) or tuple(range(len(first)))
+    step = (1,) * len(first) if steps is None else integers(steps)
+    index: list[Any] = [slice(None)] * found.ndim
+    for axis, a, b, s in zip(chosen, first, last, step, strict=True):
+        n = found.shape[axis]
+        a, b = (v + n if v < 0 else v for v in (a, b))
+        low, high = (0, n) if s > 0 else (-1, n - 1)
+        a, b = max(0, min(a, high if s < 0 else n)), max(low, min(b, n))
+        index[axis] = slice(a, None if b < 0 else b, s)
+    return ops.take(x, index=tuple(index)) if is_float(x) else found[tuple(index)]
+
+
+@operator("Compress")
+def compress(call: Call, x: Value, condition: Value) -> Value:
+    """Take the elements of an axis, or of all, where a condition holds."""
+    kept, axis = np.flatnonzero(array(condition)), call.get("axis")
+    if axis is None:
+        x, axis = ops.reshape(x, shape=(-1,)), 0
+    index = (*(slice(None),) * (axis % array(x).ndim), kept)
+    return ops.take(x, index=index) if is_float(x) else array(x)[index]
+
+
+@operator("OneHot")
+def one_hot(call: Call, ids: Value, depth: Value, values: Value) -> Value:
+    """Return the second of two values where an id points, the first elsewhere."""
+    found, count = array(ids), int(array(depth).reshape(-1)[0])
+    off, on = array(values)
+    axis = call.get("axis", -1)
+    axis = axis + found.ndim + 1 if axis < 0 else axis
+    chosen = np.expand_dims(np.where(found < 0, found + count, found), axis)
+    grid = np.arange(count).reshape(-1, *(1,) * (found.ndim - axis))
+    return np.where(chosen == grid, on, off).astype(array(values).dtype)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(call: Call, x: Value, lengths: Value) -> Value:
+    """Turn each sample's steps round, up to its length."""
+    found, sizes = array(x), array(lengths)
+    time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
+    steps = np.arange(found.shape[time])[:, None]
+    places = np.where(steps < sizes, sizes - 1 - steps, steps)
+    samples = np.arange(found.shape[batch])
+    index = (places, samples) if time == 0 else (samples[:, None], places.T)
+    if {time, batch} != {0, 1}:
+        raise SettingsError(f"ReverseSequence: expected axes 0 and 1, found {time} and {batch}")
+    return ops.take(x, index=index) if is_float(x) else found[index]
+
+
+@operator("TensorScatter")
+def tensor_scatter(call: Call, past: Value, update: Value, at: Value = None) -> Value:
+    """Write steps into a cache, each sample's from its own place on."""
+    found, new = array(past), array(update)
+    axis = call.get("axis", -2) % found.ndim
+    mode = call.get("mode", "linear")
+    start = np.zeros(len(found), np.int64) if at is None else array(at)
+    places = start[:, None] + np.arange(new.shape[axis])
+    if mode in ("circular", b"circular"):
+        places = places % found.shape[axis]
+    grid = list(np.ogrid[tuple(slice(n) for n in new.shape)])
+    shape = [1] * found.ndim
+    shape[0], shape[axis] = places.shape
+    grid[axis] = _ids(places.reshape(shape), found.shape[axis])
+    y = ops.scatter(past, update, index=tuple(grid))
+    return y if is_float(past) else y.data

@@ -1,0 +1,225 @@
+"""Pooling over windows and over whole images."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.nn.operators.convolution import padding, sides
+from daskdl.nn.operators.table import (
+    Call,
+    Value,
+    array,
+    channels_last,
+    channels_second,
+    is_float,
+    operator,
+)
+from daskdl.ops.pool_nd import WindowsND
+from daskdl.tensor import Array
+
+
+def windows(call: Call, x: Value) -> WindowsND:
+    """Return a node's windows over the axes behind the channels."""
+    lengths, kernel = array(x).shape[2:], tuple(call.get("kernel_shape"))
+    stride = tuple(call.get("strides", (1,) * len(kernel)))
+    dilation = tuple(call.get("dilations", (1,) * len(kernel)))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    pad = padding(call, lengths, reach, stride)
+    return WindowsND(kernel, stride, pad, dilation, bool(call.get("ceil_mode", 0)))
+
+
+def _settings(found: WindowsND) -> dict[str, Any]:
+    return {
+        "kernel_size": found.kernel,
+        "stride": found.stride,
+        "pad": found.pad,
+        "dilation": found.dilation,
+        "ceil_mode": found.ceil_mode,
+    }
+
+
+def _plain(found: WindowsND, x: Value) -> bool:
+    """Whether the faster pooling of images without holes serves."""
+    return (
+        len(found.kernel) == 2
+        and set(found.dilation) == {1}
+        and is_float(x)
+        and all(p < k for p, k in zip(found.pad, np.repeat(found.kernel, 2), strict=True))
+    )
+
+
+@operator("MaxPool")
+def max_pool(call: Call, x: Value) -> Value:
+    """Take the largest number of each window, and where it is."""
+    found = windows(call, x)
+    if call.results == 1 and _plain(found, x):
+        return channels_second(
+            ops.max_pool2d(
+                channels_last(x), kernel_size=found.kernel, stride=found.stride, pad=found.pad,
+                ceil_mode=found.ceil_mode,
+            )
+        )  # fmt: skip
+    y, places = ops.max_pool_nd(channels_last(x), **_settings(found))
+    y, at = channels_second(y), np.moveaxis(places.data, -1, 1)
+    lengths = array(x).shape[2:]
+    if call.get("storage_order", 0):
+        grid = np.unravel_index(at, lengths)
+        at = np.ravel_multi_index(grid[::-1], lengths[::-1])
+    planes = np.arange(math.prod(array(x).shape[:2])).reshape(
+        *array(x).shape[:2], *(1,) * len(lengths)
+    )
+    return y, (at + planes * math.prod(lengths)).astype(np.int64)
+
+
+def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtype: Any) -> Array:
+    """Return how many cells each window's mean is over, (1, ..., 1)."""
+    sizes = lengths
+    if with_padding:
+        sizes = tuple(
+            n + a + b for n, a, b in zip(lengths, found.pad[::2], found.pad[1::2], strict=True)
+        )
+        # The windows stay where they are: padding is part of the axis now.
+        inside = found._replace(pad=(0,) * len(found.pad))
+        total = np.zeros((1, *found.sizes(lengths), 1), dtype)
+        ones = np.ones((1, *sizes, 1), dtype)
+        y = np.asarray(ops.sum_pool_nd(ones, **_settings(inside)).data)
+        total[tuple(slice(n) for n in y.shape)] = y
+        return total[tuple(slice(n) for n in total.shape)]
+    return np.asarray(ops.sum_pool_nd(np.ones((1, *sizes, 1), dtype), **_settings(found)).data)
+
+
+@operator("AveragePool")
+def average_pool(call: Call, x: Value) -> Value:
+    """Take the mean of each window, with the cells of the padding or without."""
+    found, with_padding = windows(call, x), bool(call.get("count_include_pad", 0))
+    if _plain(found, x):
+        return channels_second(
+            ops.avg_pool2d(
+                channels_last(x), kernel_size=found.kernel, stride=found.stride, pad=found.pad,
+                ceil_mode=found.ceil_mode, count_include_pad=with_padding,
+            )
+        )  # fmt: skip
+    sums = ops.sum_pool_nd(channels_last(x), **_settings(found))
+    counts = _counts(found, array(x).shape[2:], with_padding, array(x).dtype)
+    return channels_second(ops.divide(sums, np.maximum(counts, 1)))
+
+
+@operator("LpPool")
+def lp_pool(call: Call, x: Value) -> Value:
+    """Take the p-norm of each window."""
+    p = float(call.get("p", 2))
+    sums = ops.sum_pool_nd(
+        channels_last(ops.power(ops.abs(x), exponent=p)), **_settings(windows(call, x))
+    )
+    return channels_second(ops.power(sums, exponent=1 / p))
+
+
+@operator("GlobalAveragePool")
+def global_average_pool(call: Call, x: Value) -> Value:
+    """Take the mean of all behind the channels."""
+    return ops.mean(x, axis=tuple(range(2, array(x).ndim)), keepdims=True)
+
+
+@operator("GlobalMaxPool")
+def global_max_pool(call: Call, x: Value) -> Value:
+    """Take the largest of all behind the channels."""
+    shape = array(x).shape
+    y = ops.amax(ops.reshape(x, shape=(*shape[:2], math.prod(shape[2:]))), axis=-1)
+    return ops.reshape(y, shape=(*shape[:2], *(1,) * (len(shape) - 2)))
+
+
+@operator("GlobalLpPool")
+def global_lp_pool(call: Call, x: Value) -> Value:
+    """Take the p-norm of all behind the channels."""
+    p, axes = float(call.get("p", 2)), tuple(range(2, array(x).ndim))
+    return ops.power(
+        ops.sum(ops.power(ops.abs(x), exponent=p), axis=axes, keepdims=True), exponent=1 / p
+    )
+
+
+@operator("MaxUnpool")
+def max_unpool(call: Call, x: Value, places: Value, shape: Value = None) -> Value:
+    """Put maxima back where they were, zeros elsewhere."""
+    found = array(x)
+    kernel = call.get("kernel_shape")
+    stride = call.get("strides", (1,) * len(kernel))
+    pad = sides(call.get("pads", (0,) * 2 * len(kernel)))
+    lengths = [
+        (n - 1) * s - pad[2 * i] - pad[2 * i + 1] + k
+        for i, (n, s, k) in enumerate(zip(found.shape[2:], stride, kernel, strict=True))
+    ]
+    inner = (*found.shape[:2], *lengths)
+    whole = inner if shape is None else tuple(int(n) for n in array(shape))
+    # Places count through what was pooled, which is the smaller of the two.
+    index = np.unravel_index(array(places), inner)
+    y: Any = ops.scatter(np.zeros(whole, found.dtype), x, index=tuple(index))
+    return y
+
+
+@operator("RoiAlign")
+def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
+    """Pool regions of images by interpolation between pixels (K. He et al., arXiv 1703.06870)."""
+    images, boxes, of = array(x), array(regions), array(batches)
+    _, channels, height, width = images.shape
+    rows, columns = call.get("output_height", 1), call.get("output_width", 1)
+    ratio, scale = call.get("sampling_ratio", 0), call.get("spatial_scale", 1.0)
+    default = "half_pixel" if call.opset >= 16 else "output_half_pixel"
+    how = call.get("coordinate_transformation_mode", default)
+    half = how in ("half_pixel", b"half_pixel")
+    highest = call.get("mode", "avg") in ("max", b"max")
+    pieces = []
+    for box, sample in zip(boxes, of, strict=True):
+        left, top, right, bottom = (float(v) * scale - 0.5 * half for v in box)
+        tall, wide = bottom - top, right - left
+        if not half:
+            tall, wide = max(tall, 1.0), max(wide, 1.0)
+        down, across = (
+            ratio or max(1, math.ceil(n / m)) for n, m in ((tall, rows), (wide, columns))
+        )
+        ys = top + (np.arange(rows * down) + 0.5) * tall / (rows * down)
+        xs = left + (np.arange(columns * across) + 0.5) * wide / (columns * across)
+        image = ops.take(x, index=(int(sample),))
+        a, b = (_interpolation(at, n) for at, n in ((ys, height), (xs, width)))
+        if highest:  # of the four products of which a point's mean would be the sum
+            pieces.append(_largest(image, a, b, (rows, down, columns, across)))
+            continue
+        a = a.reshape(rows, down, height).mean(1)
+        b = b.reshape(columns, across, width).mean(1)
+        pieces.append(ops.along(ops.along(image, matrix=a, axis=1), matrix=b, axis=2))
+    if not pieces:
+        return np.zeros((0, channels, rows, columns), images.dtype)
+    return ops.stack(*pieces)
+
+
+def _interpolation(at: Array, length: int) -> Array:
+    """Return the weights of pixels at places; none where one is a pixel beyond the edges."""
+    held = np.clip(at, 0, length - 1)
+    below = np.minimum(np.floor(held).astype(np.int64), length - 1)
+    above = np.minimum(below + 1, length - 1)
+    share = held - below
+    matrix = np.zeros((len(at), length))
+    points = np.arange(len(at))
+    np.add.at(matrix, (points, below), 1 - share)
+    np.add.at(matrix, (points, above), share)
+    matrix[(at < -1) | (at > length)] = 0
+    return matrix
+
+
+def _largest(image: Value, a: Array, b: Array, sizes: tuple[int, int, int, int]) -> Value:
+    rows, down, columns, across = sizes
+    found = array(image)
+    best: Any = None
+    order_a, order_b = (np.argsort(-m, axis=1, kind="stable")[:, :2] for m in (a, b))
+    for i in range(order_a.shape[1]):
+        for j in range(order_b.shape[1]):
+            u, v = order_a[:, i], order_b[:, j]
+            weight = np.take_along_axis(a, u[:, None], 1) * np.take_along_axis(b, v[:, None], 1).T
+            part = ops.take(image, index=(slice(None), u[:, None], v)) * weight.astype(found.dtype)
+            best = part if best is None else ops.maximum(best, part)
+    best = ops.reshape(best, shape=(found.shape[0], rows, down, columns, across))
+    best = ops.transpose(best, axes=(0, 1, 3, 2, 4))
+    return ops.amax(ops.reshape(best, shape=(found.shape[0], rows, columns, -1)), axis=-1)

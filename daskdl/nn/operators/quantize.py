@@ -1,0 +1,138 @@
+"""Quantized operators: integers with a scale and a zero point; none of them has a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.nn.operators.convolution import conv
+from daskdl.nn.operators.shapes import dtype_of
+from daskdl.nn.operators.table import Call, Value, array, operator
+from daskdl.tensor import Array
+
+
+def _spread(part: Array, x: Array, call: Call) -> Array:
+    """Return a scale or zero point for each element: one for all, along an axis, or in blocks."""
+    if part.size == 1 and part.ndim < 2:
+        return part.reshape(())
+    axis = call.get("axis", 1) % x.ndim
+    block = call.get("block_size", 0)
+    if part.ndim == 1 and not block:
+        return part.reshape(-1, *(1,) * (x.ndim - axis - 1))
+    repeated = np.repeat(part, block or -(-x.shape[axis] // part.shape[axis]), axis)
+    return repeated[(*(slice(None),) * axis, slice(x.shape[axis]))]
+
+
+def _saturated(x: Array, dtype: Any) -> Array:
+    info = np.iinfo(dtype)
+    return np.clip(x, info.min, info.max).astype(dtype)
+
+
+@operator("QuantizeLinear")
+def quantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
+    """``round(x / scale) + zero``, cut to the integers there are."""
+    found, steps = array(x), _spread(array(scale), array(x), call)
+    dtype = np.uint8 if zero is None else array(zero).dtype
+    dtype = dtype_of(call, dtype, "output_dtype") if call.get("output_dtype") else dtype
+    if np.dtype(dtype).kind not in "iu":
+        raise SettingsError(f"QuantizeLinear: expected integers, found {np.dtype(dtype)}")
+    shift = 0 if zero is None else _spread(array(zero), found, call).astype(np.int64)
+    return _saturated(np.rint(found / steps) + shift, dtype)
+
+
+@operator("DequantizeLinear")
+def dequantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) -> Value:
+    """``(x - zero) * scale``."""
+    found, steps = array(x), _spread(array(scale), array(x), call)
+    shift = 0 if zero is None else _spread(array(zero), found, call).astype(np.int64)
+    return ((found.astype(np.int64) - shift) * steps).astype(array(scale).dtype)
+
+
+@operator("DynamicQuantizeLinear")
+def dynamic_quantize_linear(call: Call, x: Value) -> Value:
+    """Quantize to uint8 by the range of x itself; give also the scale and the zero point."""
+    found = array(x)
+    low, high = min(0.0, float(found.min())), max(0.0, float(found.max()))
+    scale = np.float32((high - low) / 255 or 1.0)
+    zero = _saturated(np.rint(-low / scale), np.uint8)
+    return _saturated(np.rint(found / scale) + zero, np.uint8), scale, zero
+
+
+def _centred(x: Value, zero: Value, axis: int | None = None) -> Array:
+    found = array(x).astype(np.float64)
+    if zero is None:
+        return found
+    shift = array(zero).astype(np.float64)
+    if shift.ndim == 1 and shift.size > 1 and axis is not None:
+        shift = shift.reshape(-1, *(1,) * (found.ndim - axis - 1))
+    return found - (shift if shift.size > 1 else shift.reshape(()))
+
+
+@operator("MatMulInteger")
+def matmul_integer(call: Call, a: Value, b: Value, za: Value = None, zb: Value = None) -> Value:
+    """Multiply matrices of integers, each less its zero point; int32."""
+    rows = array(a).ndim - 2
+    return (_centred(a, za, rows) @ _centred(b, zb)).astype(np.int32)
+
+
+@operator("ConvInteger")
+def conv_integer(call: Call, x: Value, w: Value, zx: Value = None, zw: Value = None) -> Value:
+    """Cross-correlate integers, each less its zero point; int32."""
+    return np.rint(array(conv(call, _centred(x, zx), _centred(w, zw, 0)))).astype(np.int32)
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(
+    call: Call, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value
+) -> Value:
+    """Multiply matrices of integers and quantize the product."""
+    product = _centred(a, za) @ _centred(b, zb)
+    scale = array(sa).astype(np.float64) * array(sb) / array(sy)
+    return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
+
+
+@operator("QLinearConv")
+def qlinear_conv(
+    call: Call,
+    x: Value,
+    sx: Value,
+    zx: Value,
+    w: Value,
+    sw: Value,
+    zw: Value,
+    sy: Value,
+    zy: Value,
+    bias: Value = None,
+) -> Value:
+    """Cross-correlate integers and quantize the result."""
+    y = array(conv(call, _centred(x, zx), _centred(w, zw, 0)))
+    behind = (1,) * (y.ndim - 2)
+    if bias is not None:
+        y = y + array(bias).reshape(-1, *behind)
+    scale = array(sx).astype(np.float64) * array(sw).reshape(-1, *behind) / array(sy)
+    return _saturated(np.rint(y * scale) + array(zy).astype(np.int64), array(zy).dtype)
+
+
+@operator("Bernoulli")
+def bernoulli(call: Call, x: Value) -> Value:
+    """Draw 1 with the probability x, 0 otherwise."""
+    found, seed = array(x), call.get("seed")
+    rng = np.random.RandomState(None if seed is None else int(abs(seed)) % (1 << 32))
+    dtype = dtype_of(call, found.dtype)
+    return (rng.uniform(0, 1, found.shape) < found).astype(dtype)
+
+
+@operator("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")
+def random(call: Call, x: Value = None) -> Value:
+    """Draw normal or uniform numbers, in training and in inference."""
+    from daskdl.nn.draws import generator_of_draw
+
+    shape = call.get("shape") if x is None else array(x).shape
+    seed = call.get("seed")
+    rng = generator_of_draw() if seed is None else np.random.default_rng(int(abs(seed)))
+    dtype = dtype_of(call, np.float32 if x is None else array(x).dtype)
+    if "Normal" in call.name:
+        return rng.normal(call.get("mean", 0.0), call.get("scale", 1.0), shape).astype(dtype)
+    return rng.uniform(call.get("low", 0.0), call.get("high", 1.0), shape).astype(dtype)

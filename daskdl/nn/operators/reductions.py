@@ -1,0 +1,201 @@
+"""Reductions over axes, and softmax and its kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.nn.operators.table import Call, Value, array, axes_of, is_float, operator
+
+
+def _axes(call: Call, x: Value, given: Value) -> tuple[int, ...] | None:
+    """Return the axes, all if none are given; None where nothing is to be reduced."""
+    ndim = array(x).ndim
+    axes = axes_of(call, ndim, given)
+    if not axes and given is not None and array(given).size:
+        axes = ()
+    if axes:
+        return axes
+    return None if call.get("noop_with_empty_axes", 0) else tuple(range(ndim))
+
+
+def _sum(x: Value, axes: tuple[int, ...], keep: bool) -> Value:
+    if is_float(x):
+        return ops.sum(x, axis=axes, keepdims=keep) if axes else x
+    found = array(x)
+    return found.sum(axis=axes, keepdims=keep, dtype=found.dtype)
+
+
+def _apply(call: Call, x: Value, given: Value, inside: Any, outside: Any) -> Value:
+    axes = _axes(call, x, given)
+    x = inside(x)
+    if axes is None:
+        return outside(x)
+    return outside(_sum(x, axes, bool(call.get("keepdims", 1))))
+
+
+def _same(x: Value) -> Value:
+    return x
+
+
+@operator("ReduceSum")
+def reduce_sum(call: Call, x: Value, axes: Value = None) -> Value:
+    """Sum."""
+    return _apply(call, x, axes, _same, _same)
+
+
+@operator("ReduceSumSquare")
+def reduce_sum_square(call: Call, x: Value, axes: Value = None) -> Value:
+    """Sum of squares."""
+    return _apply(call, x, axes, ops.square, _same)
+
+
+@operator("ReduceL1")
+def reduce_l1(call: Call, x: Value, axes: Value = None) -> Value:
+    """Sum of magnitudes."""
+    return _apply(call, x, axes, ops.abs, _same)
+
+
+@operator("ReduceL2")
+def reduce_l2(call: Call, x: Value, axes: Value = None) -> Value:
+    """Root of the sum of squares."""
+    return _apply(call, x, axes, ops.square, ops.sqrt)
+
+
+@operator("ReduceLogSum")
+def reduce_log_sum(call: Call, x: Value, axes: Value = None) -> Value:
+    """Logarithm of the sum."""
+    return _apply(call, x, axes, _same, ops.log)
+
+
+@operator("ReduceLogSumExp")
+def reduce_log_sum_exp(call: Call, x: Value, axes: Value = None) -> Value:
+    """Logarithm of the sum of exponentials, without overflow."""
+    chosen, found = _axes(call, x, axes), array(x)
+    if chosen is None:
+        return x
+    top = found.max(axis=chosen, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0).astype(found.dtype)
+    y = ops.log(ops.sum(ops.exp(ops.subtract(x, top)), axis=chosen, keepdims=True)) + top
+    if call.get("keepdims", 1):
+        return y
+    return ops.reshape(y, shape=tuple(n for i, n in enumerate(y.shape) if i not in chosen))
+
+
+@operator("ReduceMean")
+def reduce_mean(call: Call, x: Value, axes: Value = None) -> Value:
+    """Mean."""
+    chosen = _axes(call, x, axes)
+    if chosen is None:
+        return x
+    keep = bool(call.get("keepdims", 1))
+    if is_float(x):
+        return ops.mean(x, axis=chosen, keepdims=keep)
+    return array(x).mean(axis=chosen, keepdims=keep).astype(array(x).dtype)
+
+
+@operator("ReduceProd")
+def reduce_prod(call: Call, x: Value, axes: Value = None) -> Value:
+    """Product."""
+    chosen = _axes(call, x, axes)
+    if chosen is None:
+        return x
+    if not is_float(x):
+        return array(x).prod(
+            axis=chosen, keepdims=bool(call.get("keepdims", 1)), dtype=array(x).dtype
+        )
+    return ops.prod(x, axis=chosen, keepdims=bool(call.get("keepdims", 1)))
+
+
+@operator("ReduceMax", "ReduceMin")
+def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
+    """Return the largest or the smallest element; of none -inf or inf."""
+    chosen, keep, found = _axes(call, x, axes), bool(call.get("keepdims", 1)), array(x)
+    if chosen is None:
+        return x
+    highest = call.name == "ReduceMax"
+    if found.dtype.kind == "f" and found.size and chosen:
+        # The axes side by side as one, whose extreme has a gradient.
+        rest = tuple(i for i in range(found.ndim) if i not in chosen)
+        y = ops.transpose(x, axes=(*rest, *chosen))
+        y = ops.reshape(y, shape=(*(found.shape[i] for i in rest), -1))
+        y = (ops.amax if highest else ops.amin)(y, axis=-1)
+        ones = tuple(1 if i in chosen else n for i, n in enumerate(found.shape))
+        return ops.reshape(y, shape=ones) if keep else y
+    if found.dtype == bool:
+        return (np.any if highest else np.all)(found, axis=chosen, keepdims=keep)
+    kind = np.finfo if found.dtype.kind == "f" else np.iinfo
+    none: Any = -np.inf if highest else np.inf
+    if kind is np.iinfo:
+        none = kind(found.dtype).min if highest else kind(found.dtype).max
+    return (np.max if highest else np.min)(found, axis=chosen, keepdims=keep, initial=none)
+
+
+@operator("ArgMax", "ArgMin")
+def arg_extreme(call: Call, x: Value) -> Value:
+    """Return where along an axis the largest or smallest element is; no gradient."""
+    found, axis = array(x), call.get("axis", 0)
+    find = np.argmax if call.name == "ArgMax" else np.argmin
+    if call.get("select_last_index", 0):
+        places = found.shape[axis] - 1 - find(np.flip(found, axis), axis=axis)
+    else:
+        places = find(found, axis=axis)
+    places = places.astype(np.int64)
+    return np.expand_dims(places, axis) if call.get("keepdims", 1) else places
+
+
+@operator("Softmax", "LogSoftmax", "Hardmax")
+def softmax(call: Call, x: Value) -> Value:
+    """Softmax, its logarithm, or 1 at the first of the largest; before version 13 over all axes
+    from ``axis`` on.
+    """  # noqa: D205
+    shape, axis = array(x).shape, call.get("axis", -1 if call.opset >= 13 else 1)
+    flat = call.opset < 13
+    if flat:
+        axis %= max(1, len(shape))
+        x = ops.reshape(x, shape=(math.prod(shape[:axis]), math.prod(shape[axis:])))
+    along = 1 if flat else axis
+    if call.name == "Hardmax":
+        found = array(x)
+        places = np.expand_dims(found.argmax(along), along)
+        y: Any = np.zeros_like(found)
+        np.put_along_axis(y, places, 1, along)
+    else:
+        y = (ops.softmax if call.name == "Softmax" else ops.log_softmax)(x, axis=along)
+    return ops.reshape(y, shape=shape) if flat else y
+
+
+@operator("TopK")
+def topk(call: Call, x: Value, k: Value = None) -> Value:
+    """Return the k largest elements along an axis and where they are."""
+    count = call.get("k") if k is None else int(array(k).reshape(-1)[0])
+    values, places = ops.topk(
+        x, k=int(count), axis=call.get("axis", -1), largest=bool(call.get("largest", 1))
+    )
+    return values, places.data
+
+
+@operator("NonZero")
+def non_zero(call: Call, x: Value) -> Value:
+    """Return the indices of what is not 0, (axes, how many)."""
+    found = array(x)
+    return np.array(np.nonzero(np.atleast_1d(found)), np.int64)[: max(found.ndim, 1)]
+
+
+@operator("Unique")
+def unique(call: Call, x: Value) -> Value:
+    """Return the distinct elements, where each comes first, where each went, and how often."""
+    found, axis = array(x), call.get("axis")
+    values, first, inverse, counts = np.unique(
+        found, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not call.get("sorted", 1):
+        order = np.argsort(first)
+        back = np.argsort(order)
+        values = np.take(values, order, axis=0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], back[inverse]
+    return values, *(part.astype(np.int64) for part in (first, inverse, counts))

@@ -1,0 +1,127 @@
+"""The table that an operator's name is looked up in, and what an operator knows of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError
+from daskdl.tensor import Array, Tensor
+
+#: What goes from node to node: a Tensor, an array (of integers or bools), a list of these (a
+#: sequence), or None (an input that is left out).
+Value = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One node, as its operator sees it.
+
+    Attributes
+    ----------
+    name : str
+        The operator's, such as ``"Conv"``.
+    attributes : mapping
+        Plain data by name; a subgraph is a :class:`daskdl.nn.graph.Subgraph`.
+    opset : int
+        Version of the operator set: some operators changed.
+    results : int
+        How many results the node names.
+    training : bool
+        Whether the module is in training.
+    run : callable
+        Of (subgraph, values by name), for control flow.
+    """
+
+    name: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    opset: int = 21
+    results: int = 1
+    training: bool = False
+    run: Callable[..., Any] | None = None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+
+Operator = Callable[..., Any]
+TABLE: dict[str, Operator] = {}
+
+
+def operator(*names: str) -> Callable[[Operator], Operator]:
+    """Put a function of (call, inputs ...) into the table, under these names."""
+
+    def register(function: Operator) -> Operator:
+        for name in names:
+            TABLE[name] = function
+        return function
+
+    return register
+
+
+def array(value: Value) -> Array:
+    """Return the array that a value holds."""
+    return value.data if isinstance(value, Tensor) else np.asarray(value)
+
+
+def is_float(value: Value) -> bool:
+    """Whether a value's numbers are floats, which gradients go to."""
+    return array(value).dtype.kind == "f"
+
+
+def integers(value: Value) -> tuple[int, ...]:
+    """Return a vector of integers, such as axes, or a single one, as a tuple."""
+    found = array(value)
+    if found.dtype.kind not in "iu":
+        raise SettingsError(f"expected integers, found {found.dtype} of shape {found.shape}")
+    return tuple(int(n) for n in found.reshape(-1))
+
+
+def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> tuple[int, ...]:
+    """Return the axes that an attribute or, since later versions, an input names; from 0."""
+    axes = call.get(name) if given is None else integers(given)
+    if axes is None:
+        return ()
+    axes = (axes,) if isinstance(axes, int) else axes
+    if any(not -ndim <= a < ndim for a in axes):
+        raise SettingsError(f"{name}: expected axes of {ndim}, found {tuple(axes)}")
+    return tuple(a % ndim for a in axes)
+
+
+def memory_order(found: Array) -> tuple[int, ...] | None:
+    """Return the order of axes in which an array lies without gaps; None if that is its own.
+
+    Images stay channels last in memory: what a node calls (N, C, H, W) is then a view. Whoever
+    computes element by element does it in this order, and no copy is made.
+    """
+    if found.ndim < 3 or found.flags.c_contiguous:
+        return None
+    order = tuple(sorted(range(found.ndim), key=lambda i: -found.strides[i]))
+    return order if found.transpose(order).flags.c_contiguous else None
+
+
+def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
+    """Call an operation on arrays of one shape in the order in which they lie in memory."""
+    order = memory_order(array(values[0]))
+    if order is None or any(memory_order(array(v)) != order for v in values[1:]):
+        return function(*values, **settings)
+    moved = [ops.transpose(v, axes=order) for v in values]
+    back = tuple(int(i) for i in np.argsort(order))
+    return ops.transpose(function(*moved, **settings), axes=back)
+
+
+def channels_last(value: Value) -> Any:
+    """Return (N, C, ...) as (N, ..., C)."""
+    ndim = array(value).ndim
+    return ops.transpose(value, axes=(0, *range(2, ndim), 1)) if ndim > 2 else value
+
+
+def channels_second(value: Value) -> Any:
+    """Return (N, ..., C) as (N, C, ...)."""
+    ndim = array(value).ndim
+    return ops.transpose(value, axes=(0, ndim - 1, *range(1, ndim - 1))) if ndim > 2 else value

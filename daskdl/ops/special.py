@@ -1,0 +1,58 @@
+"""The error function, powers of one array by another, and the rest of a division."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from daskdl.ops.arithmetic import unbroadcast
+from daskdl.tensor import Array, op
+
+__all__ = ["erf", "pow", "remainder"]
+
+
+@op
+def erf(x: Array):
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t²) from 0 to x."""
+    scale = x.dtype.type(2 / math.sqrt(math.pi))
+    return special.erf(x), lambda dy: (dy * scale * np.exp(-x * x),)
+
+
+@op
+def pow(base: Array, exponent: Array):
+    """Raise an array to the powers of another, broadcast; NaN where that is no real number.
+
+    The result has the dtype of ``base``. Where ``base`` is 0 the gradient to ``exponent`` is 0.
+    """
+    base, exponent = np.asarray(base), np.asarray(exponent)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        y = np.power(base, exponent).astype(base.dtype, copy=False)
+
+    def to_base(dy: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            slope = np.where(exponent == 0, 0, exponent * np.power(base, exponent - 1))
+        return unbroadcast((dy * slope).astype(base.dtype, copy=False), base.shape)
+
+    def to_exponent(dy: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = np.where(base == 0, 0, y * np.log(base))
+        return unbroadcast((dy * slope).astype(exponent.dtype, copy=False), exponent.shape)
+
+    return y, lambda dy: (lambda: to_base(dy), lambda: to_exponent(dy))
+
+
+@op
+def remainder(a: Array, b: Array, *, truncated: bool = False):
+    """Rest of a / b, broadcast, with the sign of b; of a if the quotient is ``truncated``."""
+    a, b = np.asarray(a), np.asarray(b)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y = np.fmod(a, b) if truncated else np.mod(a, b)
+
+    def to_divisor(dy: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            quotient = np.trunc(a / b) if truncated else np.floor(a / b)
+        return unbroadcast(-dy * quotient, b.shape)
+
+    return y, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: to_divisor(dy))

@@ -1,0 +1,45 @@
+"""Small ONNX files made on the spot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def picture_model(opset=17, classes=3, seed=0):
+    """A convolution, batch norm, pooling and a linear layer over pictures (N, 2, 8, 8)."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "conv.weight": rng.normal(size=(4, 2, 3, 3)),
+        "conv.bias": rng.normal(size=4),
+        "scale": rng.uniform(0.5, 1.5, 4),
+        "shift": rng.normal(size=4),
+        "mean": rng.normal(size=4),
+        "var": rng.uniform(0.5, 1.5, 4),
+        "head.weight": rng.normal(size=(classes, 64)),
+        "head.bias": rng.normal(size=classes),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "conv.weight", "conv.bias"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["c", "scale", "shift", "mean", "var"], ["n"]),
+        helper.make_node("Relu", ["n"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Shape", ["p"], ["shape"]),
+        helper.make_node("Constant", [], ["zero"], value=numpy_helper.from_array(np.array([0]))),
+        helper.make_node("Gather", ["shape", "zero"], ["n0"]),
+        helper.make_node(
+            "Constant", [], ["rest"], value=numpy_helper.from_array(np.array([-1], "i8"))
+        ),
+        helper.make_node("Concat", ["n0", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["p", "target"], ["features"]),
+        helper.make_node("Gemm", ["features", "head.weight", "head.bias"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "pictures",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", classes])],
+        [numpy_helper.from_array(a.astype("f4"), n) for n, a in arrays.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)

@@ -1,0 +1,155 @@
+"""Damaged and hostile files: one sentence each time, no more memory than their size allows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.onnx import load, wire
+from daskdl.interop.onnx.reader import from_proto, read
+from tests.daskdl.interop.onnx.models import picture_model
+
+
+def attempt(data):
+    """Read and run a file; return the sentence, the only thing that may come of damage."""
+    try:
+        graph = read(data, "m.onnx").eval()
+        graph(*[np.zeros([n or 1 for n in s or ()], d or "f4") for _, d, s in graph.inputs])
+    except DaskdlError as error:
+        return str(error)
+    return "read and run"
+
+
+def test_files_cut_short():
+    data = picture_model().SerializeToString()
+    for end in range(0, len(data), 7):
+        attempt(data[:end])
+    assert "beyond" in attempt(data[: len(data) // 2])
+    assert "no graph" in attempt(b"")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bits_flipped():
+    data = np.frombuffer(picture_model().SerializeToString(), np.uint8)
+    rng = np.random.default_rng(0)
+    sentences = set()
+    for _ in range(400):
+        damaged = data.copy()
+        at = rng.integers(0, len(data), 3)
+        damaged[at] ^= np.uint8(1) << rng.integers(0, 8, 3).astype(np.uint8)
+        sentences.add(attempt(damaged.tobytes())[:40])
+    assert len(sentences) > 10
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def test_lengths_beyond_the_file():
+    with pytest.raises(ModelFileError, match="a part of 1000000 bytes goes beyond the 3 that are"):
+        read(varint(7 << 3 | 2) + varint(1_000_000) + b"abc", "m")
+
+
+def test_messages_too_deep_in_each_other():
+    data = b""
+    for _ in range(500):
+        data = field(1, field(5, field(6, data)))  # graph, node, attribute
+    with pytest.raises(ModelFileError, match="lie in each other deeper than 60 times"):
+        read(field(7, data), "m")
+
+
+def test_two_bytes_are_a_node_of_hundreds():
+    with pytest.raises(ModelFileError, match="would take more than"):
+        wire.check(field(7, b"\x0a\x00" * 2_000_000), "m")
+
+
+def test_one_byte_is_a_number_of_eight():
+    tensor = field(7, b"\x01" * 20_000_000)
+    with pytest.raises(ModelFileError, match="would take more than"):
+        wire.check(field(7, field(5, tensor)), "m")
+
+
+@pytest.mark.parametrize("dims", [[1 << 40, 1 << 40], [-1, 4], [1 << 31], [1 << 62]])
+def test_sizes_that_the_bytes_do_not_bear_out(dims):
+    model = picture_model()
+    del model.graph.initializer[0].dims[:]
+    model.graph.initializer[0].dims.extend(dims)
+    with pytest.raises(ModelFileError, match=r"tensor 'conv.weight'|expected lengths"):
+        from_proto(model, "m")
+
+
+def test_nothing_of_a_file_is_run_or_written(tmp_path, monkeypatch):
+    (tmp_path / "m.onnx").write_bytes(picture_model().SerializeToString())
+    monkeypatch.chdir(tmp_path)
+    load(tmp_path / "m.onnx")
+    assert os.listdir(tmp_path) == ["m.onnx"]
+
+
+MEASURE = """
+import resource, sys
+from daskdl.interop.onnx import load
+from daskdl.errors import ModelFileError
+load(sys.argv[2])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    load(sys.argv[1])
+except ModelFileError as error:
+    print(error, file=sys.stderr)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def hostile(kind):
+    if kind == "weights":
+        big = np.zeros((3000, 8000), "f4")
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])],
+            "big",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 3000])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [helper.make_tensor("w", TensorProto.FLOAT, big.shape, big.tobytes(), raw=True)],
+        )
+        return helper.make_model(graph).SerializeToString()
+    if kind == "integers":
+        return field(7, field(5, field(7, b"\x01" * 10_000_000)))
+    if kind == "nodes":
+        return field(7, b"\x0a\x00" * 5_000_000)
+    graph = helper.make_graph(
+        [
+            helper.make_node(
+                "ConstantOfShape", ["n"], ["y"],
+                value=helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0]),
+            )
+        ],
+        "huge",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [helper.make_tensor("n", TensorProto.INT64, [2], [100_000, 100_000])],
+    )  # fmt: skip
+    return helper.make_model(graph).SerializeToString()
+
+
+@pytest.mark.parametrize("kind", ["weights", "integers", "nodes", "constants"])
+def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path, kind):
+    data = hostile(kind)
+    (tmp_path / "m.onnx").write_bytes(data)
+    (tmp_path / "small.onnx").write_bytes(picture_model().SerializeToString())
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, tmp_path / "m.onnx", tmp_path / "small.onnx"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(run.stdout) <= 4 * len(data) + 50_000_000

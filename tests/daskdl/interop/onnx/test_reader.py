@@ -1,0 +1,157 @@
+"""ONNX files as graphs: what becomes a parameter, layouts, external data, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import daskdl
+from daskdl import SampleSet, Trainer, nn
+from daskdl.errors import ModelFileError
+from daskdl.interop.onnx import load
+from daskdl.interop.onnx.reader import from_proto
+from daskdl.optim import SGD
+from tests.daskdl.gradients import normal
+from tests.daskdl.interop.onnx.models import picture_model
+
+
+def reference(model, x):
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model).run(None, {"x": x})[0]
+
+
+def test_weights_become_parameters_and_statistics_buffers():
+    graph = from_proto(picture_model(), "m")
+    shapes = {name: p.shape for name, p in graph.named_parameters()}
+    assert shapes == {
+        "conv.weight": (4, 3, 3, 2),  # channels last
+        "conv.bias": (4,),
+        "scale": (4,),
+        "shift": (4,),
+        "head.weight": (3, 64),
+        "head.bias": (3,),
+    }
+    assert sorted(name for name, _ in graph.named_buffers()) == ["mean", "var"]
+    assert sorted(graph.constants) == ["rest", "zero"]
+
+
+def test_it_computes_what_the_reference_computes():
+    model = picture_model()
+    graph = from_proto(model, "m").eval()
+    for batch in (1, 5):
+        x = normal(batch, 2, 8, 8).astype("f4")
+        np.testing.assert_allclose(graph(x).data, reference(model, x), rtol=1e-4, atol=1e-4)
+
+
+def test_pictures_may_be_channels_last():
+    model = picture_model()
+    graph = from_proto(model, "m", channels_last=True).eval()
+    x = normal(3, 2, 8, 8).astype("f4")
+    np.testing.assert_allclose(
+        graph(x.transpose(0, 2, 3, 1)).data, reference(model, x), rtol=1e-4, atol=1e-4
+    )
+    assert graph.inputs == (("x", "float32", (None, 8, 8, 2)),)
+
+
+def test_it_is_trained_and_saved_as_any_module(tmp_path):
+    onnx.save(picture_model(), tmp_path / "m.onnx")
+    graph = load(tmp_path / "m.onnx")
+    graph.freeze("conv*")
+    x = normal(40, 2, 8, 8).astype("f4")
+    samples = SampleSet.from_arrays(x=x, y=(x.mean((1, 2, 3)) > 0).astype("i8"), partitions=2)
+    weight, mean = graph.state_dict()["conv.weight"], graph.state_dict()["mean"]
+    trainer = Trainer(graph, nn.CrossEntropyLoss(), SGD(0.02), seed=0)
+    losses = trainer.fit(samples, epochs=4, batch_size=20, progress=False)["loss"]
+    assert losses[-1] < losses[0]
+    np.testing.assert_array_equal(graph.state_dict()["conv.weight"], weight)
+    assert np.abs(graph.state_dict()["mean"] - mean).max() > 1e-3  # follows the batches
+    daskdl.save(graph, tmp_path / "m.safetensors")
+    again = daskdl.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(x), graph.predict(x))
+
+
+def test_external_data_is_read_beside_the_file(tmp_path):
+    model = picture_model()
+    x = normal(2, 2, 8, 8).astype("f4")
+    right = reference(model, x)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin",
+              size_threshold=0)  # fmt: skip
+    np.testing.assert_allclose(load(tmp_path / "m.onnx").eval()(x).data, right, atol=1e-4)
+    (tmp_path / "weights.bin").write_bytes(b"short")
+    with pytest.raises(ModelFileError, match=r"bytes at \d+ of 'weights.bin', which has 5"):
+        load(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "location", ["../secret.bin", "/etc/hostname", "a/../../secret.bin", "link"]
+)
+def test_external_data_is_read_nowhere_else(tmp_path, location):
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "secret.bin").write_bytes(b"0" * 1000)
+    (home / "link").symlink_to(tmp_path / "secret.bin")
+    model = picture_model()
+    tensor = model.graph.initializer[1]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    (home / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelFileError, match="expected a file in the model's own folder"):
+        load(home / "m.onnx")
+
+
+def one_node(operator, kind=TensorProto.FLOAT, opset=17, domain="", **attributes):
+    node = helper.make_node(operator, ["x"], ["y"], domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "one",
+        [helper.make_tensor_value_info("x", kind, [2, 3])],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def test_what_is_not_supported_is_said():
+    with pytest.raises(
+        ModelFileError, match=r"m: operators that are not supported: my:Brew \(node"
+    ):
+        from_proto(one_node("Brew", domain="my"), "m")
+    with pytest.raises(ModelFileError, match="input 'x': numbers of type bfloat16 are not"):
+        from_proto(one_node("Relu", TensorProto.BFLOAT16), "m")
+    with pytest.raises(ModelFileError, match=r"Cast.to: numbers of type float8e5m2 are not"):
+        from_proto(one_node("Cast", to=TensorProto.FLOAT8E5M2), "m")
+    with pytest.raises(ModelFileError, match="version 1 to 28 of the operator set, found 99"):
+        from_proto(one_node("Relu", opset=99), "m")
+
+
+def test_names_that_are_attributes_of_a_module_are_changed():
+    model = picture_model()
+    for node in model.graph.node:
+        node.input[:] = ["forward" if n == "conv.bias" else n for n in node.input]
+        node.input[:] = ["_joined" if n == "shift" else n for n in node.input]
+    for tensor in model.graph.initializer:
+        names = {"conv.bias": "forward", "shift": "_joined"}
+        tensor.name = names.get(tensor.name, tensor.name)
+    graph = from_proto(model, "m").eval()
+    assert {"forward_", "weight__joined"} <= {name for name, _ in graph.named_parameters()}
+    x = normal(2, 2, 8, 8).astype("f4")
+    np.testing.assert_allclose(graph(x).data, reference(model, x), rtol=1e-4, atol=1e-4)
+
+
+def test_float16_is_computed_in_float32():
+    weight = normal(3, 2).astype(np.float16)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "half",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT16, [None, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None)],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    found = from_proto(helper.make_model(graph), "m")
+    x = normal(4, 3).astype(np.float16)
+    y = found(x)
+    assert y.dtype == found.w.dtype == np.float32
+    np.testing.assert_allclose(y.data, x.astype("f4") @ weight.astype("f4"), rtol=1e-6)
