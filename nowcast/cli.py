@@ -108,8 +108,21 @@ def export(
 
 @app.command()
 def train(
-    rain: Rain,
+    rain: Annotated[
+        list[Path], typer.Argument(help="Rain stores that 'nowcast ingest' wrote; one or more.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder to write the model to.")],
+    validate: Annotated[
+        list[Path] | None,
+        typer.Option(help="Store to validate on; may be repeated. By default parts of the others."),
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(help="Store to test on; may be repeated. By default parts of the others."),
+    ] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Folder of a model to start from instead of chance.")
+    ] = None,
     lead: Annotated[str | None, typer.Option(help="How far ahead to forecast, e.g. 60min.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the training windows.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in YAML.")] = None,
@@ -121,16 +134,19 @@ def train(
     progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Train an encoder-forecaster of ConvLSTM layers on a rain store.
+    """Train an encoder-forecaster of ConvLSTM layers on rain stores.
 
-    The store is split by time into a part to train on, one to validate on and one to verify on. The
-    same command goes on where an interrupted one stopped.
+    Stores are brought to one step and spacing, and without --validate and --test split by their
+    rain into parts to train, to validate and to test on. It ends with a comparison with S-PROG on
+    the test part, which decides what --method auto takes. The same command goes on where an
+    interrupted one stopped.
     """
     from nowcast.commands.train import run
 
     run(
-        rain, out, lead=lead, epochs=epochs, config=config, assignments=assign or [],
-        cluster=cluster, workers=workers, progress=progress, as_json=as_json,
+        rain, out, validate=validate or [], test=test or [], init=init, lead=lead, epochs=epochs,
+        config=config, assignments=assign or [], cluster=cluster, workers=workers,
+        progress=progress, as_json=as_json,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What `daskdl` hands on is imported for type checkers there, and by name when it is used.
 DOOR = "daskdl"
 #: Rooms that are still being cleared.
-OPEN = ("daskdl.data.", "daskdl.train.")
+OPEN = ("daskdl.train.",)
 
 
 def modules_of(package: Path) -> dict[str, ast.Module]:

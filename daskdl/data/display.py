@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daskdl.data.described import Described
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import client_of, itself
 from daskdl.data.recipe import Recipe
 
-if TYPE_CHECKING:
-    from daskdl.data.samples import SampleSet
 
-
-def line(samples: SampleSet) -> str:
+def line(samples: Described) -> str:
     """Return a SampleSet in a line; nothing is loaded for it but a sample, once."""
     told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
@@ -27,7 +25,7 @@ def line(samples: SampleSet) -> str:
     return f"SampleSet({told}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
 
 
-def table(samples: SampleSet) -> str:
+def table(samples: Described) -> str:
     """Return a SampleSet as HTML."""
     nbytes = bytes_of(samples) if samples.is_counted else 0
     rows = {
@@ -48,7 +46,7 @@ def table(samples: SampleSet) -> str:
     return f"<table><caption>SampleSet</caption>{body}</table>"
 
 
-def fields(samples: SampleSet) -> dict[str, str]:
+def fields(samples: Described) -> dict[str, str]:
     """Return dtype and shape of each array, as in ``f32[28, 28, 1]``, if that is known."""
     lazy = not samples.is_counted or any(recipe.is_lazy for recipe in samples.known)
     if lazy and not samples.has_schema:
@@ -72,7 +70,7 @@ def places(recipes: Sequence[Recipe]) -> str:
     return ", ".join(f"{n} at {address}" for address, n in sorted(held.items()))
 
 
-def bytes_of(samples: SampleSet) -> int:
+def bytes_of(samples: Described) -> int:
     """Return the bytes that workers hold of persisted samples, or those that their sources tell."""
     done = (r for r in samples.known if isinstance(r, FromTasks) and r.futures)
     held = [recipe for recipe in done if recipe.transform is itself]
@@ -97,7 +95,7 @@ def _kind(dtype: Any) -> str:
     return {"T": "str", "O": "object"}.get(dtype.kind, f"{dtype.kind}{8 * dtype.itemsize}")
 
 
-def _partitions(samples: SampleSet) -> str:
+def _partitions(samples: Described) -> str:
     if not samples.is_counted:
         return str(samples.partitions)
     lengths = samples.lengths

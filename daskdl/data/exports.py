@@ -11,6 +11,7 @@ import numpy as np
 from dask.typing import Key
 
 from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.data.described import Described
 from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Partition
@@ -19,8 +20,6 @@ from daskdl.errors import DataError
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from daskdl.data.samples import SampleSet
 
 
 class Exports:
@@ -60,11 +59,11 @@ class Export:
         return self.finish(take(partition, everything, self.functions, (0, "export", number)))
 
 
-def _set(samples: Any) -> SampleSet:
+def _set(samples: Any) -> Described:
     return samples
 
 
-def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[Graph, list[Key]]:
+def graph(samples: Described, finish: Callable[[dict[str, Any]], Any]) -> tuple[Graph, list[Key]]:
     """Return tasks that give ``finish(batch)`` for each partition, and their keys."""
     name = f"export-{uuid.uuid4().hex[:12]}"
     recipes = dict(enumerate(samples.recipes))
@@ -78,7 +77,7 @@ def graph(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> tuple[
     return {**behind, **tasks, **exports}, list(exports)
 
 
-def delayed(samples: SampleSet, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def delayed(samples: Described, finish: Callable[[dict[str, Any]], Any]) -> list[Any]:
     """Return a Delayed for each partition."""
     from dask.delayed import Delayed
 
@@ -100,7 +99,7 @@ class Column:
         return batch[self.name]
 
 
-def to_dask_array(samples: SampleSet, name: str) -> Any:
+def to_dask_array(samples: Described, name: str) -> Any:
     """Return an array of the samples; see :meth:`SampleSet.to_dask_array`."""
     import dask.array as da
 
@@ -116,14 +115,14 @@ def to_dask_array(samples: SampleSet, name: str) -> Any:
     )
 
 
-def to_bag(samples: SampleSet) -> Any:
+def to_bag(samples: Described) -> Any:
     """Return a Bag of dicts; see :meth:`SampleSet.to_bag`."""
     import dask.bag as db
 
     return db.from_delayed(delayed(samples, rows))
 
 
-def to_dataframe(samples: SampleSet) -> Any:
+def to_dataframe(samples: Described) -> Any:
     """Return a DataFrame; see :meth:`SampleSet.to_dataframe`."""
     import dask.dataframe as dd
 
@@ -131,7 +130,7 @@ def to_dataframe(samples: SampleSet) -> Any:
     return dd.from_delayed(delayed(samples, frame), meta=meta, verify_meta=False)
 
 
-def to_xarray(samples: SampleSet, dim: str) -> xr.Dataset:
+def to_xarray(samples: Described, dim: str) -> xr.Dataset:
     """Return a Dataset; see :meth:`SampleSet.to_xarray`."""
     import xarray as xr
 
@@ -169,7 +168,7 @@ def _split(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _field(samples: SampleSet, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _field(samples: Described, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     schema = samples.schema
     if name not in schema:
         raise DataError(

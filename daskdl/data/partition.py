@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.ragged import Ragged
 from daskdl.data.random import permutation
 
 #: Columns by name: arrays, or Ragged ones, with a common first axis.
@@ -48,9 +51,7 @@ class Partition(ABC):
 
     def pick(self, indices: Indices) -> Partition:
         """Return a partition of the samples at these positions, which holds no others."""
-        from daskdl.data.arrays import Arrays
-
-        return Arrays(self.take(indices), self.bad)
+        return ColumnPartition(self.take(indices), self.bad)
 
     def order(self, seed: int, epoch: int, shard: int) -> Indices:
         """Return all positions in the order of an epoch, int64 (n,).
@@ -59,3 +60,38 @@ class Partition(ABC):
         of its samples at a time has an order of its own.
         """
         return permutation(seed, epoch, shard, len(self))
+
+
+@dataclass(frozen=True)
+class ColumnPartition(Partition):
+    """Named columns with a common first axis.
+
+    Parameters
+    ----------
+    arrays : dict of array or Ragged
+    bad : tuple of str
+        Names of records that were left out as they are no samples, each with the reason.
+    """
+
+    arrays: Batch
+    bad: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held; of columns of objects at a guess from some."""
+        return sum(map(_bytes_of, self.arrays.values()))
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values()), ()))
+
+    def take(self, indices: Indices) -> Batch:
+        """Return copies of the samples at these positions."""
+        return {name: array[np.asarray(indices)] for name, array in self.arrays.items()}
+
+
+def _bytes_of(column: Any) -> int:
+    if isinstance(column, Ragged) or column.dtype != object or not column.size:
+        return int(column.nbytes)
+    some = column.ravel()[:: -(-column.size // 100)]
+    each = [getattr(value, "nbytes", None) or sys.getsizeof(value) for value in some]
+    return int(column.nbytes + sum(each) * column.size // len(each))

@@ -131,18 +131,16 @@ class Recipe(Loadable):
         """Recipes that hold the samples one after the other; itself if it is not joined of any."""
         return (self,)
 
-    def part(self, start: int, stop: int) -> Recipe:
-        """Return the recipe of the samples from ``start`` up to ``stop``.
+    def part(self, start: int, stop: int) -> Recipe | None:
+        """Return the recipe of the samples from ``start`` up to ``stop``, if it can be read alone.
 
-        By default whoever loads it loads all samples and lets go of the others.
+        By default whoever loads a part loads all samples and lets go of the others; see
+        :func:`daskdl.data.lazy.derived.part_of`.
         """
-        from daskdl.data.lazy.derived import selected
-        from daskdl.data.lazy.transformations import Range
+        return None
 
-        return selected(self, Range(start, stop), stop - start)
-
-    def select(self, positions: Positions, count: int) -> Recipe:
-        """Return the recipe of some samples, in any order.
+    def select(self, positions: Positions, count: int) -> Recipe | None:
+        """Return the recipe of some samples, in any order, if these can be read alone.
 
         Parameters
         ----------
@@ -152,15 +150,11 @@ class Recipe(Loadable):
         count : int
             How many these are.
         """
-        from daskdl.data.lazy.derived import selected
+        return None
 
-        return selected(self, positions, count)
-
-    def followed_by(self, others: Sequence[Recipe]) -> Recipe:
-        """Return the recipe of these samples and of others' behind them."""
-        from daskdl.data.lazy.joined import JoinedRecipe
-
-        return JoinedRecipe((self, *others))
+    def followed_by(self, others: Sequence[Recipe]) -> Recipe | None:
+        """Return the recipe of these samples and of others' behind them, if it has one for that."""
+        return None
 
     def for_sending(self) -> Recipe:
         """Return a recipe of the same samples without data that they do not need."""

@@ -17,6 +17,7 @@ from daskdl.data.functions import Plain, name_of, plainly, take, wants_rng
 from daskdl.data.lazy.blocks import all_in_blocks, refuse_blocks
 from daskdl.data.lazy.checks import Check
 from daskdl.data.lazy.counting import derived, left_out
+from daskdl.data.lazy.derived import part_of, select_from
 from daskdl.data.lazy.joined import cut, even_bounds, join
 from daskdl.data.lazy.transformations import SHUFFLED, Filter, MapBatches, Permuted
 from daskdl.data.partition import Batch, Indices, Partition
@@ -127,7 +128,7 @@ class SampleSet(Constructors, Exports):
         left = max(n, 1)  # of none there is still what they are made of
         for recipe in self.known:
             if left and recipe.is_counted:
-                recipe = recipe.part(0, min(left, len(recipe))) if left < len(recipe) else recipe
+                recipe = part_of(recipe, 0, left) if left < len(recipe) else recipe
             if not left or (recipe.is_counted and not len(recipe)):
                 continue
             if recipe.in_memory:
@@ -293,7 +294,7 @@ class SampleSet(Constructors, Exports):
             bounds = np.cumsum([0, *np.bincount(owners[a:b], minlength=len(sizes))]).tolist()
             for part, (start, stop) in zip(parts, pairwise(bounds), strict=False):
                 which = Permuted(seed, "split", i, start, stop, sort=True)
-                part.append(recipes[i].select(which, stop - start))
+                part.append(select_from(recipes[i], which, stop - start))
         return tuple(SampleSet(part, self.functions) for part in parts)
 
     def shuffle(self, seed: int = 0) -> SampleSet:
@@ -309,10 +310,10 @@ class SampleSet(Constructors, Exports):
             for j, (a, b) in enumerate(pairwise(even_bounds(len(recipe), p))):
                 # Turned, so that what is left over does not always go to the same ones.
                 if a < b:
-                    some = recipe.select(Permuted(seed, "shuffle", i, a, b), b - a)
+                    some = select_from(recipe, Permuted(seed, "shuffle", i, a, b), b - a)
                     pieces[(i + j) % p].append(some)
         mixed = [
-            whole.select(Permuted(seed, SHUFFLED, j, 0, len(whole)), len(whole))
+            select_from(whole, Permuted(seed, SHUFFLED, j, 0, len(whole)), len(whole))
             for j, whole in enumerate(map(join, filter(None, pieces)))
         ]
         return SampleSet(mixed, self.functions)

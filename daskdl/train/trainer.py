@@ -14,8 +14,8 @@ from daskdl.cluster.current import current_client
 from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
-from daskdl.data.lazy.blocks import block_lengths, ordered
 from daskdl.data.on_workers.tasks import check_client
+from daskdl.data.order import block_lengths, ordered
 from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric
 from daskdl.nn import Module

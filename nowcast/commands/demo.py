@@ -44,8 +44,9 @@ def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float
     scores = verify.score([rain], chosen, model=model)
     verify.write(scores, out, [rain], chosen)
     say("5 of 5  forecast and show the rainiest hour of that part")
-    index = _rainiest(rain["rain_rate"].values, rain["time"].values, model.split.test, model.n_in,
-                      model.n_out)  # fmt: skip
+    test = model.split.test[0]
+    index = _rainiest(rain["rain_rate"].values, rain["time"].values, (test.first, test.last),
+                      model.n_in, model.n_out)  # fmt: skip
     forecast = forecast_dataset(
         rain, index, model(frames_before(rain, index, model.n_in)), "ConvLSTM (nowcast demo)"
     )

@@ -145,8 +145,9 @@ def score(
     SettingsError
         When a time, lead, threshold or scale makes no sense.
     """
+    from nowcast.model.archives import grid_spacing
     from nowcast.model.model import minutes
-    from nowcast.model.train import frames_ahead, grid_spacing
+    from nowcast.model.train import frames_ahead
     from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import path_of, time_step
     from nowcast.verification import verify
@@ -199,23 +200,22 @@ def stretch(
     from nowcast.rain.store import path_of
 
     first, last = store["time"].values[[0, -1]].astype("datetime64[s]")
-    known = model is not None and model.about.get("trained_on") in (
-        None, store.attrs.get("title"), path_of(store),
-    )  # fmt: skip
-    if model is not None and known:
-        first, last = model.split.test
+    title = str(store.attrs.get("title", path_of(store)))
+    seen = []
+    if model is not None:
+        test = model.split.of_store("test", title)
+        if test:
+            first, last = test[0].first, test[-1].last
+        seen = [
+            part for name in ("train", "validation") for part in model.split.of_store(name, title)
+        ]
     first = first if start is None else parse_utc("--from", start)
     last = last if stop is None else parse_utc("--to", stop)
-    if (
-        model is not None
-        and known
-        and first <= model.split.validation[1]
-        and last >= model.split.train[0]
-    ):
+    if any(first <= part.last and last >= part.first for part in seen):
         say(
             f"warning: {utc_text(first)} to {utc_text(last)} overlaps what the model was trained "
-            f"or validated on ({utc_text(model.split.train[0])} to "
-            f"{utc_text(model.split.validation[1])}); its scores flatter it"
+            f"or validated on ({utc_text(seen[0].first)} to {utc_text(seen[-1].last)}); its scores "
+            "flatter it"
         )
     return store.sel(time=slice(first, last))
 

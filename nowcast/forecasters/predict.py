@@ -13,8 +13,9 @@ from daskdl.errors import DataError
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import THRESHOLDS
 from nowcast.forecasters.forecaster import Forecaster
+from nowcast.model.archives import grid_spacing
 from nowcast.model.model import minutes
-from nowcast.model.train import frames_ahead, grid_spacing
+from nowcast.model.train import frames_ahead
 from nowcast.rain.store import path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 

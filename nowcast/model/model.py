@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from nowcast.model.rain_scale import RainScale
+from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split
 
 if TYPE_CHECKING:
@@ -136,6 +137,28 @@ class NowcastModel:
             raise DataError(
                 f"{path}: expected a model that nowcast train wrote, found one without {error}"
             ) from error
+
+    def shape(self, settings: TrainSettings) -> TrainSettings:
+        """Return settings with this network's shape, to go on training it.
+
+        Raises
+        ------
+        SettingsError
+            When they want another lead time than it has.
+        """
+        lead = self.n_out * minutes(self.step)
+        if "lead_minutes" in settings.model_fields_set and settings.lead_minutes != lead:
+            raise SettingsError(
+                f"--lead: expected {lead:g} min, the lead time of the model to start from, found "
+                f"{settings.lead_minutes:g} min; leave it out, or train without --init"
+            )
+        own = {
+            name: value
+            for name, value in self.about.get("settings", {}).items()
+            if name in ("channels", "kernel_size", "block")
+        }
+        own |= {"n_in": self.n_in, "lead_minutes": lead}
+        return TrainSettings.model_validate(settings.model_dump() | own)
 
     def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
         """Raise a DataError unless the frames of a store are spaced as those trained on."""

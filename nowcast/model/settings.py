@@ -16,6 +16,12 @@ class TrainSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     n_in: int = Field(5, ge=1, description="frames that the network reads")
+    step_minutes: float | None = Field(
+        None, gt=0, description="between frames; by default the longest of the stores'"
+    )
+    spacing_km: float | None = Field(
+        None, gt=0, description="of the grid; by default the first store's"
+    )
     lead_minutes: float = Field(60, gt=0, description="how far ahead it is to forecast")
     channels: tuple[int, ...] = Field((32, 32), min_length=1, description="of each ConvLSTM layer")
     kernel_size: int = Field(3, ge=1, description="of the ConvLSTM layers, odd")
@@ -27,7 +33,9 @@ class TrainSettings(BaseModel):
     keep_dry: float = Field(0.1, ge=0, le=1, description="share of the dry windows kept")
     max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
     augment: bool = Field(False, description="train on mirrored and reversed windows too")
-    fractions: tuple[float, float] = Field((0.6, 0.15), description="frames to train, to validate")
+    fractions: tuple[float, float] = Field(
+        (0.6, 0.15), description="of the rain, to train and validate"
+    )
     epochs: float = Field(3, gt=0, description="passes over the training windows")
     batch_size: int = Field(8, ge=1, description="windows of an iteration")
     shards: int = Field(

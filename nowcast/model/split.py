@@ -1,75 +1,140 @@
-"""The split of an archive by time, so that nothing of what is verified was ever trained on."""
+"""The split of archives into parts, so that nothing of what is verified was ever trained on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.rain.events import event_labels
 
 PARTS = ("train", "validation", "test")
+#: A cut is moved to the beginning of an event if no more than this part of all rain lies between.
+NEAR = 0.1
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A time range of a store; a window of frames belongs to it as a whole.
+
+    Parameters
+    ----------
+    store : str
+        Title of the rain store.
+    first, last : datetime64[s]
+        Both inclusive.
+    """
+
+    store: str
+    first: np.datetime64
+    last: np.datetime64
+
+    def __str__(self) -> str:
+        return f"{self.first} to {self.last}"
 
 
 @dataclass(frozen=True)
 class Split:
-    """First and last time of each part; a window of frames belongs to a part as a whole.
+    """The stretches of each part.
 
     Parameters
     ----------
-    train, validation, test : (first, last) as datetime64[s], both inclusive
+    train, validation, test : tuple of Stretch
     """
 
-    train: tuple[np.datetime64, np.datetime64]
-    validation: tuple[np.datetime64, np.datetime64]
-    test: tuple[np.datetime64, np.datetime64]
+    train: tuple[Stretch, ...]
+    validation: tuple[Stretch, ...]
+    test: tuple[Stretch, ...]
 
-    def to_dict(self) -> dict[str, list[str]]:
-        """Return the bounds as ISO strings, by part."""
-        return {part: [str(bound) for bound in getattr(self, part)] for part in PARTS}
+    def of_store(self, part: str, store: str | None) -> list[Stretch]:
+        """Return a part's stretches of one store, or of all without a name."""
+        return [s for s in getattr(self, part) if store is None or s.store == store]
+
+    def to_dict(self) -> dict[str, list[dict[str, str]]]:
+        """Return the stretches as plain data, by part."""
+        return {
+            part: [
+                {name: str(value) for name, value in asdict(stretch).items()}
+                for stretch in getattr(self, part)
+            ]
+            for part in PARTS
+        }
 
     @classmethod
-    def from_dict(cls, bounds: dict[str, list[str]]) -> Split:
+    def from_dict(cls, parts: dict[str, list[dict[str, Any]]]) -> Split:
         """Undo :meth:`to_dict`."""
         return cls(
-            **{part: (np.datetime64(a), np.datetime64(b)) for part, (a, b) in bounds.items()}
+            **{
+                part: tuple(
+                    Stretch(s["store"], np.datetime64(s["first"]), np.datetime64(s["last"]))
+                    for s in stretches
+                )
+                for part, stretches in parts.items()
+            }
         )
 
 
-def split_by_time(
-    time: NDArray[np.datetime64], fractions: tuple[float, float], least: int
+def split_by_rain(
+    store: str,
+    time: NDArray[np.datetime64],
+    wet: NDArray[np.floating],
+    fractions: tuple[float, float],
+    least: int,
 ) -> Split:
-    """Cut sorted times into three contiguous parts.
+    """Cut the sorted times of one store into three parts that follow each other.
+
+    The parts have their shares of the rain, not of the frames: an evening without rain is no test.
+    Where an event (see `nowcast.rain.events`) begins near to a cut, the cut is moved there, so that
+    both sides have whole events.
 
     Parameters
     ----------
+    store : str
+        Its title.
     time : array (n,)
         Sorted.
+    wet : array (n,)
+        Part of each frame's pixels that is wet.
     fractions : (train, validation)
-        Of the number of frames; the rest is the test part.
+        Of the rain; the rest is the test part.
     least : int
         Frames that each part must hold: one window of input and output.
 
     Raises
     ------
     DataError
-        When a part would be shorter than one window.
+        When the times are too few for three parts.
     """
     n = len(time)
-    first = round(n * fractions[0])
-    second = round(n * (fractions[0] + fractions[1]))
-    parts = dict(zip(PARTS, (time[:first], time[first:second], time[second:]), strict=True))
-    for name, part in parts.items():
-        if len(part) < least:
-            raise DataError(
-                f"split by time: the {name} part of {n} frames holds {len(part)}, expected at "
-                f"least one window of {least} frames; give more frames, other fractions, or a "
-                "shorter input or lead time"
-            )
-    return Split(
-        **{
-            name: (part[0].astype("datetime64[s]"), part[-1].astype("datetime64[s]"))
-            for name, part in parts.items()
-        }
-    )
+    if n < 3 * least:
+        raise DataError(
+            f"{store}: expected at least 3 x {least} frames, one window to train, to validate and "
+            f"to test each, found {n}; give more frames, a shorter --lead, fewer input frames "
+            "(--set n_in=3), or other stores to --validate and --test on"
+        )
+    # A little of each frame, so that shares are defined where nothing is wet.
+    amount = np.cumsum(np.nan_to_num(wet) + 1e-6)
+    share = amount / amount[-1]
+    labels = event_labels(np.zeros(n, np.int64), time, np.nan_to_num(wet))
+    begins = np.flatnonzero(np.diff(labels)) + 1
+    low, cuts = least, []
+    for k, fraction in enumerate((fractions[0], sum(fractions))):
+        cut = int(np.searchsorted(share, fraction - 1e-9)) + 1
+        high = n - least * (2 - k)
+        near = begins[(begins >= low) & (begins <= high)]
+        near = near[np.abs(share[near - 1] - fraction) <= NEAR]
+        if len(near):
+            cut = int(near[np.argmin(np.abs(share[near - 1] - fraction))])
+        cuts.append(min(max(cut, low), high))
+        low = cuts[-1] + least
+    bounds = [0, *cuts, n]
+    return Split(*((stretch(store, time[a:b]),) for a, b in pairwise(bounds)))
+
+
+def stretch(store: str, time: NDArray[np.datetime64]) -> Stretch:
+    """Return the stretch of a store from its first to its last time."""
+    return Stretch(store, time[0].astype("datetime64[s]"), time[-1].astype("datetime64[s]"))

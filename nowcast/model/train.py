@@ -1,29 +1,34 @@
-"""From a rain store to a trained model."""
+"""From rain stores to a trained model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import SettingsError
+from nowcast.model.archives import (
+    Archive,
+    common_step_and_spacing,
+    grid_spacing,
+    split_archives,
+    training_windows,
+)
 from nowcast.model.augment import Symmetries
 from nowcast.model.model import NowcastModel, minutes
 from nowcast.model.rain_scale import RainScale
 from nowcast.model.settings import TrainSettings
-from nowcast.model.split import split_by_time
+from nowcast.model.split import Stretch
 from nowcast.rain.replacing import beside, remove
 from nowcast.rain.simulated import is_simulated
-from nowcast.rain.store import open_rain, path_of, time_step
 
 if TYPE_CHECKING:
-    import xarray as xr
     from distributed import Client
 
-    from daskdl.data import SampleSet
+    from daskdl.models import ConvLSTMForecaster
 
 
 class ToNetwork:
@@ -38,17 +43,6 @@ class ToNetwork:
             "x": self.scale.to_network(np.nan_to_num(batch["x"])),
             "y": self.scale.to_network(batch["y"]),
         }
-
-
-def grid_spacing(rain: xr.Dataset) -> tuple[float, float]:
-    """Return the metres between rows and between columns of a rain store."""
-    spacing = []
-    for name in ("y", "x"):
-        values = rain[name].values
-        if len(values) < 2:
-            raise DataError(f"{path_of(rain)}: expected at least 2 cells along {name}, found 1")
-        spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
-    return spacing[0], spacing[1]
 
 
 def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
@@ -68,51 +62,24 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
     return round(count)
 
 
-def training_windows(
-    path: Path, rain: xr.Dataset, times: Any, n_out: int, settings: TrainSettings
-) -> SampleSet:
-    """Return the windows of frames of a stretch of time, in mm h-1."""
-    from nowcast.rain.windows import windows
-
-    block = settings.block
-    high, wide = (min(settings.tile, rain.sizes[axis]) // block * block for axis in ("y", "x"))
-    if min(high, wide) == 0:
-        raise DataError(
-            f"{path}: expected at least {block} cells along y and x, found "
-            f"{rain.sizes['y']} x {rain.sizes['x']}"
-        )
-    return windows(
-        path,
-        variable="rain_rate",
-        n_in=settings.n_in,
-        n_out=n_out,
-        step=time_step(rain),
-        times=times,
-        tile=(high, wide),
-        tile_stride=settings.tile_stride,
-        wet_threshold=settings.wet_threshold,
-        wet_fraction=settings.wet_fraction,
-        keep_dry=settings.keep_dry,
-        max_missing=settings.max_missing,
-        partitions=settings.shards,
-        seed=settings.seed,
-    )
-
-
 def train(
-    path: Path,
+    stores: Path | Sequence[Path],
     out: Path,
     settings: TrainSettings,
     client: Client | None = None,
     progress: bool = True,
     say: Callable[[str], None] = lambda _: None,
+    *,
+    validate: Sequence[Path] = (),
+    test: Sequence[Path] = (),
+    init: Path | None = None,
 ) -> NowcastModel:
-    """Train an encoder-forecaster on a rain store and write it to a folder.
+    """Train an encoder-forecaster on rain stores and write it to a folder.
 
     Parameters
     ----------
-    path : path
-        Rain store.
+    stores : path, or several
+        Rain stores; each is brought to one step and spacing as it is read, see `TrainSettings`.
     out : path
         Folder of the model; the run's checkpoint is kept in it while it lasts, so that the same
         call goes on after an interruption.
@@ -123,6 +90,11 @@ def train(
         Whether to show it on standard error.
     say : function of a sentence
         Told what is done.
+    validate, test : sequence of path
+        Stores to validate and to test on; without any, parts of ``stores``, see `split_archives`.
+    init : path, optional
+        Folder of a model to start from, in place of random weights. Its step, spacing and shape are
+        taken.
 
     Returns
     -------
@@ -132,27 +104,36 @@ def train(
     Raises
     ------
     DataError
-        When the store holds too few consecutive frames, or none with rain.
+        When a store holds too few consecutive frames, or none with rain.
+    SettingsError
+        When the model to start from has another lead time.
     """
-    from daskdl.models import ConvLSTMForecaster
     from daskdl.nn import PrecipitationLoss
     from daskdl.optim import Adam, ClipNorm
     from daskdl.optim.schedules import Cosine, Warmup
     from daskdl.train import BestModel, Trainer
 
-    rain = open_rain(path)
-    step = time_step(rain)
+    paths = [stores] if isinstance(stores, str | Path) else list(stores)
+    start = None if init is None else NowcastModel.load(init)
+    if start is None:
+        step, spacing = common_step_and_spacing([*paths, *validate, *test], settings)
+    else:
+        step, spacing = start.step, start.spacing[1]
+        settings = start.shape(settings)
     n_out = frames_ahead(settings.lead_minutes, step)
-    split = split_by_time(rain["time"].values, settings.fractions, settings.n_in + n_out)
+    archives, to_validate, to_test = (
+        [Archive.open(path, step, spacing) for path in part] for part in (paths, validate, test)
+    )
+    split = split_archives(archives, to_validate, to_test, settings, settings.n_in + n_out)
     scale = RainScale()
-    samples = training_windows(path, rain, split.train, n_out, settings)
-    validation = training_windows(path, rain, split.validation, n_out, settings)
+    samples = training_windows(archives, split.train, n_out, settings, say)
+    validation = training_windows(to_validate or archives, split.validation, n_out, settings, say)
     if settings.augment:  # before a missing input is read as dry, since it changes x with y
         samples = samples.map(Symmetries())
     samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))
     say(
-        f"{len(samples)} training windows from {split.train[0]} to {split.train[1]}, "
-        f"{len(validation)} to validate on from {split.validation[0]} to {split.validation[1]}"
+        f"{len(samples)} training windows from {_text(split.train)}, {len(validation)} to "
+        f"validate on from {_text(split.validation)}; {_text(split.test)} to test on"
     )
     workers = 0 if client is None else len(client.scheduler_info(n_workers=-1)["workers"])
     if workers > samples.partitions:
@@ -160,14 +141,7 @@ def train(
             f"{workers} workers, {samples.partitions} of them with work, one a shard; "
             f"--set shards={workers} uses all and gives another model"
         )
-    network = ConvLSTMForecaster(
-        settings.n_in,
-        n_out,
-        settings.channels,
-        settings.kernel_size,
-        settings.block,
-        settings.seed,
-    )
+    network = _network(settings, n_out) if start is None else start.network
     iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
     loss = PrecipitationLoss(
         scale.to_network(np.asarray(settings.thresholds, np.float32)).tolist(), settings.weights
@@ -186,17 +160,38 @@ def train(
         progress=progress,
     )
     about = {
-        "trained_on": rain.attrs.get("title", str(path)),
-        "simulated": is_simulated(rain),
+        "trained_on": [archive.name for archive in archives],
+        "simulated": any(is_simulated(archive.store) for archive in archives),
+        "started_from": None if init is None else str(init),
         "settings": settings.model_dump(mode="json"),
         "windows": {"train": len(samples), "validation": len(validation)},
         "iterations": iterations,
     }
-    model = NowcastModel(network, step, grid_spacing(rain), scale, split, about)
+    model = NowcastModel(network, step, grid_spacing(archives[0].rain), scale, split, about)
     model.save(out)
     _write_history(history, out / "history.json")
     remove(out / "training")  # what an interrupted run would have gone on from
     return model
+
+
+def _network(settings: TrainSettings, n_out: int) -> ConvLSTMForecaster:
+    from daskdl.models import ConvLSTMForecaster
+
+    return ConvLSTMForecaster(
+        settings.n_in,
+        n_out,
+        settings.channels,
+        settings.kernel_size,
+        settings.block,
+        settings.seed,
+    )
+
+
+def _text(stretches: Sequence[Stretch]) -> str:
+    """Say which stretches, the number of them when there are many."""
+    if len(stretches) == 1:
+        return str(stretches[0])
+    return f"{len(stretches)} stretches of {len({s.store for s in stretches})} stores"
 
 
 def _write_history(history: Any, path: Path) -> None:

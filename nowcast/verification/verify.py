@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, SettingsError, ShapeError
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Forecaster
+from nowcast.rain.events import event_labels
 from nowcast.verification.archive import Archive
 from nowcast.verification.case import CaseSums, score_case
-from nowcast.verification.events import event_labels
 from nowcast.verification.pool import DRAWS, LEVEL, add_totals, pool
 from nowcast.verification.totals import Totals
 
@@ -52,7 +52,7 @@ def verify(
       is. ``events`` has the number of observed event pixels.
     - FSS windows lie wholly inside of the grid, and pixels that are not scored hold no event.
     - Differences to the reference are paired; their intervals are percentiles of a bootstrap over
-      events (spells of rain, see `nowcast.verification.events`), and within each over runs of as
+      events (spells of rain, see `nowcast.rain.events`), and within each over runs of as
       many consecutive cases as share frames; NaN with fewer than three such runs.
 
     Parameters

@@ -12,7 +12,7 @@ from daskdl.models import ConvLSTMForecaster
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.model.model import NowcastModel
 from nowcast.model.rain_scale import RainScale
-from nowcast.model.split import split_by_time
+from nowcast.model.split import split_by_rain
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_zarr
@@ -43,7 +43,7 @@ def small_model(n_in: int = N_IN) -> NowcastModel:
     network = ConvLSTMForecaster(n_in, N_OUT, channels=(4,), block=4)
     network.head.bias.data += 0.5  # of an untrained one all may be dry
     times = START + np.arange(FRAMES) * STEP
-    split = split_by_time(times, (0.5, 0.2), n_in + N_OUT)
+    split = split_by_rain("moving patches", times, np.ones(FRAMES), (0.5, 0.2), n_in + N_OUT)
     return NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split, {})
 
 

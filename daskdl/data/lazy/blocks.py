@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
 
 import numpy as np
 
 from daskdl.data.lazy.block_partition import MIXED, BlockPartition
-from daskdl.data.lazy.derived import Derived
+from daskdl.data.lazy.derived import Derived, part_of
 from daskdl.data.lazy.joined import cut, even_bounds
 from daskdl.data.lazy.pool import Pool
 from daskdl.data.recipe import Recipe, version_of_all
 from daskdl.errors import SettingsError
-
-if TYPE_CHECKING:
-    from daskdl.data.samples import SampleSet
 
 
 @dataclass(frozen=True)
@@ -62,11 +58,11 @@ class BlockRecipe(Recipe):
         """Return a partition that reads its blocks when they are needed."""
         return BlockPartition(self.blocks)
 
-    def followed_by(self, others: Sequence[Recipe]) -> Recipe:
+    def followed_by(self, others: Sequence[Recipe]) -> Recipe | None:
         """Return the recipe of these samples and of others', in blocks if all of them are."""
         blocked = [other for other in others if isinstance(other, BlockRecipe)]
         if len(blocked) < len(others):
-            return super().followed_by(others)
+            return None
         more = (block for other in blocked for block in other.blocks)
         return BlockRecipe((*self.blocks, *more), self.held)
 
@@ -127,7 +123,7 @@ def in_blocks(recipe: Recipe, held: int, growth: float = 1.0) -> BlockRecipe:
             continue
         n = min(len(piece), max(1, int(np.ceil(piece.nbytes * growth / limit))))
         bounds = even_bounds(len(piece), n)
-        blocks += [piece] if n == 1 else [piece.part(a, b) for a, b in pairwise(bounds)]
+        blocks += [piece] if n == 1 else [part_of(piece, a, b) for a, b in pairwise(bounds)]
     return BlockRecipe(tuple(blocks), held)
 
 
@@ -164,36 +160,8 @@ def growth_of(recipe: Recipe) -> float:
     """
     if not recipe.decodes:
         return 1.0
-    some = recipe.part(0, min(16, len(recipe)))
+    some = part_of(recipe, 0, min(16, len(recipe)))
     return max(1.0, some.load().nbytes / max(1, some.nbytes))
-
-
-def ordered(samples: SampleSet, shuffle: str) -> SampleSet:
-    """Return samples as a fit draws them that is told "global" or "local".
-
-    By "global" the blocks of all partitions are pooled. Those of samples that lie in the caller's
-    memory are not: what is sent to a worker stays there.
-    """
-    if shuffle not in ("global", "local"):
-        raise SettingsError(f"shuffle: expected 'global' or 'local', found {shuffle!r}")
-    recipes = samples.recipes
-    blocked = [recipe for recipe in recipes if isinstance(recipe, BlockRecipe)]
-    if shuffle == "local":
-        return samples if len(blocked) == len(recipes) else samples.stream()
-    if len(blocked) < max(2, len(recipes)) or any(recipe.in_memory for recipe in recipes):
-        return samples
-    pool = Pool([block for recipe in blocked for block in recipe.blocks])
-    bounds = pairwise(accumulate(map(len, blocked), initial=0))
-    return type(samples)([PooledRecipe(pool, a, b) for a, b in bounds], samples.functions)
-
-
-def block_lengths(samples: SampleSet) -> dict[str, Any]:
-    """Return the lengths of the blocks, which fix the order, if there are any."""
-    recipes = samples.recipes
-    if isinstance(recipes[0], PooledRecipe):
-        return {"pool": [len(block) for block in recipes[0].pool.blocks]}
-    blocked = [recipe for recipe in recipes if isinstance(recipe, BlockRecipe)]
-    return {"blocks": [[len(block) for block in one.blocks] for one in blocked]} if blocked else {}
 
 
 def refuse_blocks(method: str, recipes: Sequence[Recipe]) -> None:

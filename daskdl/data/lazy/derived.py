@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daskdl.data.arrays import Arrays
-from daskdl.data.lazy.transformations import MapBatches, Select, Transformation
+from daskdl.data.lazy.transformations import MapBatches, Range, Select, Transformation
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Loadable, Positions, Recipe
 
@@ -76,8 +76,8 @@ class Derived(Recipe):
         (one, *others) = self.inputs
         if isinstance(self.transform, MapBatches) and isinstance(one, Recipe) and not others:
             nbytes = self.nbytes * (stop - start) // max(1, len(self))
-            return Derived([one.part(start, stop)], self.transform, stop - start, nbytes)
-        return super().part(start, stop)
+            return Derived([part_of(one, start, stop)], self.transform, stop - start, nbytes)
+        return _selected(self, Range(start, stop), stop - start)
 
     def load(self) -> Partition:
         """Load the inputs and make the partition of them."""
@@ -94,8 +94,19 @@ class Derived(Recipe):
         return Derived(inputs, self.transform, self._length, self.nbytes)
 
 
-def selected(recipe: Recipe, positions: Positions, count: int) -> Derived:
-    """Return the recipe that loads another and keeps ``count`` samples at these positions."""
+def part_of(recipe: Recipe, start: int, stop: int) -> Recipe:
+    """Return the recipe of the samples from ``start`` up to ``stop`` of another."""
+    own = recipe.part(start, stop)
+    return _selected(recipe, Range(start, stop), stop - start) if own is None else own
+
+
+def select_from(recipe: Recipe, positions: Positions, count: int) -> Recipe:
+    """Return the recipe of ``count`` samples of another; see :meth:`Recipe.select`."""
+    own = recipe.select(positions, count)
+    return _selected(recipe, positions, count) if own is None else own
+
+
+def _selected(recipe: Recipe, positions: Positions, count: int) -> Derived:
     nbytes = recipe.nbytes * count // max(1, len(recipe))
     return Derived([recipe], Select(positions), count, nbytes)
 

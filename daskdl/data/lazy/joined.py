@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.lazy.derived import Derived
+from daskdl.data.lazy.derived import Derived, part_of
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Recipe
@@ -95,7 +95,10 @@ def joined(*partitions: Partition) -> Partition:
 def join(recipes: Sequence[Recipe]) -> Recipe:
     """Return a recipe of the samples of all, one after the other."""
     first, *others = recipes
-    return first.followed_by(others) if others else first
+    if not others:
+        return first
+    own = first.followed_by(others)
+    return JoinedRecipe(recipes) if own is None else own
 
 
 def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
@@ -105,7 +108,7 @@ def cut(recipes: Sequence[Recipe], start: int, stop: int) -> list[Recipe]:
         a, b = max(start, first), min(stop, first + len(recipe))
         if a < b:
             whole = (a, b) == (first, first + len(recipe))
-            parts.append(recipe if whole else recipe.part(a - first, b - first))
+            parts.append(recipe if whole else part_of(recipe, a - first, b - first))
         first += len(recipe)
     return parts
 

@@ -48,5 +48,5 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
 
     # The forecast starts in the part that was not trained on.
     reference = forecast["forecast_reference_time"].values
-    assert model.split.test[0] < reference < model.split.test[1]
+    assert model.split.test[0].first < reference < model.split.test[0].last
     assert np.isfinite(forecast["rain_rate"].values).any()

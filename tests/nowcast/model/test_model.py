@@ -10,7 +10,7 @@ from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import Linear, save
 from nowcast.model.model import FILE, NowcastModel
 from nowcast.model.rain_scale import RainScale
-from nowcast.model.split import split_by_time
+from nowcast.model.split import split_by_rain
 
 STEP = np.timedelta64(300, "s")
 
@@ -20,9 +20,8 @@ def model() -> NowcastModel:
     time = np.datetime64("2020-02-07T13:00") + 5 * np.arange(40) * np.timedelta64(1, "m")
     network = ConvLSTMForecaster(2, 3, channels=(4,), block=4)
     network.head.bias.data += 0.5  # of an untrained one all may be dry
-    return NowcastModel(
-        network, STEP, (1000.0, 1000.0), RainScale(), split_by_time(time, (0.5, 0.2), 5), {"a": 1}
-    )
+    split = split_by_rain("store", time, np.ones(40), (0.5, 0.2), 5)
+    return NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split, {"a": 1})
 
 
 def rain(*shape: int) -> np.ndarray:

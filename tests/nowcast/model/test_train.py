@@ -56,7 +56,8 @@ def test_the_folder_holds_the_model_and_its_history(trained):
     history = json.loads((folder / "model" / "history.json").read_text())
     assert history
     assert again.about["settings"]["n_in"] == 2
-    assert str(again.split.train[1]) == "2020-06-01T03:50:00"
+    assert again.split == model.split
+    assert again.about["trained_on"] == ["moving patches"]
 
 
 def test_it_beats_persistence_on_what_it_has_not_seen(trained, moving):
@@ -81,9 +82,11 @@ def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
     said: list[str] = []
     store = write_store(tmp_path / "rain.zarr", moving, gap_after=9)
     settings = TINY.model_copy(update={"epochs": 0.2})
-    train(store, tmp_path / "m", settings, progress=False, say=said.append)
-    # 24 frames in two runs of 10 and 14: 7 + 11 windows of four frames, on four tiles.
-    assert said[0].startswith(f"{4 * (7 + 11)} training windows")
+    model = train(store, tmp_path / "m", settings, progress=False, say=said.append)
+    part = model.split.train[0]
+    after = int((part.last - (part.first + np.timedelta64(160, "m"))) / np.timedelta64(600, "s"))
+    # Ten frames, an hour without, and more: windows of four frames in each run, on four tiles.
+    assert said[0].startswith(f"{4 * (10 - 3 + after + 1 - 3)} training windows")
 
 
 def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
@@ -112,8 +115,8 @@ def test_lead_times_are_whole_steps():
 
 
 def test_too_few_frames_are_refused_and_nothing_is_written(moving, tmp_path):
-    store = write_store(tmp_path / "rain.zarr", moving[:12])
-    with pytest.raises(DataError, match="at least one window of 4 frames"):
+    store = write_store(tmp_path / "rain.zarr", moving[:11])
+    with pytest.raises(DataError, match=r"at least 3 x 4 frames, .* found 11"):
         train(store, tmp_path / "m", TINY, progress=False)
     assert not (tmp_path / "m").exists()
 
@@ -146,3 +149,33 @@ def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_p
         "2 workers, 1 of them with work, one a shard; "
         "--set shards=2 uses all and gives another model"
     ]
+
+
+def test_several_stores_and_parts_that_are_named(moving, tmp_path):
+    paths = [write_store(tmp_path / f"{n}.zarr", moving[10 * n : 10 * n + 20]) for n in range(3)]
+    settings, said = TINY.model_copy(update={"epochs": 0.2}), []
+    model = train(
+        paths[:1], tmp_path / "m", settings, progress=False, say=said.append,
+        validate=paths[1:2], test=paths[2:],
+    )  # fmt: skip
+    assert model.split.train[0].first == np.datetime64("2020-06-01T00:00")
+    assert [len(getattr(model.split, part)) for part in ("train", "validation", "test")] == [1] * 3
+    assert said[0].startswith(f"{4 * 17} training windows from 2020-06-01T00:00:00")
+
+
+def test_training_goes_on_from_a_model(trained, moving, tmp_path):
+    folder, model = trained
+    settings = TrainSettings(
+        tile=32, tile_stride=16, wet_fraction=0, epochs=0.1, rate=1e-6, fractions=(0.6, 0.2)
+    )
+    store = write_store(tmp_path / "rain.zarr", moving)
+    again = train(store, tmp_path / "m", settings, progress=False, init=folder / "model")
+    assert again.n_in == model.n_in
+    assert again.n_out == model.n_out
+    np.testing.assert_allclose(again.network.flat, model.network.flat, atol=1e-3)
+    assert again.about["started_from"] == str(folder / "model")
+    with pytest.raises(SettingsError, match="--lead: expected 20 min, the lead time of the model"):
+        train(
+            store, tmp_path / "m2", TINY.model_copy(update={"lead_minutes": 30}), progress=False,
+            init=folder / "model",
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import warnings
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,23 @@ def test_a_thousand_mutants_of_every_format(radar_dir, tmp_path, format):
     assert sum(found.values()) == 1000
 
 
+def write_cfradial(path: Path) -> Path:
+    """Write what xradar makes of a small volume."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import xradar
+
+        source = write_sweep(path.with_suffix(".source"))
+        tree = xradar.io.open_odim_datatree(source)
+        xradar.io.to_cfradial1(tree.load(), str(path), calibs=False)
+        tree.close()
+        source.unlink()
+    return path
+
+
 MADE = {
     "odim": write_sweep,
+    "cfradial": write_cfradial,
     "odim_composite": write_odim,
     "radolan": write_radolan,
     "grib": write_grib,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nowcast.verification.events import event_labels
+from nowcast.rain.events import event_labels
 
 START = np.datetime64("2020-05-01T00:00")
 

@@ -1,0 +1,229 @@
+"""Rain stores that a model is trained on: opened, brought to one step and spacing, and split."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from daskdl.errors import DataError
+from nowcast.model.settings import TrainSettings
+from nowcast.model.split import Split, Stretch, split_by_rain, stretch
+from nowcast.rain.resample import resampled
+from nowcast.rain.store import open_rain, path_of, time_step
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from daskdl.data import SampleSet
+
+#: Every so-many-th cell along y and x tells how wet a frame is.
+SAMPLE = 4
+#: From so many stores on, whole ones are kept for validation and for the test.
+FEWEST_WHOLE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """A store at the step and spacing of the model.
+
+    Parameters
+    ----------
+    store : Dataset
+        As it was opened.
+    rain : DataArray (time, y, x)
+        Rain rate in mm h-1, brought to the model's step and spacing when it is read.
+    as_stored : bool
+        Whether it is as in the store.
+    """
+
+    store: xr.Dataset
+    rain: xr.DataArray
+    as_stored: bool
+
+    @classmethod
+    def open(cls, path: Path, step: np.timedelta64, spacing: float) -> Self:
+        """Open a store and bring it to a step, and a spacing in m; see `resampled`."""
+        store = open_rain(path)
+        rain = store["rain_rate"]
+        brought = resampled(rain, step, spacing, str(path))
+        return cls(store, brought, brought is rain)
+
+    @property
+    def name(self) -> str:
+        """Title of the store, by which a model remembers it."""
+        return str(self.store.attrs.get("title", path_of(self.store)))
+
+    @property
+    def data(self) -> str | xr.DataArray:
+        """What windows are read from: the store itself where it fits, for each worker to open."""
+        return os.fspath(path_of(self.store)) if self.as_stored else self.rain
+
+    def wet(self, threshold: float) -> np.ndarray:
+        """Part of each frame's cells that reach a rain rate, (time,), from a sample of them."""
+        sample = self.rain[:, ::SAMPLE, ::SAMPLE]
+        known = sample.notnull().sum(("y", "x"))
+        return np.asarray((sample >= threshold).sum(("y", "x")) / known.where(known > 0, 1))
+
+
+def common_step_and_spacing(
+    paths: Sequence[Path], settings: TrainSettings
+) -> tuple[np.timedelta64, float]:
+    """Return what all stores are brought to: the settings', or the longest step, the first's grid.
+
+    Raises
+    ------
+    DataError
+        When a store cannot be opened, or its grid is not square-meshed.
+    """
+    stores = [open_rain(path) for path in paths]
+    step = max(time_step(store) for store in stores)
+    if settings.step_minutes is not None:
+        step = np.timedelta64(round(60 * settings.step_minutes), "s")
+    along_y, along_x = grid_spacing(stores[0])
+    if settings.spacing_km is None and not abs(along_y - along_x) <= 0.05 * along_x:
+        raise DataError(
+            f"{paths[0]}: expected a square mesh, found {along_y:g} m by {along_x:g} m; choose one "
+            "with --set spacing_km=KM"
+        )
+    return step, along_x if settings.spacing_km is None else 1000 * settings.spacing_km
+
+
+def grid_spacing(rain: xr.Dataset | xr.DataArray) -> tuple[float, float]:
+    """Return the metres between rows and between columns of a grid."""
+    spacing = []
+    for name in ("y", "x"):
+        values = rain[name].values
+        if len(values) < 2:
+            where = rain.encoding.get("source", "rain")
+            raise DataError(f"{where}: expected at least 2 cells along {name}, found 1")
+        spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
+    return spacing[0], spacing[1]
+
+
+def split_archives(
+    train: Sequence[Archive],
+    validate: Sequence[Archive],
+    test: Sequence[Archive],
+    settings: TrainSettings,
+    least: int,
+) -> Split:
+    """Give every archive, or a stretch of it, to a part.
+
+    Archives that are named for a part belong to it whole. Without any for validation and for the
+    test, the last ones of `FEWEST_WHOLE` archives or more are kept for these; of fewer, each that
+    is long enough is cut by its rain, see `split_by_rain`, and the others are trained on.
+
+    Parameters
+    ----------
+    train, validate, test : sequence of Archive
+    settings : TrainSettings
+    least : int
+        Frames of one window.
+    """
+    if not validate and not test and len(train) >= FEWEST_WHOLE:
+        first, second = (
+            round(len(train) * share) for share in (settings.fractions[0], sum(settings.fractions))
+        )
+        train, validate, test = train[:first], train[first:second], train[second:]
+    parts: dict[str, list[Stretch]] = {"train": [], "validation": [], "test": []}
+    for name, archives in (("validation", validate), ("test", test)):
+        parts[name] += [stretch(a.name, a.rain["time"].values) for a in archives]
+    if parts["validation"] and parts["test"]:
+        parts["train"] += [stretch(a.name, a.rain["time"].values) for a in train]
+        return Split(*(tuple(stretches) for stretches in parts.values()))
+    long = [archive for archive in train if archive.rain.sizes["time"] >= 3 * least]
+    for archive in train:
+        time = archive.rain["time"].values
+        if long and archive not in long:
+            parts["train"].append(stretch(archive.name, time))
+            continue
+        cut = split_by_rain(
+            archive.name, time, archive.wet(settings.wet_threshold), settings.fractions, least
+        )
+        parts["train"] += cut.train
+        if validate:
+            parts["train"] += cut.validation
+        else:
+            parts["validation"] += cut.validation
+        if test:
+            # What no other part wants is trained on too.
+            parts["train"] += cut.test
+        else:
+            parts["test"] += cut.test
+    return Split(*(tuple(stretches) for stretches in parts.values()))
+
+
+def training_windows(
+    archives: Sequence[Archive],
+    stretches: Sequence[Stretch],
+    n_out: int,
+    settings: TrainSettings,
+    say: Callable[[str], None] = lambda _: None,
+) -> SampleSet:
+    """Return the windows of frames of stretches, in mm h-1; every shard has some of each archive.
+
+    Raises
+    ------
+    DataError
+        When there is no window, or a grid is smaller than a block.
+    """
+    from daskdl.data import SampleSet
+    from daskdl.data.lazy.joined import join
+    from nowcast.rain.windows import windows
+
+    block = settings.block
+    smallest = [min(a.rain.sizes[axis] for a in archives) for axis in ("y", "x")]
+    high, wide = (min(settings.tile, size) // block * block for size in smallest)
+    if min(high, wide) == 0:
+        raise DataError(
+            f"{archives[0].name}: expected at least {block} cells along y and x, found "
+            f"{smallest[0]} x {smallest[1]}"
+        )
+    shards: list[list[object]] = [[] for _ in range(settings.shards)]
+    failed: list[DataError] = []
+    for archive in archives:
+        for part in stretches:
+            inside = archive.rain["time"].values
+            if (
+                part.store != archive.name
+                or not ((inside >= part.first) & (inside <= part.last)).any()
+            ):
+                continue
+            try:
+                found = windows(
+                    archive.data,
+                    variable="rain_rate",
+                    n_in=settings.n_in,
+                    n_out=n_out,
+                    step=_step(archive.rain),
+                    times=(part.first, part.last),
+                    tile=(high, wide),
+                    tile_stride=settings.tile_stride,
+                    wet_threshold=settings.wet_threshold,
+                    wet_fraction=settings.wet_fraction,
+                    keep_dry=settings.keep_dry,
+                    max_missing=settings.max_missing,
+                    partitions=settings.shards,
+                    seed=settings.seed,
+                )
+            except DataError as error:
+                failed.append(error)
+                continue
+            for shard, recipe in zip(shards, found.recipes, strict=False):
+                shard.append(recipe)
+    if not any(shards):
+        raise failed[0] if failed else DataError("training windows: expected stretches, found none")
+    for reason in failed:
+        say(f"left out: {reason}")
+    return SampleSet([join(recipes) for recipes in shards if recipes])
+
+
+def _step(rain: xr.DataArray) -> np.timedelta64:
+    steps, counts = np.unique(np.diff(rain["time"].values), return_counts=True)
+    step: np.timedelta64 = steps[np.argmax(counts)]
+    return step

@@ -1,0 +1,135 @@
+"""The gate: whether a trained network is better than S-PROG on events that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import DataError
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.trained import Trained
+from nowcast.model.archives import Archive
+from nowcast.model.model import NowcastModel
+from nowcast.verification.findings import findings
+from nowcast.verification.verify import verify
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: What a network has to beat, and on what: rain rates in mm h-1, of which `RAIN` decides.
+AGAINST = "sprog"
+THRESHOLDS, RAIN = (0.1, 1.0, 5.0), 1.0
+#: With fewer events than this nothing is proved, whatever the interval.
+FEWEST_EVENTS = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison with S-PROG gave.
+
+    Parameters
+    ----------
+    passed : bool
+        Whether ``--method auto`` may take the network.
+    sentence : str
+        Why, for people.
+    findings : list of str
+        See `nowcast.verification.findings.findings`.
+    n_events, n_cases : int
+    csi_difference : dict of str to list of float or None
+        By lead in minutes: CSI at 1 mm/h minus S-PROG's, and its interval.
+    """
+
+    passed: bool
+    sentence: str
+    findings: list[str]
+    n_events: int
+    n_cases: int
+    csi_difference: dict[str, list[float | None]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+def judge(
+    model: NowcastModel,
+    paths: Sequence[Path],
+    progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Compare a network with S-PROG on the test stretches of its split.
+
+    It passes when, on three events or more, the 95 % interval of its CSI at 1 mm/h less S-PROG's is
+    above 0 at half of its lead time or at the whole, and nowhere (0.1, 1 and 5 mm/h) below 0.
+
+    Parameters
+    ----------
+    model : NowcastModel
+    paths : sequence of path
+        The stores that its split has test stretches of.
+    progress : callable, optional
+        See `nowcast.verification.verify`.
+    """
+    parts = []
+    for path in paths:
+        archive = Archive.open(path, model.step, model.spacing[1])
+        for stretch in model.split.of_store("test", archive.name):
+            part = archive.rain.sel(time=slice(stretch.first, stretch.last))
+            if part.sizes["time"] >= model.n_in + model.n_out:
+                parts.append(part)
+    if not parts:
+        return _unproved("there is no test stretch that is long enough")
+    half = model.n_out // 2 if model.n_out > 1 and model.n_out % 2 == 0 else 1
+    methods = {"model": Trained(model), AGAINST: forecaster(AGAINST)}
+    try:
+        scores = verify(
+            parts, methods, model.n_out, every=half, thresholds=THRESHOLDS, scales=(1,),
+            reference=AGAINST, progress=progress,
+        )  # fmt: skip
+    except DataError as error:
+        return _unproved(str(error))
+    return verdict(scores)
+
+
+def verdict(scores: xr.Dataset) -> Verdict:
+    """Decide by scores of "model" with differences to `AGAINST`."""
+    here = scores.sel(forecaster="model")
+    low, high = here["csi_difference_low"], here["csi_difference_high"]
+    better = bool((low.sel(threshold=RAIN) > 0).any())
+    worse = bool((high < 0).any())
+    events, cases = (int(scores.attrs[name]) for name in ("n_events", "n_cases"))
+    passed = better and not worse and events >= FEWEST_EVENTS
+    if passed:
+        sentence = f"better than {AGAINST} at {RAIN:g} mm/h on {events} events it has not seen"
+    elif events < FEWEST_EVENTS:
+        sentence = (
+            f"not shown to be better than {AGAINST}: the test part has {events} "
+            f"event{'s' if events != 1 else ''}, expected {FEWEST_EVENTS} or more (give stores to "
+            "--test on)"
+        )
+    elif worse:
+        sentence = f"worse than {AGAINST} on events it has not seen"
+    else:
+        sentence = f"no better than {AGAINST} on {events} events it has not seen"
+    minutes = scores["lead_time"].values / np.timedelta64(60, "s")
+    differences = {
+        f"{lead:g}": [
+            _plain(here[f"csi_difference{end}"].sel(threshold=RAIN)[k])
+            for end in ("", "_low", "_high")
+        ]
+        for k, lead in enumerate(minutes)
+    }
+    return Verdict(passed, sentence, findings(scores), events, cases, differences)
+
+
+def _unproved(why: str) -> Verdict:
+    return Verdict(False, f"not shown to be better than {AGAINST}: {why}", [], 0, 0, {})
+
+
+def _plain(value: xr.DataArray) -> float | None:
+    number = float(value)
+    return number if np.isfinite(number) else None

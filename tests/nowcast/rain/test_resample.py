@@ -1,0 +1,68 @@
+"""Rain brought to another step and spacing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskdl.errors import DataError
+from nowcast.rain.resample import resampled
+
+FIVE, TEN = np.timedelta64(300, "s"), np.timedelta64(600, "s")
+
+
+def rain(n: int = 7, size: int = 40, spacing: float = 500.0, start: str = "00:00") -> xr.DataArray:
+    """Rain that is linear in y and x, and grows by the frame."""
+    time = np.datetime64(f"2020-01-01T{start}", "ns") + np.arange(n) * FIVE
+    y = x = np.arange(size) * spacing
+    values = np.arange(n)[:, None, None] + y[:, None] / 1000 + 2 * x / 1000
+    coords = {"time": time, "y": y, "x": x}
+    return xr.DataArray(values.astype("f4"), coords, ("time", "y", "x")).chunk(time=1)
+
+
+def expected(made: xr.DataArray) -> np.ndarray:
+    """The same function at the new places, of the frames that are there."""
+    frame = (made["time"].values - np.datetime64("2020-01-01")) / FIVE
+    y, x = made["y"].values, made["x"].values
+    return frame[:, None, None] + y[:, None] / 1000 + 2 * x / 1000
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    whole = rain()
+    assert resampled(whole, FIVE, 500.0, "r") is whole
+    assert resampled(whole, FIVE, 501.0, "r") is whole
+
+
+@pytest.mark.parametrize("spacing", [1000.0, 1500.0, 750.0, 250.0, 1250.0])
+def test_other_spacings(spacing: float) -> None:
+    made = resampled(rain(), FIVE, spacing, "r")
+    assert made.chunks is not None
+    np.testing.assert_allclose(np.diff(made["x"]), spacing)
+    assert made.dtype == np.float32
+    values = made.compute()
+    inner = values[:, 1:-1, 1:-1]
+    np.testing.assert_allclose(inner, expected(inner), rtol=1e-4)
+
+
+def test_a_block_with_a_missing_cell_is_missing() -> None:
+    holes = rain().compute()
+    holes[:, 3, 3] = np.nan
+    made = resampled(holes, FIVE, 1000.0, "r")
+    assert np.isnan(made[:, 1, 1]).all()
+    assert int(np.isnan(made).sum()) == len(made)
+
+
+def test_a_longer_step_leaves_frames_out_on_the_phase_that_is_there() -> None:
+    made = resampled(rain(), TEN, 500.0, "r")
+    assert made.sizes["time"] == 4
+    np.testing.assert_allclose(made.compute(), expected(made), rtol=1e-5)
+    late = rain(start="00:03")
+    assert (np.diff(resampled(late, TEN, 500.0, "r")["time"]) == TEN).all()
+
+
+def test_what_cannot_be_is_named() -> None:
+    with pytest.raises(DataError, match=r"r: expected frames in a step of which 7 min is a mult"):
+        resampled(rain(), np.timedelta64(420, "s"), 500.0, "r")
+    with pytest.raises(DataError, match="at least 60 cells along y and x for a spacing of 15000 m"):
+        resampled(rain(), FIVE, 15000.0, "r")

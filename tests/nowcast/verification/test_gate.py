@@ -1,0 +1,95 @@
+"""The gate: which networks may be taken without being asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from nowcast.model.model import NowcastModel
+from nowcast.model.split import Split, Stretch
+from nowcast.rain.store import write_zarr
+from nowcast.verification.gate import judge, verdict
+from tests.nowcast.stores import N_IN, N_OUT, moving_rain, small_model
+
+
+def scores(low: list[list[float]], high: list[list[float]], events: int = 5) -> xr.Dataset:
+    """Differences of a model to S-PROG by (lead, threshold)."""
+    dims = ("forecaster", "lead_time", "threshold")
+    both = {"low": np.array([low, low]), "high": np.array([high, high])}
+    values = {f"csi_difference_{end}": (dims, data) for end, data in both.items()}
+    shape = both["low"].shape
+    values["csi_difference"] = (dims, (both["low"] + both["high"]) / 2)
+    values["csi"] = (dims, np.full(shape, 0.5))
+    values["roc_area"] = (dims, np.full(shape, np.nan))
+    values["crps_difference"] = (dims[:2], np.full(shape[:2], np.nan))
+    return xr.Dataset(
+        values,
+        coords={
+            "forecaster": ["model", "sprog"],
+            "lead_time": np.array([30, 60]) * np.timedelta64(60, "s"),
+            "threshold": [0.1, 1.0, 5.0],
+        },
+        attrs={"reference": "sprog", "n_events": events, "n_cases": 40},
+    )
+
+
+SAME = [[-0.1] * 3] * 2, [[0.1] * 3] * 2
+
+
+def test_better_somewhere_and_worse_nowhere_passes() -> None:
+    low = [[-0.1, -0.1, -0.1], [-0.1, 0.01, -0.1]]
+    made = verdict(scores(low, SAME[1]))
+    assert made.passed
+    assert made.sentence == "better than sprog at 1 mm/h on 5 events it has not seen"
+    assert made.csi_difference["60"] == pytest.approx([0.055, 0.01, 0.1])
+    assert "model against sprog: CSI at 0.1 and 5 mm/h: no difference" in made.findings[0]
+
+
+def test_better_at_one_rate_and_worse_at_another_does_not() -> None:
+    low, high = [[-0.2, -0.1, -0.1], [-0.1, 0.01, -0.1]], [[-0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]
+    made = verdict(scores(low, high))
+    assert not made.passed
+    assert made.sentence == "worse than sprog on events it has not seen"
+
+
+def test_no_difference_does_not() -> None:
+    made = verdict(scores(*SAME))
+    assert not made.passed
+    assert made.sentence == "no better than sprog on 5 events it has not seen"
+
+
+def test_few_events_prove_nothing() -> None:
+    low = [[0.1] * 3] * 2
+    made = verdict(scores(low, [[0.2] * 3] * 2, events=2))
+    assert not made.passed
+    assert "the test part has 2 events, expected 3 or more" in made.sentence
+
+
+def test_an_untrained_network_on_real_stores_does_not_pass(tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        write_zarr(moving_rain(title=f"store {number}"), tmp_path / f"{number}.zarr")
+        paths.append(tmp_path / f"{number}.zarr")
+    model = small_model()
+    first, last = np.datetime64("2020-06-01T00:00"), np.datetime64("2020-06-01T04:00")
+    test = tuple(Stretch(f"store {number}", first, last) for number in range(3))
+    model = NowcastModel(
+        model.network, model.step, model.spacing, model.scale,
+        Split(model.split.train, model.split.validation, test), {},
+    )  # fmt: skip
+    made = judge(model, paths)
+    assert made.n_events == 3
+    assert not made.passed
+    assert made.sentence == "worse than sprog on events it has not seen"
+    assert all(low < 0 for _, low, _ in made.csi_difference.values())
+
+
+def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) -> None:
+    write_zarr(moving_rain(title="other"), tmp_path / "rain.zarr")
+    made = judge(small_model(), [tmp_path / "rain.zarr"])
+    assert not made.passed
+    assert made.sentence.startswith("not shown to be better than sprog: there is no test stretch")
+    assert (N_IN, N_OUT) == (2, 3)
