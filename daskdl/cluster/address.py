@@ -58,7 +58,7 @@ def check_address(spec: str, address: str) -> None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ClusterError(
             f"{spec}: expected the address of a Dask scheduler, such as tcp://host:8786, found "
-            f"{address!r} ({one_line(error)})"
+            f"{address!r} ({one_line(error)}); give the one that the scheduler printed"
         ) from error
 
 
@@ -79,7 +79,8 @@ def address_in(path: Path) -> str:
                 continue
             raise ClusterError(
                 f"{path}: expected a scheduler file, as dask scheduler --scheduler-file writes it, "
-                f"found no address in it ({type(error).__name__}: {error})"
+                f"found no address in it ({type(error).__name__}: {error}); remove it and "
+                "start the scheduler anew"
             ) from error
 
 

@@ -82,8 +82,8 @@ def _checked(client: Any) -> Any:
 
     if not isinstance(client, Client):
         raise SettingsError(
-            f"client: expected a distributed.Client, found {client!r}; daskdl.cluster.connection "
-            "makes one from an address"
+            f"client: expected a distributed.Client, found {client!r}; make one of an address "
+            "by daskdl.cluster.connect"
         )
     if client.scheduler is None:
         raise SettingsError(

@@ -20,7 +20,7 @@ BYTES_FOR_PROCESSES = 32_000_000
 
 @dataclass(frozen=True)
 class Died:
-    """What stands for the result of a call whose workers died, time and again."""
+    """Stands for the result of a call whose workers died, time and again."""
 
     reason: str
 

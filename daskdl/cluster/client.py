@@ -150,7 +150,8 @@ class Cluster:
             if time.monotonic() - began > limit:
                 raise ClusterError(
                     f"{what}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
-                    f"{self._at_work(futures[0].key, what)}"
+                    f"{self._at_work(futures[0].key, what)}; raise it in dask.config if it "
+                    "takes so long"
                 )
         for future in futures:
             if future.status == "error":

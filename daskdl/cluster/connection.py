@@ -84,7 +84,9 @@ def connect(
         # Checked first: Dask's own complaint would come from a coroutine.
         for name, value in {"workers": workers, "threads_per_worker": threads_per_worker}.items():
             if not (value is None or value == "numa" or (isinstance(value, int) and value > 0)):
-                raise SettingsError(f"{name}: expected at least 1, found {value!r}")
+                raise SettingsError(
+                    f"{name}: expected at least 1, found {value!r}; leave it out for one a core"
+                )
         if spec == "local":
             with interrupts_later():  # not to a cluster that is not quite there
                 client = _local(stack, workers, threads_per_worker, dashboard)
@@ -98,7 +100,7 @@ def connect(
         else:
             raise SettingsError(
                 'cluster: expected "local", an address such as tcp://host:8786, a scheduler file '
-                f"(.json) or a job queue (.yaml), found {spec!r}"
+                f"(.json) or a job queue (.yaml), found {spec!r}; give one of these"
             )
         yield client
 

@@ -1,4 +1,4 @@
-"""What decides speed and results on this machine, and on all machines of a cluster."""
+"""Doctor: versions, libraries, memory, disk and network of this machine, or of a cluster's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Packages whose versions decide speed or results.
 PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
 
-#: How names of variables begin that decide speed or results.
+#: Beginnings of the names of environment variables that decide speed or results.
 DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
 
 #: Bytes that one worker fetches from another, so often, to time the network.
@@ -25,7 +25,7 @@ FETCHED, FETCHES = 64 << 20, 5
 
 
 def diagnosis(folder: str | None = None) -> dict[str, Any]:
-    """Return what decides speed and results on this machine, as plain data.
+    """Return the facts that decide speed and results on this machine, as plain data.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def diagnosis(folder: str | None = None) -> dict[str, Any]:
 
 
 def diagnosis_of(client: Client) -> dict[str, Any]:
-    """Return what decides speed and results on all machines of a cluster.
+    """Return the facts that decide speed and results on all machines of a cluster.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def _kind(library: dict[str, Any]) -> str:
 
 
 def _libraries(it: dict[str, Any]) -> str:
-    """Return what all BLAS libraries are; other ones, or other kernels, give other bits."""
+    """Return the names of all BLAS libraries; other ones, or other kernels, give other bits."""
     found = {text.partition(",")[0] for text in it["libraries"].values()}
     return " and ".join(sorted(name for name in found if not name.startswith("openmp")))
 

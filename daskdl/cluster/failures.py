@@ -22,7 +22,7 @@ class TaskError(Exception):
         super().__init__(where, cause)
 
     def for_caller(self) -> tuple[TrainingError, BaseException]:
-        """Return what to raise, and from what."""
+        """Return the exception to raise, and its cause."""
         where, cause = self.args
         kind = "" if isinstance(cause, TrainingError) else f"{type(cause).__name__}: "
         return TrainingError(f"{where}: {kind}{cause}"), cause

@@ -12,7 +12,7 @@ from daskdl.errors import ClusterError, MissingExtraError
 if TYPE_CHECKING:
     from distributed import Client
 
-#: What a YAML says of the gateway itself; all else are options of the site for its clusters.
+#: Settings of the gateway itself; all others in a YAML are options of the site for its clusters.
 OF_THE_GATEWAY = ("address", "proxy_address", "public_address", "auth")
 
 
@@ -63,6 +63,7 @@ def gateway_client(
         where = own.get("address", "the address in Dask's configuration")
         raise ClusterError(
             f"{path}: expected the gateway at {where} to start a cluster, found "
-            f"{type(error).__name__}: {' '.join(str(error).split())}"
+            f"{type(error).__name__}: {' '.join(str(error).split())}; see whether "
+            "it is up, and what options it offers"
         ) from error
     return client

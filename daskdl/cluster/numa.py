@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-#: Where Linux tells.
+#: Folder in which Linux lists the nodes.
 NODES = Path("/sys/devices/system/node")
 
 

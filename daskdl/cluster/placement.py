@@ -1,4 +1,4 @@
-"""Which worker a shard belongs to."""
+"""Placement: the worker to which each shard belongs."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
         cluster.adapt(minimum_jobs=jobs, maximum_jobs=jobs)
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise ClusterError(
-            f"{path}: expected settings from which {QUEUES[name]} starts, found {one_line(error)}"
+            f"{path}: expected settings from which {QUEUES[name]} starts, found {one_line(error)}; "
+            "give the arguments that dask-jobqueue takes"
         ) from error
     client: Client = stack.enter_context(Client(cluster, timeout=timeout))
     logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
@@ -69,7 +70,7 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
 
 
 def queue_options(path: Path) -> dict[str, Any]:
-    """Return what a YAML tells, checked: ``system``, ``jobs`` and dask-jobqueue's arguments."""
+    """Return the settings of a YAML, checked: ``system``, ``jobs``, dask-jobqueue's arguments."""
     import yaml
 
     try:
@@ -77,11 +78,12 @@ def queue_options(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise SettingsError(
-            f"{path}: expected a job queue's YAML, found {one_line(error)}"
+            f"{path}: expected a job queue's YAML, found {one_line(error)}; mend the file"
         ) from error
     if not isinstance(content, dict):
         raise SettingsError(
-            f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}"
+            f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}; "
+            "write one setting a line"
         )
     systems = (*QUEUES, "gateway")
     if str(content.get("system")) not in systems:
@@ -91,7 +93,9 @@ def queue_options(path: Path) -> dict[str, Any]:
     options: dict[str, Any] = dict(content)
     jobs = options.get("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
-        raise SettingsError(f"{path}: expected jobs: at least 1, found {jobs!r}")
+        raise SettingsError(
+            f"{path}: expected jobs: at least 1, found {jobs!r}; set how many jobs to start"
+        )
     if "walltime" in options:
         # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])

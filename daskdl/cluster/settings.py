@@ -23,7 +23,8 @@ def seconds(name: str) -> float:
         return float(parse_timedelta(value, default="s"))
     except Exception as error:  # parse_timedelta has many ways to say that it is none
         raise SettingsError(
-            f"dask.config daskdl.{name}: expected a duration such as '5 minutes', found {value!r}"
+            f"dask.config daskdl.{name}: expected a duration such as '5 minutes', found {value!r}; "
+            "set it in Dask's configuration"
         ) from error
 
 
@@ -34,6 +35,7 @@ def setting(name: str) -> Any:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise SettingsError(
-            f"dask.config daskdl.{name}: expected a whole number of at least 1, found {value!r}"
+            f"dask.config daskdl.{name}: expected a whole number of at least 1, found {value!r}; "
+            "set it in Dask's configuration"
         )
     return value

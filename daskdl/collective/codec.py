@@ -2,8 +2,8 @@
 
 bfloat16 halves the bytes, and costs precision: a number keeps 8 bits before each addition of the
 tree, which is made in float32, and gradients are those of weights rounded in the same way; each
-member updates its own weights in float32. So that nobody has to ask who adds and who sends, both
-operands of every sum are rounded, and so are numbers that never leave their member: the result is
+rank updates its own weights in float32. So that nobody has to ask who adds and who sends, both
+operands of every sum are rounded, and so are numbers that never leave their rank: the result is
 the same bits on any number of workers.
 
 Buffers of a model, such as running means, lie behind its parameters and stay float32.
@@ -37,7 +37,8 @@ def check_wire(wire: str) -> None:
     """Raise a SettingsError unless there is such a format."""
     if wire not in WIRES:
         raise SettingsError(
-            f"Trainer.fit, wire: expected one of {', '.join(WIRES)}, found {wire!r}"
+            f"Trainer.fit, wire: expected one of {', '.join(WIRES)}, found {wire!r}; leave it "
+            "out for float32"
         )
 
 

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 
 class Communicator:
-    """What one rank calls to compute with the others; every rank makes the same calls.
+    """Computes with the other ranks of a group; every rank makes the same calls.
 
     Sums are those of one binary tree over the shards, so that they have the same bits on any number
     of ranks. A step's number is part of each message: a rank that is elsewhere is found out.
@@ -63,7 +63,7 @@ class Communicator:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return len(self.group.addresses)
 
     @property
@@ -184,7 +184,8 @@ class Communicator:
         if len(shapes) > 1 or not held.keys() <= set(self.shards):
             raise ValueError(
                 f"all_reduce: expected arrays of one shape for shards among {self.shards}, found "
-                f"{ {s: a.shape for s, a in held.items()} }"
+                f"{ {s: a.shape for s, a in held.items()} }; give one for each shard "
+                "of this rank"
             )
         step, shape = self._next(), next(iter(shapes), None)
         known = self.gather(None if shape is None else list(shape), (), step)

@@ -1,4 +1,4 @@
-"""What can go wrong in a collective."""
+"""Exceptions of collectives."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Exchange:
         Connections that :meth:`close` closes.
     """
 
-    #: What errors call a step.
+    #: Word for a step in errors.
     step_name = "iteration"
 
     def __init__(

@@ -11,7 +11,7 @@ from daskdl.collective.plan import Plan, plans
 
 @dataclass(frozen=True)
 class Group:
-    """Who takes part.
+    """The ranks that take part: their addresses and shards.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Plan: which part of which partial sum each member sends to whom, along the canonical tree.
+"""Plan: which part of which partial sum each rank sends to whom, along the canonical tree.
 
 A node of the tree (see :mod:`daskdl.collective.tree`) is a sum over the shards below it, and lies
-in pieces with the members that hold these shards. Where two nodes are added, each piece of one
-meets the piece of the other over the same numbers: one of the two members sends, the other adds.
-What is added is the tree's whatever the members; they only decide where.
+in pieces with the ranks that hold these shards. Where two nodes are added, each piece of one
+meets the piece of the other over the same numbers: one of the two ranks sends, the other adds.
+What is added is the tree's whatever the ranks; they only decide where.
 
 Positions in the vector are exact fractions, from 0 to 1: a piece of a small vector may be empty,
 and its message is sent all the same, since it carries loss and counts.
@@ -24,7 +24,7 @@ Node = tuple[int, int]
 #: (start, stop) of a part of the vector.
 Span = tuple[Fraction, Fraction]
 
-#: (start, stop, member) of each part of a sum, in the order of the parts.
+#: (start, stop, rank) of each part of a sum, in the order of the parts.
 Holders = list[tuple[Fraction, Fraction, int]]
 
 #: All of a vector.
@@ -33,7 +33,7 @@ WHOLE: Span = Fraction(0), Fraction(1)
 
 @dataclass
 class ReduceRound:
-    """One round of a reduction, as one member takes part in it.
+    """One round of a reduction, as one rank takes part in it.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ReduceRound:
 
 @dataclass
 class GatherRound:
-    """One round of an all-gather, as one member takes part in it: spans by peer."""
+    """One round of an all-gather, as one rank takes part in it: spans by peer."""
 
     sends: dict[int, list[Span]] = field(default_factory=dict)
     receives: dict[int, list[Span]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class GatherRound:
 
 @dataclass(frozen=True)
 class Plan:
-    """One member's part in a reduce-scatter and in the all-gather that follows it.
+    """One rank's part in a reduce-scatter and in the all-gather that follows it.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def peers(self) -> list[int]:
-        """Members with which it speaks."""
+        """Ranks with which it speaks."""
         steps: list[ReduceRound | GatherRound] = [*self.reduce, *self.gather]
         return sorted({peer for step in steps for peer in (*step.sends, *step.receives)})
 
@@ -104,31 +104,31 @@ def additions(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:
 
 
 def plans(owners: Sequence[int]) -> list[Plan]:
-    """Return every member's plan by recursive halving, and doubling on the way back.
+    """Return every rank's plan by recursive halving, and doubling on the way back.
 
-    At each level of the tree the members below its left and right node share the sum out among
-    them: a round each way for every level, and messages to the one or two members across.
+    At each level of the tree the ranks below its left and right node share the sum out among
+    them: a round each way for every level, and messages to the one or two ranks across.
 
     R. Thakur, R. Rabenseifner and W. Gropp, Optimization of collective communication operations in
     MPICH (2005); here the nearest shards come first, which is the canonical tree, and their number
     need not be a power of two. A mesh, in which each sends each its part at once, moves as many
-    bytes in 2 (n - 1) messages a member instead of 2 log2 n. With 4 members on two cores and 0.01,
+    bytes in 2 (n - 1) messages a rank instead of 2 log2 n. With 4 ranks on two cores and 0.01,
     1 and 28 MB it took 1.5, 1.2 and 1.04 times as long through shared memory, and over TCP 0.93,
-    0.95 and 0.9; with more members it has more messages, each of which costs both sides CPU.
+    0.95 and 0.9; with more ranks it has more messages, each of which costs both sides CPU.
 
     Parameters
     ----------
     owners : sequence of int
-        The member that holds each shard; members count from 0 and each has a shard.
+        The rank that holds each shard; ranks count from 0 and each has a shard.
     """
     steps, root = additions(len(owners))
-    members = range(max(owners) + 1)
+    ranks = range(max(owners) + 1)
     alone = _alone(owners, steps)
     whole = Fraction(0), Fraction(1)
     holders: dict[Node, Holders] = {(0, s): [(*whole, m)] for s, m in enumerate(owners)}
     levels = sorted({result[0] for _, _, result in steps if result not in alone})
     at = {level: i for i, level in enumerate(levels)}
-    reduce: list[list[ReduceRound]] = [[ReduceRound() for _ in levels] for _ in members]
+    reduce: list[list[ReduceRound]] = [[ReduceRound() for _ in levels] for _ in ranks]
     for left, right, result in steps:
         if result in alone:
             holders[result] = [(*whole, alone[result])]
@@ -158,7 +158,7 @@ def plans(owners: Sequence[int]) -> list[Plan]:
             joined([(a, b) for a, b, holder in holders[root] if holder == m]),
             gather[m],
         )
-        for m in members
+        for m in ranks
     ]
 
 
@@ -174,7 +174,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _alone(owners: Sequence[int], steps: Sequence[tuple[Node, Node, Node]]) -> dict[Node, int]:
-    """Return the sums whose shards all lie with one member, and that member."""
+    """Return the sums whose shards all lie with one rank, and that rank."""
     alone = {(0, s): m for s, m in enumerate(owners)}
     for left, right, result in steps:
         if left in alone and alone[left] == alone.get(right):

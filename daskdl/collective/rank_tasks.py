@@ -109,9 +109,7 @@ class RankTasks:
                 alive, looked = self._cluster.alive(what), now
                 lost = [r for r, a in enumerate(self._group.addresses) if a not in alive]
             if not ended and (lost or self.failed):
-                name = (
-                    f"{self._group.name(lost[0])} is lost" if lost else "another member has failed"
-                )
+                name = f"{self._group.name(lost[0])} is lost" if lost else "another rank has failed"
                 self.end(name)
                 ended = now
             late = [r for r, future in enumerate(self._futures) if future.status == "pending"]
@@ -126,7 +124,8 @@ class RankTasks:
                 rank = next((r for r in late if "shard" in at.get(addresses[r], "")), late[0])
                 raise ClusterError(
                     f"{what}: expected an end within {self._limit(stall)}, found "
-                    f"{self._group.name(rank)} still at {at.get(addresses[rank]) or 'work'}"
+                    f"{self._group.name(rank)} still at {at.get(addresses[rank]) or 'work'}; "
+                    "see that worker's log, or allow more time"
                 )
 
     def _limit(self, stall: float) -> str:

@@ -52,7 +52,7 @@ class Partial:
 
 
 class Reduction:
-    """What one rank adds up, in memory that is kept from one reduction to the next.
+    """Sum of which one rank makes its part, in memory kept from one reduction to the next.
 
     Shards' payloads are put in; along the tree each rank sends parts of its partial sums and adds
     what it receives, until it has the sum over all shards of the parts that it owns. Every addition

@@ -37,13 +37,13 @@ class Rendezvous(WorkerPlugin):
     def setup(self, worker: Worker) -> None:
         """Begin on a worker."""
         self.worker = worker
-        #: What a rank of each run keeps here from one task to the next.
+        #: State that a rank of each run keeps here from one task to the next.
         self.kept: OrderedDict[str, Any] = OrderedDict()
         self._came: dict[tuple[str, int, int], asyncio.Future[Comm]] = {}
         self._open: dict[tuple[str, int], set[Comm]] = {}
         self._ended: dict[str, tuple[int, str]] = {}
         self._mailboxes: dict[tuple[str, int], Mailbox] = {}
-        #: What the rank of a run here is at, by run: told when it takes too long.
+        #: Present occupation of the rank here, by run: told when it takes too long.
         self.at: dict[str, str] = {}
         worker.handlers["daskdl_gang_join"] = self.join
         worker.handlers["daskdl_gang_ask"] = self.ask

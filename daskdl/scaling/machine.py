@@ -10,7 +10,7 @@ from daskdl.cluster.doctor import diagnosis
 if TYPE_CHECKING:
     from distributed import Client
 
-#: What of a diagnosis is told.
+#: Parts of a diagnosis that are told.
 TOLD = ("python", "packages", "cores")
 
 

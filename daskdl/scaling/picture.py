@@ -23,7 +23,8 @@ def check_format(path: Path) -> None:
     known = sorted(Figure().canvas.get_supported_filetypes())
     if path.suffix.removeprefix(".") not in known:
         raise SettingsError(
-            f"plot: expected a file that ends in one of {', '.join(known)}, found {str(path)!r}"
+            f"plot: expected a file that ends in one of {', '.join(known)}, found {str(path)!r}; "
+            "name it so"
         )
 
 

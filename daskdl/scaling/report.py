@@ -13,7 +13,7 @@ from daskdl.errors import SettingsError
 from daskdl.scaling.split import PARTS
 from daskdl.scaling.sweep import Row
 
-#: What stands above a column of milliseconds.
+#: Headings of columns of milliseconds, where they are shorter than their parts' names.
 SHORT = {"broadcast": "bcast", "scheduling": "sched"}
 
 HEADER = (
@@ -75,5 +75,6 @@ def check_place(option: str, path: Path | None) -> None:
     folder = path.absolute().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise SettingsError(
-            f"{option}: expected a file in a folder that can be written to, found {str(path)!r}"
+            f"{option}: expected a file in a folder that can be written to, found {str(path)!r}; "
+            "make the folder first, or name another"
         )

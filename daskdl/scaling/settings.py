@@ -73,8 +73,8 @@ class Settings:
         if self.simulate is None:
             if self.megabytes is not None:
                 raise SettingsError(
-                    f"megabytes: expected only with --simulate, found {self.megabytes:g}; a model "
-                    "has the size that it has"
+                    f"megabytes: expected only with --simulate, found {self.megabytes:g}; leave "
+                    "it out, since a model has a size of its own"
                 )
             return found
         from daskdl.scaling.waiting import waiting

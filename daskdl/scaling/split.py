@@ -10,14 +10,14 @@ import numpy as np
 if TYPE_CHECKING:
     from daskdl.train import History
 
-#: What a worker does in an iteration, on average over the workers. Idle is waiting for others: for
+#: Parts of an iteration of a worker, on average over the workers. Idle is waiting for others: for
 #: the slowest worker's gradient, and whatever has no clock amid a group of iterations, as when the
 #: operating system lets others compute. Scheduling is what driver, scheduler and their messages
 #: take between groups; with the graph engine it is all that has no clock, since reduction and
 #: broadcast are messages of Dask's there.
 PARTS = ("data", "forward", "backward", "reduce", "update", "broadcast", "scheduling", "idle")
 
-#: Those that are one worker's own work.
+#: Parts that are one worker's own work.
 WORK = ("data", "forward", "backward", "update")
 
 

@@ -125,5 +125,7 @@ def workload(name: str) -> Workload:
         When there is none of this name.
     """
     if name not in WORKLOADS:
-        raise SettingsError(f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}")
+        raise SettingsError(
+            f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}; name one of these"
+        )
     return WORKLOADS[name]

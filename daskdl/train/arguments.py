@@ -48,7 +48,7 @@ def total_of(epochs: Any, iterations: Any, per_epoch: int) -> int:
     if (epochs is None) == (iterations is None):
         raise SettingsError(
             f"Trainer.fit: expected either epochs or iterations, found epochs={epochs!r} and "
-            f"iterations={iterations!r}"
+            f"iterations={iterations!r}; give one of the two"
         )
     if epochs is None:
         return whole("Trainer.fit, iterations", iterations)

@@ -112,7 +112,8 @@ class EarlyStopping(_Watching):
         if patience < 1 or not by >= 0:
             raise SettingsError(
                 "EarlyStopping: expected patience of at least 1 and by of at least 0, found "
-                f"patience={patience!r} and by={by!r}"
+                f"patience={patience!r} and by={by!r}; give epochs, and a "
+                "change of the value that is watched"
             )
         self.patience, self.by = patience, by
 

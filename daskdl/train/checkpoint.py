@@ -29,7 +29,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Saved:
-    """What one checkpoint holds.
+    """Contents of one checkpoint.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class CheckpointFolder:
         except OSError as error:
             raise CheckpointError(
                 f"{path}: expected a folder to write checkpoints to, found that it cannot be "
-                f"written ({error})"
+                f"written ({error}); name another, or free it"
             ) from error
 
     def clear(self) -> None:
@@ -148,7 +148,7 @@ class CheckpointFolder:
         except (SafetensorError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.path / name}: expected arrays of numbers, also from each callback's "
-                f"state(), found what cannot be written ({error})"
+                f"state(), found what cannot be written ({error}); make arrays of it"
             ) from error
 
     def read(self) -> Saved | None:

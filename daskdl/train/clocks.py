@@ -26,11 +26,11 @@ class Clocks(NamedTuple):
 
     @classmethod
     def of(cls, data: float, forward: float, backward: float) -> Clocks:
-        """Return those of one shard."""
+        """Return the seconds of one shard."""
         return cls(data, forward, backward, data + forward + backward, 1)
 
     def plus(self, other: Clocks) -> Clocks:
-        """Return those of the shards of both."""
+        """Return the seconds of the shards of both."""
         return Clocks(
             self.data + other.data,
             self.forward + other.forward,

@@ -1,4 +1,4 @@
-"""Draws: what shards give to the iterations of a group."""
+"""Draws: the samples that shards give to the iterations of a group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from daskdl.data.batches import Share
 
 
 class Draw(NamedTuple):
-    """What some shards give to one iteration: (start, count) of each."""
+    """Samples that some shards give to one iteration: (start, count) of each."""
 
     epoch: int
     iteration: int  # within the epoch
@@ -19,7 +19,7 @@ class Draw(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What some shards give to the iterations of a group, which follow each other."""
+    """Samples that some shards give to the iterations of a group, which follow each other."""
 
     epoch: int
     iteration: int  # of the first, within the epoch
@@ -27,7 +27,7 @@ class Draws(NamedTuple):
     counts: tuple[tuple[int, ...], ...]  # of each shard, in every iteration
 
     def each(self) -> Iterator[Draw]:
-        """Yield what they give to each iteration."""
+        """Yield the samples of each iteration."""
         starts = list(self.starts)
         for i, counts in enumerate(zip(*self.counts, strict=True)):
             yield Draw(self.epoch, self.iteration + i, tuple(zip(starts, counts, strict=True)))
@@ -35,7 +35,7 @@ class Draws(NamedTuple):
 
 
 def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
-    """Return what these shards give to iterations that follow each other."""
+    """Return the samples that these shards give to iterations that follow each other."""
     first = shares[0]
     starts = tuple(int(first.starts[s]) for s in shards)
     counts = tuple(tuple(int(share.counts[s]) for share in shares) for s in shards)
@@ -43,14 +43,14 @@ def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
 
 
 def note_of(shares: Sequence[Share]) -> list[Any]:
-    """Return what all shards give, as plain data to send."""
+    """Return the samples of all shards as plain data, to send them."""
     starts = np.asarray(shares[0].starts, np.int64)
     counts = np.asarray([share.counts for share in shares], np.int32)
     return [shares[0].epoch, shares[0].iteration, starts.tobytes(), counts.tobytes()]
 
 
 def noted(note: Sequence[Any]) -> list[Share]:
-    """Return what :func:`note_of` was given."""
+    """Return the shares of which :func:`note_of` made a note."""
     epoch, iteration, starts, counts = note
     start = np.frombuffer(starts, np.int64)
     shares = []

@@ -59,7 +59,8 @@ def check_engine(engine: str) -> None:
     """Raise a SettingsError unless there is such an engine."""
     if engine not in ENGINES:
         raise SettingsError(
-            f"Trainer.fit, engine: expected one of {', '.join(ENGINES)}, found {engine!r}"
+            f"Trainer.fit, engine: expected one of {', '.join(ENGINES)}, found {engine!r}; "
+            "leave it out for the best one"
         )
 
 

@@ -243,5 +243,6 @@ class GangEngine(OnCluster):
             if time.monotonic() > limit:
                 raise ClusterError(
                     f"{what}: expected a turn within daskdl.stall-timeout, found another fit at "
-                    "work on the same cluster"
+                    "work on the same cluster; wait for its end, or use "
+                    "another cluster"
                 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What runs iterations."""
+    """Runs iterations."""
 
     group_limit: int
 
@@ -44,7 +44,7 @@ WORTH, MOST = 20, 4
 
 
 class GroupSize:
-    """How many iterations the next group has, so that it lasts about ``daskdl.group-time``."""
+    """Number of iterations of the next group, so that it lasts about ``daskdl.group-time``."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._target, self.size = limit, seconds("group-time"), 1
@@ -228,7 +228,7 @@ def saved_run(
     threads: int,
     stopped: bool,
 ) -> Saved:
-    """Return what a checkpoint has to hold."""
+    """Return the contents of a checkpoint."""
     arrays: dict[str, Any] = {"weights": state.weights}
     arrays |= {f"optimizer.{name}": slot for name, slot in state.slots.items()}
     arrays |= {f"history.{name}": column for name, column in history.arrays().items()}

@@ -26,7 +26,7 @@ class Gang(Group):
     unit: int = UNIT
 
     def slices(self, rank: int, tables: Tables) -> list[slice]:
-        """Return which numbers of the whole vector a member steps, those of tables last."""
+        """Return the slices of the whole vector that a member steps, those of tables last."""
         spans = self.plans[rank].owned
         own = [slice_of(span, tables.start, self.unit) for span in spans]
         return own + tables.slices(spans)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from daskdl.train.history import COLUMNS, EPOCH
 
-#: What is not in the line of an epoch.
+#: Columns that are not in the line of an epoch.
 UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
 
 

@@ -33,7 +33,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one iteration; see :data:`daskdl.train.history.PHASES` of the seconds."""
+    """Loss, counts and seconds of one iteration; see :data:`daskdl.train.history.PHASES`."""
 
     loss: float
     samples: int

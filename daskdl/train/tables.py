@@ -67,7 +67,7 @@ class Tables:
 
     @classmethod
     def of(cls, model: Module) -> Tables:
-        """Return those of a model."""
+        """Return the tables of a model."""
         held = model.tables
         shapes = tuple((p.shape[0], p.shape[1]) for p in held.values())
         return cls(tuple(held), shapes, model.vector.size)

@@ -1,1 +1,1 @@
-"""What each command of the command line does with its arguments."""
+"""Commands of the command line: the work of each, from its arguments."""

@@ -17,7 +17,7 @@ THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a forecaster answers: one field a lead time, and probabilities and members if it can.
+    """Answer of a forecaster: one field a lead time, and probabilities and members if it can.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a forecaster is, and the checks that all forecasters here share."""
+"""Forecaster: the interface of all methods, and the checks that they share."""
 
 from __future__ import annotations
 

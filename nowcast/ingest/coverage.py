@@ -1,4 +1,4 @@
-"""How much of what radars reach is missing, dry and wet."""
+"""Coverage: the fractions of radars' range that are missing, dry and wet."""
 
 from __future__ import annotations
 

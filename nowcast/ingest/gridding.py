@@ -28,7 +28,7 @@ LARGEST_MISSING = 0.5
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where the gates of a sweep are.
+    """Places of the gates of a sweep.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def target_grid(header: Header, settings: IngestSettings) -> Grid:
 def store_attributes(
     header: Header, settings: IngestSettings
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a store says of its rain and of itself."""
+    """Return the attributes of a store's rain and of the store."""
     of_rain: dict[str, Any] = {}
     if header.accumulation is None:
         # Rates in files are rates already; everything else comes through the Z-R relation.

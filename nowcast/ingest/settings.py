@@ -116,7 +116,7 @@ class IngestSettings(BaseModel):
         return ZRRelation.named(self.zr, hail_cap=self.hail_cap, noise=self.noise)
 
     def describe(self, *, polar: bool) -> dict[str, Any]:
-        """Return what a store's ``rain_rate`` says of how it was made; equal for equal settings."""
+        """Return the attributes of ``rain_rate`` that tell how it was made."""
         described: dict[str, Any] = {"zr_relation": str(self.relation)}
         if polar:
             correlation = "no test" if self.rhohv is None else f"below {self.rhohv:g} no rain"

@@ -21,7 +21,7 @@ from nowcast.rain.replacing import beside
 if TYPE_CHECKING:
     import xarray as xr
 
-#: How long an image stays, and how long the last one, in milliseconds.
+#: Milliseconds for which an image stays, and for which the last one does.
 FRAME, LAST = 450, 1800
 #: Inches that a map is wide, and pixels an inch.
 WIDTH, DPI = 4.0, 100
@@ -150,7 +150,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
 
 
 def _before_it(field: NDArray[np.float32], name: str, panels: Panels) -> NDArray[np.float32]:
-    """Return what a map shows of a frame that the forecast was made from: 0 or 1 as probability."""
+    """Return a frame that the forecast was made from as a map shows it: 0 or 1 as probability."""
     if name not in panels.probabilities:
         return field
     event = (field >= panels.probabilities[name]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What a forecast has beside its field of rain, as rows: probabilities and members."""
+"""Rows of a picture beside the field of rain: probabilities and members."""
 
 from __future__ import annotations
 

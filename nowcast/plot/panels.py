@@ -1,4 +1,4 @@
-"""What a picture of forecasts shows: fields by row, their times, and whether they are simulated."""
+"""Panels of a picture of forecasts: fields by row, their times, and whether they are simulated."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
 
 
 def _at_times_of(forecast: xr.DataArray, observed: xr.DataArray) -> xr.DataArray:
-    """Return what was observed at a forecast's leads, NaN at those without observation."""
+    """Return the rain observed at a forecast's leads, NaN at those without observation."""
     if "lead_time" in observed.dims:
         return observed.reindex(lead_time=forecast["lead_time"])
     if "time" in observed.dims and "time" in observed.coords and "time" in forecast.coords:

@@ -72,7 +72,7 @@ def _reliability(axes: Axes, at: xr.Dataset, threshold: float) -> None:
 
 
 def _ranks(axes: Axes, at: xr.Dataset) -> None:
-    """How often so many members were below what was observed; flat when it is one of them."""
+    """Rank histogram: counts of cases by how many members were below the observation."""
     ranks = at["rank_histogram"]
     count = ranks.sizes["rank"]
     for number, _ in enumerate(at["forecaster"].values):

@@ -75,7 +75,7 @@ _starting = Lock()
 
 
 def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function of :mod:`nowcast.radar` returns for a file, called in a process apart.
+    """Call a function of :mod:`nowcast.radar` in a process apart, and return its result for a file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a radar stands."""
+"""Site: the place of a radar."""
 
 from __future__ import annotations
 

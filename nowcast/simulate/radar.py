@@ -103,7 +103,7 @@ class Radar:
     def measure(
         self, weather: Weather, time: float, elevation: float, rng: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return what a sweep that begins at ``time`` shows; the weather stands still for the turn.
+        """Return the sweep that begins at ``time``; the weather stands still for the turn.
 
         Reflectivities (not dBZ) are averaged across the beam, which is the wider the farther out,
         fall with height and are heard within the receiver's noise.
@@ -145,7 +145,7 @@ def _two_way(beamwidth: float) -> float:
 
 @lru_cache(maxsize=8)
 def _profile(radar: Radar, elevation: float) -> NDArray[np.float32]:
-    """Return what is left of reflectivity at the height of the gates, averaged over the beam."""
+    """Return the fraction of reflectivity left at the gates' height, averaged over the beam."""
     offsets, weights = _spread(_two_way(radar.beamwidth), 5)
     profile = np.zeros(radar.gates)
     for offset, weight in zip(offsets, weights, strict=True):

@@ -15,7 +15,7 @@ from nowcast.simulate.weather import Weather
 
 #: Time of the first scan, UTC; of no meaning.
 START = datetime(2020, 6, 1)
-#: What every file says of where it comes from.
+#: Origin that every file names.
 SOURCE = "PLC:Simulated radar,CMT:simulated data"
 
 
@@ -89,7 +89,7 @@ def simulate(
 
 
 def _how(radar: Radar, time: datetime, busy: float) -> dict[str, str | float | int]:
-    """Return what ODIM asks of the radar's properties."""
+    """Return the radar's properties that ODIM asks for."""
     start = (time - datetime(1970, 1, 1)) // timedelta(seconds=1)
     return {
         "simulated": "True",

@@ -14,7 +14,7 @@ FEWEST_EVENTS = 3
 def bootstrap_weights(
     events: Sequence[int] | NDArray[np.integer], block: int, draws: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """How often each case is drawn: bootstrap samples of events, and of runs of cases in them.
+    """Return the draws of each case: bootstrap samples of events, and of runs of cases in them.
 
     Cases of one event see the same rain and are not independent. So whole events are drawn with
     replacement, and in each of them runs of ``block`` consecutive cases, circularly, so that every

@@ -1,4 +1,4 @@
-"""What scores say, in sentences: who is better than the reference, where, and what is at fault."""
+"""Findings: scores as sentences, on who is better than the reference, where, and why."""
 
 from __future__ import annotations
 

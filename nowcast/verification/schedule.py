@@ -1,4 +1,4 @@
-"""Which forecasts are made and which of their frames are scored: the same times for all leads."""
+"""Schedule: forecasts to make, and those of their frames to score: the same times for all leads."""
 
 from __future__ import annotations
 

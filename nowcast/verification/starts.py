@@ -1,4 +1,4 @@
-"""Where forecasts can start: runs of frames without a gap."""
+"""Starts: times at which forecasts can begin, in runs of frames without a gap."""
 
 from __future__ import annotations
 

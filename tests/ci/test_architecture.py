@@ -13,7 +13,7 @@ import pytest
 from ci import architecture
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [ROOT / "docs" / "architecture.md", ROOT / "docs" / "glossary.md", ROOT / "CONTRIBUTING.md"]
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Transports: how bytes go between two members: a socket, or memory that both share."""
+"""Transports: how bytes go between two ranks: a socket, or memory that both share."""

@@ -59,7 +59,7 @@ class SharedMemory:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         return int(self._bytes.size)
 
     def write(self, arrays: Sequence[NDArray[np.generic]]) -> None:

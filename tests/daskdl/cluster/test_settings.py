@@ -35,7 +35,7 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
         seconds("stall-timeout")
     assert str(raised.value) == (
         "dask.config daskdl.stall-timeout: expected a duration such as '5 minutes', "
-        f"found {value!r}"
+        f"found {value!r}; set it in Dask's configuration"
     )
 
 
