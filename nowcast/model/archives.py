@@ -19,7 +19,7 @@ from nowcast.rain.store import open_rain, path_of, time_step
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskdl.data import SampleSet
+    from daskdl.data import Recipe, SampleSet
 
 #: Every so-many-th cell along y and x tells how wet a frame is.
 SAMPLE = 4
@@ -184,7 +184,7 @@ def training_windows(
             f"{archives[0].name}: expected at least {block} cells along y and x, found "
             f"{smallest[0]} x {smallest[1]}"
         )
-    shards: list[list[object]] = [[] for _ in range(settings.shards)]
+    shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
     failed: list[DataError] = []
     for archive in archives:
         for part in stretches:
