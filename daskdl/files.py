@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -42,32 +42,41 @@ def locked(path: Path) -> Iterator[None]:
     """
     handle = _take(path)
     try:
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+        path.write_text(f"process {os.getpid()} on {platform.node()}\n")
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # of a disk that has gone or cannot be written any more
+            path.unlink()
         os.close(handle)
 
 
 def _take(path: Path) -> int:
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(handle, 200, 0).decode(errors="replace").strip()
-            os.close(handle)
-            raise HeldError(holder or "another process") from None
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                os.close(handle)
-                raise
-            logger.warning("%s: no locks here (%s); see that only one writes", path, error)
-            return handle
+        handle = _locked_handle(path)
         if _is_named(handle, path):
             return handle
         os.close(handle)
+
+
+def _locked_handle(path: Path) -> int:
+    """Open and lock the file; for reading, since a file that is written to keeps its disk busy."""
+    for how in (os.O_RDONLY, os.O_RDWR):
+        handle = os.open(path, how | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError as error:
+            if isinstance(error, BlockingIOError):
+                holder = os.pread(handle, 200, 0).decode(errors="replace").strip()
+                os.close(handle)
+                raise HeldError(holder or "another process") from None
+            if error.errno in _NO_LOCKS:
+                logger.warning("%s: no locks here (%s); see that only one writes", path, error)
+                return handle
+            os.close(handle)
+            if error.errno != errno.EBADF or how == os.O_RDWR:  # NFS locks what can be written
+                raise
+    raise AssertionError
 
 
 def _is_named(handle: int, path: Path) -> bool:

@@ -9,7 +9,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import CheckpointError
+from daskdl.files import HeldError, locked, sync, write_synced
 from daskdl.version import __version__
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "daskdl-checkpoint-1"
+FORMAT = "daskdl-checkpoint-2"
+#: Of which the manifest has the sha256 of the state and none has that of the manifest.
+FIRST_FORMAT = "daskdl-checkpoint-1"
+STATE, MANIFEST, SUMS = "state.safetensors", "manifest.json", "SHA256SUMS"
 KEEP = 2
 Arrays = dict[str, NDArray[Any]]
 
@@ -52,8 +57,8 @@ class Saved:
 class CheckpointFolder:
     """The checkpoints of a run.
 
-    ``step-<iteration>/`` holds state.safetensors and manifest.json, which is written last and has
-    the sha256 of the other. A checkpoint is written beside and renamed.
+    ``step-<iteration>/`` holds state.safetensors, manifest.json and SHA256SUMS, which has the
+    sha256 of both, as ``sha256sum --check`` reads them. A checkpoint is written beside and renamed.
 
     Parameters
     ----------
@@ -77,6 +82,31 @@ class CheckpointFolder:
                 f"{path}: expected a folder to write checkpoints to, found that it cannot be "
                 f"written ({error}); name another, or free it"
             ) from error
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only fit that writes here, and put right what a killed one left.
+
+        Raises
+        ------
+        CheckpointError
+            When another fit writes here.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path / ".lock"))
+                self._recover()
+            except HeldError as holder:
+                raise CheckpointError(
+                    f"{self.path}: expected a folder of this fit alone, found another fit that "
+                    f"writes its checkpoints there ({holder}); wait for it, or give another folder"
+                ) from None
+            except OSError as error:
+                raise CheckpointError(
+                    f"{self.path}: expected a folder to write checkpoints to, found that it cannot "
+                    f"be written ({error})"
+                ) from error
+            yield
 
     def clear(self) -> None:
         """Remove all checkpoints.
@@ -104,18 +134,17 @@ class CheckpointFolder:
         """
         name = f"step-{saved.iteration:010d}"
         beside, aside = (self.path / f".{name}.{os.getpid()}{end}" for end in ("", ".old"))
-        state, manifest = self._encoded(saved, name)
+        content = self._encoded(saved, name)
         try:
-            for left in self.path.glob(".step-*"):  # of a run that was killed while it wrote
-                shutil.rmtree(left, ignore_errors=True)
+            self._recover()
             beside.mkdir()
-            _write(beside / "state.safetensors", state)
-            _write(beside / "manifest.json", manifest)
-            _sync(beside)
+            for file, of_file in content.items():
+                write_synced(beside / file, of_file)
+            sync(beside)
             if (self.path / name).exists():
                 (self.path / name).rename(aside)
             beside.rename(self.path / name)
-            _sync(self.path)
+            sync(self.path)
             shutil.rmtree(aside, ignore_errors=True)
             for old in self._steps()[:-KEEP]:
                 shutil.rmtree(old)
@@ -128,8 +157,20 @@ class CheckpointFolder:
                 f"whatever it needs, and run again: it goes on {self._whence()}"
             ) from error
 
-    def _encoded(self, saved: Saved, name: str) -> tuple[bytes, bytes]:
-        """Return the content of the two files."""
+    def _recover(self) -> None:
+        """Put back what was aside when a fit was killed, and remove what it had not written whole.
+
+        A checkpoint is aside for as long as one of the same iteration takes its place.
+        """
+        for left in self.path.glob(".step-*"):
+            name = re.fullmatch(r"\.(step-\d{10})\.\d+\.old", left.name)
+            if name is not None and not (self.path / name[1]).exists():
+                left.rename(self.path / name[1])
+            else:
+                shutil.rmtree(left, ignore_errors=True)
+
+    def _encoded(self, saved: Saved, name: str) -> dict[str, bytes]:
+        """Return the content of the files by name, the sums last."""
         from safetensors import SafetensorError
         from safetensors.numpy import save
 
@@ -142,17 +183,22 @@ class CheckpointFolder:
                 "iteration": saved.iteration,
                 "identity": dict(saved.identity),
                 "more": dict(saved.more),
-                "sha256": {"state.safetensors": hashlib.sha256(state).hexdigest()},
             }
-            return state, json.dumps(manifest, indent=1).encode()
+            content = {STATE: state, MANIFEST: json.dumps(manifest, indent=1).encode()}
+            return {**content, SUMS: _sums(content)}
         except (SafetensorError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.path / name}: expected arrays of numbers, also from each callback's "
                 f"state(), found what cannot be written ({error}); make arrays of it"
             ) from error
 
-    def read(self) -> Saved | None:
+    def read(self, check: Callable[[Saved], object] | None = None) -> Saved | None:
         """Return the newest whole checkpoint, None when there is none.
+
+        Parameters
+        ----------
+        check : callable, optional
+            Raises a ValueError for a checkpoint that is not whole by what it knows.
 
         Raises
         ------
@@ -163,6 +209,8 @@ class CheckpointFolder:
         for folder in reversed(self._steps()):
             try:
                 saved = _read(folder)
+                if check is not None:
+                    check(saved)
             except (OSError, ValueError) as error:
                 problems.append(f"{folder.name} ({error})")
                 continue
@@ -217,36 +265,48 @@ def _read(folder: Path) -> Saved:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    manifest = json.loads((folder / "manifest.json").read_bytes())
+    content = {name: (folder / name).read_bytes() for name in (STATE, MANIFEST)}
+    if (folder / SUMS).exists():
+        _check_sums(content, (folder / SUMS).read_bytes())
+    manifest = json.loads(content[MANIFEST])
     kind = manifest.get("format") if isinstance(manifest, dict) else None
-    if kind != FORMAT:
-        raise ValueError(f"manifest.json: expected format {FORMAT!r}, found {kind!r}")
-    missing = {"iteration", "identity", "more", "sha256"} - manifest.keys()
-    if missing:
-        raise ValueError(f"manifest.json: expected {sorted(missing)}, found {sorted(manifest)}")
-    state = (folder / "state.safetensors").read_bytes()
-    if {"state.safetensors": hashlib.sha256(state).hexdigest()} != manifest["sha256"]:
+    if kind not in (FORMAT, FIRST_FORMAT):
+        raise ValueError(f"{MANIFEST}: expected format {FORMAT!r}, found {kind!r}")
+    kinds = {"iteration": int, "identity": dict, "more": dict}
+    if kind == FIRST_FORMAT:
+        kinds["sha256"] = dict
+    elif not (folder / SUMS).exists():
+        raise ValueError(f"{SUMS}: expected the sha256 of the other files, found no such file")
+    for name, wanted in kinds.items():
+        if type(manifest.get(name)) is not wanted:
+            raise ValueError(
+                f"{MANIFEST}: expected {name!r} as {wanted.__name__}, found {manifest.get(name)!r}"
+            )
+    if kind == FIRST_FORMAT:
+        _check_sums({STATE: content[STATE]}, _sum_lines(manifest["sha256"]))
+    if f"step-{manifest['iteration']:010d}" != folder.name:
         raise ValueError(
-            f"state.safetensors: expected the sha256 that manifest.json names, found {len(state)} "
-            "bytes of another"
+            f"{MANIFEST}: expected the iteration of its folder, found {manifest['iteration']}"
         )
     try:
-        arrays = load(state)
+        arrays = load(content[STATE])
     except SafetensorError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"{STATE}: {error}") from error
     return Saved(manifest["iteration"], manifest["identity"], arrays, manifest["more"])
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _sums(content: Mapping[str, bytes]) -> bytes:
+    return _sum_lines({name: hashlib.sha256(it).hexdigest() for name, it in content.items()})
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _sum_lines(sums: Mapping[str, str]) -> bytes:
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
+
+
+def _check_sums(content: Mapping[str, bytes], wanted: bytes) -> None:
+    lines = wanted.splitlines()
+    for name, it in content.items():
+        if _sums({name: it}).strip() not in lines:
+            raise ValueError(
+                f"{name}: expected the sha256 that was written, found {len(it)} bytes of another"
+            )

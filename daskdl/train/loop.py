@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from daskdl.cluster.asynchronous import stop_if_asked
 from daskdl.cluster.settings import seconds
 from daskdl.data.batches import Batches, Share
+from daskdl.errors import CheckpointError
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
 from daskdl.train.history import PHASES, History
@@ -248,7 +249,15 @@ def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, Hi
     for prefix, callback in _prefixes(callbacks):
         kept = under(prefix)
         if kept:
-            callback.restore(kept)
+            try:
+                callback.restore(kept)
+            except (KeyError, TypeError, ValueError) as error:
+                raise CheckpointError(
+                    f"checkpoint of iteration {saved.iteration}: expected a state of "
+                    f"{type(callback).__name__}, found {sorted(kept)}, which it does not take "
+                    f"({type(error).__name__}: {error}); give another folder, or resume=False to "
+                    "begin anew"
+                ) from error
     state = State(saved.arrays["weights"], under("optimizer."), saved.iteration)
     return state, History.from_arrays(under("history."), saved.more["epochs"])
 

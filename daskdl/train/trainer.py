@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.asynchronous import awaitable, in_thread
@@ -37,6 +37,7 @@ from daskdl.train.history import COLUMNS, EPOCH, History
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
+from daskdl.train.restoring import check_restorable
 from daskdl.train.step import State, beginning
 from daskdl.train.trial import check_labels, check_sample
 
@@ -211,44 +212,46 @@ class Trainer:
         check_labels(self.loss, check_sample(job, samples.head(fewest)), samples)
         self._say_what_is_odd(batch_size, len(samples))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
-        identity = self._identity(samples, batch_size, wire)
-        saved = self._saved(folder, identity, resume)
-        if saved is not None and threads is None:
-            job = replace(job, threads=int(saved.more["threads"]))
-        if saved is None:
-            state, self.history = beginning(self.model, optimizer), History()
-        else:
-            state, self.history = restored_run(saved, callbacks)
-            self.model.restore(state.weights)
-        if saved is not None and (saved.more["stopped"] or state.iteration >= total):
-            for callback in callbacks:
-                callback.on_fit_end(self)
-            return self.history
+        with nullcontext() if folder is None else folder.held():
+            state = beginning(self.model, optimizer)
+            identity = self._identity(samples, batch_size, wire)
+            saved = self._saved(folder, identity, state) if resume else None
+            self.history = History()
+            if saved is not None:
+                if threads is None:
+                    job = replace(job, threads=int(saved.more["threads"]))
+                state, self.history = restored_run(saved, callbacks)
+                self.model.restore(state.weights)
+                if saved.more["stopped"] or state.iteration >= total:
+                    for callback in callbacks:
+                        callback.on_fit_end(self)
+                    return self.history
 
-        def save(state: State, stopped: bool) -> None:
-            assert folder is not None
-            folder.write(saved_run(state, identity, self.history, callbacks, job.threads, stopped))
+            def save(state: State, stopped: bool) -> None:
+                assert folder is not None
+                history = self.history
+                folder.write(saved_run(state, identity, history, callbacks, job.threads, stopped))
 
-        runner = make_engine(engine, client, job, samples, validation)
-        try:
-            loop = Loop(
-                self,
-                runner,
-                batches,
-                state,
-                total,
-                names,
-                callbacks,
-                make_progress(progress),
-                None if folder is None else save,
-                checkpoint_every,
-                measures,
-            )
-            if folder is not None and not resume:
-                folder.clear()
-            loop.go()
-        finally:
-            runner.close()
+            runner = make_engine(engine, client, job, samples, validation)
+            try:
+                loop = Loop(
+                    self,
+                    runner,
+                    batches,
+                    state,
+                    total,
+                    names,
+                    callbacks,
+                    make_progress(progress),
+                    None if folder is None else save,
+                    checkpoint_every,
+                    measures,
+                )
+                if folder is not None and not resume:
+                    folder.clear()
+                loop.go()
+            finally:
+                runner.close()
         return self.history
 
     async def fit_async(
@@ -357,19 +360,27 @@ class Trainer:
         }
 
     def _saved(
-        self, folder: CheckpointFolder | None, identity: dict[str, Any], resume: bool
+        self, folder: CheckpointFolder | None, identity: dict[str, Any], state: State
     ) -> Saved | None:
+        """Return the newest checkpoint that this fit, beginning with ``state``, can go on from."""
         if folder is None:
             return None
-        saved = folder.read() if resume else None
-        if saved is not None:
-            wanted = {name: value for name, value in identity.items() if name != "files"}
-            check_identity(Path(folder.path), saved.identity, wanted)
-            if saved.identity.get("files", identity["files"]) != identity["files"]:
-                logger.warning(
-                    "%s: the samples' files have changed since the checkpoint, by their sizes and "
-                    "times; if their contents have, the weights will be others than those of a "
-                    "run without an interruption: resume=False begins anew",
-                    folder.path,
-                )
+        path = folder.path
+        wanted = {name: value for name, value in identity.items() if name != "files"}
+
+        def check(saved: Saved) -> None:
+            check_identity(path, saved.identity, wanted)
+            check_restorable(saved, state)
+
+        saved = folder.read(check)
+        if (
+            saved is not None
+            and saved.identity.get("files", identity["files"]) != identity["files"]
+        ):
+            logger.warning(
+                "%s: the samples' files have changed since the checkpoint, by their sizes and "
+                "times; if their contents have, the weights will be others than those of a "
+                "run without an interruption: resume=False begins anew",
+                path,
+            )
         return saved

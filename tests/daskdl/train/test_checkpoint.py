@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+import multiprocessing
 import os
+import shutil
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,7 +90,7 @@ def test_the_same_iteration_is_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("iteration", [4, 5])
-@pytest.mark.parametrize("name", ["_write", "_sync"])
+@pytest.mark.parametrize("name", ["write_synced", "sync"])
 def test_a_kill_while_writing_leaves_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, iteration: int
 ) -> None:
@@ -94,7 +99,7 @@ def test_a_kill_while_writing_leaves_the_one_before(
     do = getattr(checkpoint, name)
 
     def killed(path: Path, *content: bytes) -> None:
-        if next(calls) == (1 if name == "_write" else 0):
+        if next(calls) == (1 if name == "write_synced" else 0):
             raise SystemExit  # not an OSError: nothing tidies up
         do(path, *(part[: len(part) // 2] for part in content))
 
@@ -125,7 +130,9 @@ def test_a_full_disk_is_told_and_leaves_the_one_before(
         return rename(path, str(other))
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((checkpoint, "_write") if broken == "write" else (Path, "rename")), full)
+        patched.setattr(
+            *((checkpoint, "write_synced") if broken == "write" else (Path, "rename")), full
+        )
         with pytest.raises(CheckpointError) as raised:
             folder.write(saved(iteration, weights=np.zeros(2)))
     sentence = str(raised.value)
@@ -166,6 +173,30 @@ def garble(folder: Path) -> None:
     (folder / "manifest.json").write_bytes(b"\xff\x00{")
 
 
+def flip_the_iteration(folder: Path) -> None:
+    manifest = (folder / "manifest.json").read_text()
+    number = int(folder.name[-10:])
+    changed = manifest.replace(f'"iteration": {number},', f'"iteration": {number ^ 1},')
+    assert changed != manifest
+    (folder / "manifest.json").write_text(changed)
+
+
+def sum_up(folder: Path) -> None:
+    """Write the sums of what is there."""
+    files = ("state.safetensors", "manifest.json")
+    lines = [f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in files]
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
+def lose_the_sums(folder: Path) -> None:
+    (folder / "SHA256SUMS").unlink()
+
+
+def another_kind(folder: Path) -> None:
+    (folder / "manifest.json").write_text('["another program"]')
+    sum_up(folder)
+
+
 def change(key: str, value: object) -> Callable[[Path], None]:
     def changed(folder: Path) -> None:
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -173,24 +204,78 @@ def change(key: str, value: object) -> Callable[[Path], None]:
         if value is None:
             del manifest[key]
         (folder / "manifest.json").write_text(json.dumps(manifest))
+        sum_up(folder)
 
     return changed
 
 
-def another_kind(folder: Path) -> None:
-    (folder / "manifest.json").write_text('["another program"]')
+def of_the_first_format(folder: Path) -> None:
+    """Make it one that the first version wrote."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    state = (folder / "state.safetensors").read_bytes()
+    manifest["sha256"] = {"state.safetensors": hashlib.sha256(state).hexdigest()}
+    manifest["format"] = "daskdl-checkpoint-1"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    lose_the_sums(folder)
+
+
+def old_and(damage: Callable[[Path], None]) -> Callable[[Path], None]:
+    def done(folder: Path) -> None:
+        of_the_first_format(folder)
+        damage(folder)
+        (folder / "SHA256SUMS").unlink(missing_ok=True)
+
+    return done
 
 
 DAMAGE = [
     (truncate, "state.safetensors: expected the sha256"),
     (flip, "state.safetensors: expected the sha256"),
     (lose, "No such file"),
-    (garble, "can't decode"),
-    (another_kind, "expected format 'daskdl-checkpoint-1', found None"),
+    (garble, "manifest.json: expected the sha256"),
+    (flip_the_iteration, "manifest.json: expected the sha256"),
+    (lose_the_sums, "SHA256SUMS: expected the sha256 of the other files, found no such"),
+    (another_kind, "expected format 'daskdl-checkpoint-2', found None"),
     (change("format", "daskdl-checkpoint-9"), "found 'daskdl-checkpoint-9'"),
-    (change("identity", None), r"manifest.json: expected \['identity'\], found \["),
-    (change("sha256", {}), "state.safetensors: expected the sha256"),
+    (change("identity", None), r"manifest.json: expected 'identity' as dict, found None"),
+    (change("iteration", "8"), r"manifest.json: expected 'iteration' as int, found '8'"),
+    (change("iteration", 7), r"manifest.json: expected the iteration of its folder, found 7"),
+    (old_and(truncate), "state.safetensors: expected the sha256"),
+    (old_and(garble), "can't decode"),
+    (old_and(change("iteration", 9)), "expected the iteration of its folder, found 9"),
+    (old_and(change("sha256", {})), "state.safetensors: expected the sha256"),
+    (old_and(change("more", None)), "expected 'more' as dict, found None"),
 ]
+
+
+def test_a_checkpoint_of_the_first_format_is_read(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 4)
+    of_the_first_format(tmp_path / "step-0000000004")
+    found = folder.read()
+    assert found is not None
+    assert (found.iteration, found.more["threads"]) == (4, 1)
+    np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
+
+
+def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path: Path) -> None:
+    folder = filled(tmp_path, 4)
+    for file in sorted((tmp_path / "step-0000000004").iterdir()):
+        whole = file.read_bytes()
+        for place in range(len(whole)):
+            changed = bytearray(whole)
+            changed[place] ^= 1 << place % 8
+            file.write_bytes(changed)
+            with pytest.raises(CheckpointError, match="expected a whole checkpoint"):
+                folder.read()
+        file.write_bytes(whole)
+    assert folder.read() is not None
+
+
+def test_sha256sum_checks_a_checkpoint(tmp_path: Path) -> None:
+    filled(tmp_path, 4)
+    command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    done = subprocess.run(command, cwd=tmp_path / "step-0000000004", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "manifest.json: OK\nstate.safetensors: OK\n")
 
 
 @pytest.mark.parametrize(("damage", "said"), DAMAGE)
@@ -215,6 +300,58 @@ def test_the_one_before_is_used_where_the_last_is_damaged(
     assert "step-0000000004 (" in sentence
     assert "resume=False" in sentence
     assert "\n" not in sentence
+
+
+# --- two fits, and killed ones
+
+
+def test_a_second_fit_is_refused_the_folder(tmp_path: Path) -> None:
+    with (
+        CheckpointFolder(tmp_path).held(),
+        pytest.raises(CheckpointError, match=rf"found another fit .* \(process {os.getpid()} on "),
+        CheckpointFolder(tmp_path).held(),
+    ):
+        pass
+    with CheckpointFolder(tmp_path).held():
+        pass
+    assert names(tmp_path) == []
+
+
+def _write_again_and_die(path: Path) -> None:
+    """Be killed between the rename of the old checkpoint and that of the new one."""
+    rename = Path.rename
+
+    def killed(it: Path, other: Path) -> Path:
+        if other.name == "step-0000000004":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(it, other)
+
+    Path.rename = killed  # type: ignore[assignment,method-assign]
+    folder = CheckpointFolder(path)
+    with folder.held():
+        folder.write(saved(4, weights=np.zeros(2)))
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("then", ["read", "write"])
+def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path: Path, then: str) -> None:
+    folder = filled(tmp_path, 4)
+    process = multiprocessing.get_context("spawn").Process(
+        target=_write_again_and_die, args=(tmp_path,)
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert "step-0000000004" not in names(tmp_path)
+    if then == "write":
+        folder.write(saved(5))
+        assert names(tmp_path) == [".lock", "step-0000000004", "step-0000000005"]
+        shutil.rmtree(tmp_path / "step-0000000005")
+    with folder.held():
+        found = folder.read()
+    assert found is not None
+    np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
+    assert names(tmp_path) == ["step-0000000004"]
 
 
 # --- another run's
