@@ -1,18 +1,21 @@
 """Draw docs/architecture.svg: the rooms of daskdl and nowcast, and which imports which.
 
 Usage: python -m ci.architecture [--check]; with --check nothing is written, and a drawing that is
-not what the imports make fails. A room is a folder or a file right below a package.
+not what the imports make fails. A room is a folder or a file right below a package. The tables of
+docs/architecture.md get a row for a new room, with its first line, in the order of pyproject.toml.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
+PAGE = ROOT / "docs" / "architecture.md"
 PACKAGES = ("daskdl", "nowcast")
 
 Graph = dict[str, set[str]]
@@ -235,14 +238,37 @@ def drawing(graph: Graph) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
+def with_rooms(page: str, root: Path = ROOT) -> str:
+    """Return the page with a row for each room of the contracts of imports, in their order."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    for contract in settings["tool"]["importlinter"]["contracts"]:
+        for package in contract.get("containers", ()):
+            before, rest = page.split(f"### {package}\n", 1)
+            head, table = rest.split("|---|---|\n", 1)
+            rows, after = table.split("\n\n", 1)
+            known = {row.split("`")[1]: row for row in rows.splitlines()}
+            order = [known.get(name) or _row(root / package, name) for name in contract["layers"]]
+            table = "\n".join(order)
+            page = f"{before}### {package}\n{head}|---|---|\n{table}\n\n{after}"
+    return page
+
+
+def _row(package: Path, name: str) -> str:
+    path = package / name / "__init__.py"
+    path = path if path.is_file() else package / f"{name}.py"
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return f"| `{name}` | {text.splitlines()[0]} |"
+
+
 def main(arguments: list[str]) -> int:
-    """Write the drawing, or compare with it."""
-    text = drawing(rooms())
-    if "--check" not in arguments:
-        DRAWING.write_text(text, encoding="utf-8")
-    elif not DRAWING.is_file() or DRAWING.read_text(encoding="utf-8") != text:
-        print(f"{DRAWING}: the imports have changed; run python -m ci.architecture and commit it")
-        return 1
+    """Write the drawing and the tables, or compare with them."""
+    page = PAGE.read_text(encoding="utf-8")
+    for path, text in ((DRAWING, drawing(rooms())), (PAGE, with_rooms(page))):
+        if "--check" not in arguments:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            print(f"{path}: the rooms have changed; run python -m ci.architecture and commit it")
+            return 1
     return 0
 
 

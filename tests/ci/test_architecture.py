@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
@@ -75,15 +74,17 @@ def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     assert not [link for link in sorted(links) if not (page.parent / link).exists()]
 
 
-def test_the_page_has_the_rooms_in_the_order_of_the_contracts() -> None:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    for contract in settings["tool"]["importlinter"]["contracts"]:
-        for package in contract.get("containers", []):
-            section = page.split(f"### {package}\n")[1].split("\n## ")[0].split("\n### ")[0]
-            assert re.findall(r"^\| `(\w+)` \|", section, re.M) == contract["layers"], (
-                "docs/architecture.md has a row for each room, in the order of pyproject.toml"
-            )
+def test_a_new_room_gets_a_row_and_others_keep_theirs(project: Path) -> None:
+    contract = (
+        '[[tool.importlinter.contracts]]\ncontainers = ["daskdl"]\nlayers = ["a", "b", "c"]\n'
+    )
+    (project / "pyproject.toml").write_text(contract)
+    (project / "daskdl" / "b" / "__init__.py").write_text('"""Second."""\n')
+    page = "### daskdl\n\n| room | is |\n|---|---|\n| `c` | Mine. |\n| `a` | One. |\n\nMore\n"
+    rows = "| `a` | One. |\n| `b` | Second. |\n| `c` | Mine. |"
+    found = architecture.with_rooms(page, project)
+    assert found == f"### daskdl\n\n| room | is |\n|---|---|\n{rows}\n\nMore\n"
+    assert architecture.with_rooms(found, project) == found
 
 
 def test_the_functions_of_the_walks_are_in_their_files() -> None:
