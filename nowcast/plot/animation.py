@@ -105,7 +105,9 @@ def _palette() -> list[int]:
 def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
     """Give the pixels (height, width, 3) of each image: inputs first, then one a lead time."""
     names = list(panels.rows)
-    figure = new_figure(WIDTH * len(names) + 1.1, WIDTH * panels.aspect + 1.15)
+    figure = new_figure(
+        WIDTH * len(names) + (1.9 if panels.probabilities else 1.1), WIDTH * panels.aspect + 1.15
+    )
     grid = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
     figure.suptitle(title, fontsize=12)
     maps = []
@@ -114,12 +116,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
         axes.set_xlabel("x (km)", fontsize=8, color=FAINT)
     grid[0].set_ylabel("y (km)", fontsize=8, color=FAINT)
     clock = figure.supxlabel(" ", fontsize=11, fontweight="bold")
-    add_legends(
-        figure,
-        panels,
-        dict(zip(names, maps, strict=True)),
-        {name: [axes] for name, axes in zip(names, grid, strict=True)},
-    )
+    add_legends(figure, panels, dict(zip(names, maps, strict=True)), grid.tolist())
     outlines: list[Any] = []
     steps = [
         (minutes, [_before_it(field, name, panels) for name in names], True)

@@ -72,7 +72,8 @@ def plot_forecast(
     columns = _columns(panels.minutes, leads)
     height = WIDTH * panels.aspect
     figure = new_figure(
-        (WIDTH + 0.08) * len(columns) + 1.55, (height + 0.03) * len(panels.rows) + 0.95
+        (WIDTH + 0.08) * len(columns) + (2.35 if panels.probabilities else 1.55),
+        (height + 0.03) * len(panels.rows) + 0.95,
     )
     grid = figure.subplots(len(panels.rows), len(columns), squeeze=False, sharex=True, sharey=True)
     figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.0, hspace=0.02)  # type: ignore[union-attr, call-arg]
@@ -101,7 +102,7 @@ def plot_forecast(
         )  # fmt: skip
     for axes in grid[-1]:
         axes.set_xlabel("x (km)", fontsize=7, color=FAINT, labelpad=2)
-    add_legends(figure, panels, images, dict(zip(panels.rows, grid.tolist(), strict=True)))
+    add_legends(figure, panels, images, grid.ravel().tolist(), min(1.0, 4 / len(panels.rows)))
     figure.suptitle(heading(panels, title), fontsize=12)
     save(figure, path)
 
@@ -124,14 +125,26 @@ def add_legends(
     figure: Figure,
     panels: Panels,
     images: Mapping[str, AxesImage],
-    axes: Mapping[str, Sequence[Axes]],
+    axes: Sequence[Axes],
+    height: float = 1.0,
 ) -> None:
-    """Put a legend beside the maps of rain and, where there are any, those of probability."""
+    """Put the legends of rain and, where there are any, of probabilities beside all maps.
+
+    Parameters
+    ----------
+    figure : Figure
+    panels : Panels
+    images : mapping of str to AxesImage
+        A map of each row.
+    axes : sequence of Axes
+        All maps.
+    height : float
+        Part of the height of all maps that a legend takes.
+    """
     rain = [name for name in panels.rows if name not in panels.probabilities]
     for names, add in ((rain, add_legend), (panels.probabilities, add_probability_legend)):
-        chosen = list(names)
-        if chosen:
-            add(figure, images[chosen[0]], [one for name in chosen for one in axes[name]])
+        for name in list(names)[:1]:
+            add(figure, images[name], axes, height)
 
 
 def heading(panels: Panels, title: str | None) -> str:

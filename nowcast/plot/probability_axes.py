@@ -37,10 +37,12 @@ def draw_outline(
     return [lines]
 
 
-def add_probability_legend(figure: Figure, image: AxesImage, axes: Sequence[Axes]) -> None:
+def add_probability_legend(
+    figure: Figure, image: AxesImage, axes: Sequence[Axes], height: float = 1.0
+) -> None:
     """Put the colour scale of probabilities beside some axes."""
     bar = figure.colorbar(
-        image, ax=list(axes), ticks=PROBABILITY_LEVELS, shrink=0.92, pad=0.015,
+        image, ax=list(axes), ticks=PROBABILITY_LEVELS, shrink=0.92 * height, pad=0.015,
         aspect=4 + 2 * len(PROBABILITIES),
     )  # fmt: skip
     bar.ax.set_yticklabels([f"{100 * level:g}" for level in PROBABILITY_LEVELS], fontsize=8)

@@ -72,10 +72,10 @@ def masked(rain: NDArray[np.floating]) -> Any:
     return np.ma.masked_invalid(rain)
 
 
-def add_legend(figure: Figure, image: AxesImage, axes: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, image: AxesImage, axes: Sequence[Axes], height: float = 1.0) -> None:
     """Put the colour scale beside some axes."""
     bar = figure.colorbar(
-        image, ax=list(axes), ticks=LEVELS, extend="max", shrink=0.92, pad=0.015, aspect=26
+        image, ax=list(axes), ticks=LEVELS, extend="max", shrink=0.92 * height, pad=0.015, aspect=26
     )
     bar.ax.set_yticklabels([f"{level:g}" for level in LEVELS], fontsize=8)
     bar.ax.tick_params(length=2.5, color=FAINT)
