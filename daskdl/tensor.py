@@ -217,6 +217,7 @@ def _pass_on(node: Node, gradients: list[Gathered], pending: dict[Node, list[Gat
         raise ShapeError(
             f"{getattr(backward, '__qualname__', 'backward')}: expected "
             f"{len(sources)} gradients, one for each input, found {len(results)}"
+            "; return as many from backward as the operation has positional arguments"
         )
     for source, gradient in zip(sources, results, strict=True):
         if source is None or gradient is None:

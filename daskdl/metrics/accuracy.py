@@ -43,7 +43,10 @@ class TopKAccuracy(_Share):
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise SettingsError(f"{type(self).__name__}: expected k >= 1, found {self.k}")
+            raise SettingsError(
+                f"{type(self).__name__}: expected k >= 1, found {self.k}"
+                "; count from 1, the best alone"
+            )
 
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (..., C) with labels (...) from 0."""

@@ -63,6 +63,7 @@ class _Confusion(Metric):
                 raise ShapeError(
                     f"{type(self).__name__}: expected scores of {self.classes} classes, found "
                     f"{scores.shape[1]}"
+                    "; give the metric the model's number of classes"
                 )
             best = scores.argmax(1) if len(scores) else labels
             weight = weights_of(self, sample_weight, np.shape(target))

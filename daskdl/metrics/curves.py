@@ -56,6 +56,7 @@ class _Curve(Metric):
                 raise SettingsError(
                     f"{type(self).__name__}: expected no bins for samples with sample_weight, "
                     f"found bins={self.bins}"
+                    "; leave bins out, or the weights"
                 )
             # Not added up before all are there: sums of floats depend on their order.
             own = weight.reshape(-1)[known]
@@ -68,6 +69,7 @@ class _Curve(Metric):
         if wrong.size:
             raise DataError(
                 f"{type(self).__name__}: expected scores from 0 to 1 for bins, found {wrong[0]}"
+                "; apply a sigmoid to logits, or leave bins out"
             )
         at = np.minimum((scores.astype(np.float64) * self.bins).astype(np.int64), self.bins - 1)
         positive, negative = (np.bincount(at[x], minlength=self.bins) for x in (true, ~true))

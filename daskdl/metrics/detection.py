@@ -89,6 +89,7 @@ class MeanAveragePrecision(Metric):
             raise ShapeError(
                 f"MeanAveragePrecision: expected a target for each of {len(prediction)} images, "
                 f"found {len(target)}"
+                "; give an empty one for images without boxes"
             )
         n = len(self.thresholds)
         found: list[tuple[Array, Array, Array, Array]] = [
@@ -132,6 +133,7 @@ class MeanAveragePrecision(Metric):
         if wrong.size:
             raise ShapeError(
                 f"{name}: expected labels from 0 to {self.classes - 1}, found {wrong[0]}"
+                "; count classes from 0"
             )
         kind = np.float64 if third == "scores" else bool
         return boxes, labels.astype(np.int64), last.astype(kind)

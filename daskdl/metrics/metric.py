@@ -80,6 +80,7 @@ class Metric:
                 raise ShapeError(
                     f"{type(self).__name__}: expected all batches to have sample_weight or none, "
                     f"found {name} of shapes {sorted({a.shape for a in arrays})}"
+                    "; give weights with every batch, or with none"
                 )
             merged[name] = np.concatenate(arrays) if name in joined else np.asarray(sum(arrays))
         return merged
@@ -116,11 +117,13 @@ def weights_of(metric: Metric, sample_weight: Any, shape: tuple[int, ...]) -> Ar
         raise ShapeError(
             f"{type(metric).__name__}: expected sample_weight to have a number for each sample, "
             f"shape {n}, found {weight.dtype} {weight.shape}"
+            "; give one weight a sample"
         )
     wrong = weight[~((weight >= 0) & np.isfinite(weight))]
     if wrong.size:
         raise DataError(
             f"{type(metric).__name__}: expected sample_weight of 0 and more, found {wrong[0]}"
+            "; leave negative weights out"
         )
     weight = weight.astype(np.float64).reshape(*n, *(1,) * (len(shape) - 1))
     return np.broadcast_to(weight, shape)
@@ -163,6 +166,7 @@ def same_shape(metric: Metric, prediction: Any, target: Any) -> tuple[Array, Arr
         raise ShapeError(
             f"{type(metric).__name__}: expected a target of the prediction's shape "
             f"{prediction.shape}, found {target.shape}"
+            "; reshape it, such as y[:, None] for one number a sample"
         )
     return prediction, target
 
@@ -182,11 +186,15 @@ def scores_and_labels(metric: Metric, prediction: Any, labels: Any) -> tuple[Arr
         raise ShapeError(
             f"{name}: expected integer labels of shape {shape[:-1]} for scores of shape {shape}, "
             f"found {labels.dtype} {labels.shape}"
+            "; labels.astype(np.int64) makes whole numbers so, argmax(-1) one-hot rows"
         )
     classes = prediction.shape[-1]
     wrong = labels[(labels < 0) | (labels >= classes)]
     if wrong.size:
-        raise ShapeError(f"{name}: expected labels from 0 to {classes - 1}, found {wrong.flat[0]}")
+        raise ShapeError(
+            f"{name}: expected labels from 0 to {classes - 1}, found {wrong.flat[0]}"
+            "; count classes from 0, or make the model's last layer wider"
+        )
     return prediction.reshape(labels.size, classes), labels.reshape(-1).astype(np.int64)
 
 
@@ -196,5 +204,6 @@ def yes_or_no(metric: Metric, target: Array) -> Array:
     if wrong.size:
         raise ShapeError(
             f"{type(metric).__name__}: expected targets of 0 and 1, found {wrong.flat[0]}"
+            "; compare them with a threshold first, y > 0.5"
         )
     return np.asarray(target == 1)

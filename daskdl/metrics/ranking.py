@@ -25,7 +25,9 @@ from daskdl.metrics.metric import (
 
 def _check_k(metric: Metric, k: int) -> None:
     if k < 1:
-        raise SettingsError(f"{type(metric).__name__}: expected k >= 1, found {k}")
+        raise SettingsError(
+            f"{type(metric).__name__}: expected k >= 1, found {k}; count from 1, the best alone"
+        )
 
 
 def _ranks(scores: Array, labels: Array) -> Array:

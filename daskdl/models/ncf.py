@@ -56,6 +56,7 @@ class NeuMF(Module):
         if len(layers) < 2 or layers[0] % 2:
             raise SettingsError(
                 f"NeuMF.layers: expected an even width and those of layers, found {tuple(layers)}"
+                "; half of the first layer's width goes to each of user and item"
             )
         key, half = 100 * seed, layers[0] // 2
         self.user_factors = Embedding(users, factors, sparse=sparse, seed=key)
@@ -80,6 +81,7 @@ class NeuMF(Module):
         if not pairs.ndim or pairs.shape[-1] != 2:
             raise ShapeError(
                 f"NeuMF: expected pairs of user and item, of shape (..., 2), found {pairs.shape}"
+                "; stack the two ids along the last axis"
             )
         users, items = pairs[..., 0].ravel(), pairs[..., 1].ravel()
         starts = range(0, max(1, users.size), AT_ONCE)

@@ -74,11 +74,15 @@ class ConvLSTMForecaster(Module):
         check_last_axis(self, x, 5, 1)
         n, n_in, height, width, _ = x.shape
         if n_in != self.n_in:
-            raise ShapeError(f"ConvLSTMForecaster: expected {self.n_in} input images, found {n_in}")
+            raise ShapeError(
+                f"ConvLSTMForecaster: expected {self.n_in} input images, found {n_in}"
+                "; give as many as the model was made for"
+            )
         if height % self.block or width % self.block:
             raise ShapeError(
                 f"ConvLSTMForecaster: expected rows and columns in multiples of {self.block}, "
                 f"found {height} x {width}"
+                "; pad or crop the images, or take a smaller block"
             )
         below: Any = space_to_depth(x, block=self.block)
         states = []

@@ -99,6 +99,7 @@ class TextClassifier(Module):
             raise ShapeError(
                 "TextClassifier.load_vectors: expected vectors of shape (words, features) = "
                 f"{own.shape}, found {table.shape}"
+                "; make the model with this size of vocabulary and features"
             )
         own[...] = table
         return self
@@ -107,7 +108,10 @@ class TextClassifier(Module):
         """Map integer ids (N, T) to log-probabilities (N, classes)."""
         ids = np.asarray(ids.data if isinstance(ids, Tensor) else ids)
         if ids.ndim != 2:
-            raise ShapeError(f"TextClassifier: expected ids of shape (N, T), found {ids.shape}")
+            raise ShapeError(
+                f"TextClassifier: expected ids of shape (N, T), found {ids.shape}"
+                "; pad sentences to one length"
+            )
         lengths = lengths_of(ids)
         ids = ids[:, : max(1, int(lengths.max(initial=0)))]
         if isinstance(self.encoder, Conv1d):

@@ -42,6 +42,7 @@ class MultiHeadAttention(Module):
             raise SettingsError(
                 f"MultiHeadAttention.heads: expected a divisor of the {features} features, found "
                 f"{heads}"
+                "; take as many heads as divide them evenly"
             )
         self.features, self.heads, self.dropout = features, heads, dropout
         rng = generator(seed)

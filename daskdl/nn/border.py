@@ -64,6 +64,7 @@ class Crop(Module):
             raise ShapeError(
                 f"Crop: expected axes longer than what is cut off, {self.widths}, found "
                 f"{tuple(x.shape)}"
+                "; cut less off"
             )
         y: Tensor = ops.pad(x, widths=[(-before, -behind) for before, behind in pairs])
         return y

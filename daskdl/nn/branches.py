@@ -54,6 +54,7 @@ class Concat(Module):
             raise ShapeError(
                 f"Concat: expected results that differ in axis {self.axis} alone, found "
                 f"{', '.join(str(tuple(result.shape)) for result in results)}"
+                "; pad the layers so that their results have one size"
             )
         y: Tensor = ops.concatenate(*results, axis=self.axis)
         return y
@@ -72,6 +73,7 @@ class Parallel(Module):
             raise ShapeError(
                 f"Parallel: expected {len(self.layers)} inputs, one for each layer, found "
                 f"{len(given)}"
+                "; give a tuple with an input for each"
             )
         return tuple(layer(x) for layer, x in zip(self.layers, given, strict=True))
 
@@ -112,6 +114,7 @@ class Residual(Module):
             raise ShapeError(
                 f"Residual: expected a layer and a shortcut with results of one shape, found "
                 f"{tuple(y.shape)} and {tuple(x.shape)}"
+                "; give a shortcut, such as a 1x1 convolution, that changes the shape alike"
             )
         y = ops.add(y, x)
         return y if self.activation is None else self.activation(y)

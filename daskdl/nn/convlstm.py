@@ -38,7 +38,10 @@ class ConvLSTM(Module):
         self, in_channels: int, channels: int, kernel_size: int = 3, seed: int | None = None
     ) -> None:
         if kernel_size % 2 == 0:
-            raise ShapeError(f"ConvLSTM: expected an odd kernel_size, found {kernel_size}")
+            raise ShapeError(
+                f"ConvLSTM: expected an odd kernel_size, found {kernel_size}"
+                "; take an odd one, which keeps the images' size"
+            )
         rng, k = generator(seed), kernel_size
         self.in_channels, self.channels = in_channels, channels
         fans = (k * k * (in_channels + channels), k * k * channels)

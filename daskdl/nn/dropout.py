@@ -30,7 +30,10 @@ class Dropout(Module):
 
     def __init__(self, rate: float = 0.5) -> None:
         if not 0 <= rate <= 1:
-            raise SettingsError(f"{type(self).__name__}: expected 0 <= rate <= 1, found {rate!r}")
+            raise SettingsError(
+                f"{type(self).__name__}: expected 0 <= rate <= 1, found {rate!r}"
+                "; rate is the part that is dropped"
+            )
         self.rate = rate
 
     def forward(self, x: Any) -> Tensor:

@@ -84,7 +84,9 @@ class Clip(Module):
 
     def __init__(self, low: float, high: float) -> None:
         if not low <= high:
-            raise SettingsError(f"Clip: expected low <= high, found {low} and {high}")
+            raise SettingsError(
+                f"Clip: expected low <= high, found {low} and {high}; change the two about"
+            )
         self.low, self.high = low, high
 
     def forward(self, x: Any) -> Tensor:
@@ -119,7 +121,9 @@ class Scale(Module):
         given = (shape,) if isinstance(shape, int) else tuple(shape)
         self.shape = sizes("Scale.shape", given, len(given))
         if not (weight or bias):
-            raise SettingsError("Scale: expected a weight or a bias, found neither")
+            raise SettingsError(
+                "Scale: expected a weight or a bias, found neither; leave one of them True"
+            )
         self.weight = Parameter(filled(self.shape, 1)) if weight else None
         self.bias = Parameter(filled(self.shape, 0)) if bias else None
 

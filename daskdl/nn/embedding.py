@@ -54,9 +54,13 @@ class Embedding(Module):
         if padding_index is not None and not 0 <= padding_index < rows:
             raise SettingsError(
                 f"{name}.padding_index: expected 0 to {rows - 1}, found {padding_index}"
+                "; give the id of a row of the table"
             )
         if max_norm is not None and not max_norm > 0:
-            raise SettingsError(f"{name}.max_norm: expected more than 0, found {max_norm}")
+            raise SettingsError(
+                f"{name}.max_norm: expected more than 0, found {max_norm}"
+                "; leave it out for no limit"
+            )
         self.rows, self.features = rows, features
         self.padding_index, self.max_norm = padding_index, max_norm
         check_room((rows, features))

@@ -36,6 +36,7 @@ def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) ->
             raise SettingsError(
                 f"{type(model).__name__}: expected the name of a parameter or module in it, such "
                 f"as {example!r}, found {name!r}"
+                "; names are those of named_parameters(), with * for any letters"
             )
         chosen += [owned[one] for one in fitting]
     for parameter in itertools.chain.from_iterable(chosen):

@@ -59,6 +59,7 @@ def _as_image(layer: Module, x: Any) -> Tensor:
         raise ShapeError(
             f"{type(layer).__name__}: expected an input of shape (N, ..., C) with axes to pool "
             f"over, found {tuple(x.shape)}"
+            "; leave out the layer for samples without axes"
         )
     if len(x.shape) == 4:
         return x

@@ -32,6 +32,7 @@ class GroupNorm(Module):
         if groups < 1 or channels % groups:
             raise SettingsError(
                 f"GroupNorm.groups: expected a divisor of the {channels} channels, found {groups}"
+                "; take as many groups as divide them evenly"
             )
         self.groups, self.channels, self.eps = groups, channels, eps
         self.weight = Parameter(filled(channels, 1)) if affine else None

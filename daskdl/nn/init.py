@@ -46,6 +46,7 @@ def gain(nonlinearity: str, slope: float = 0.01) -> float:
     if nonlinearity not in _GAINS:
         raise SettingsError(
             f"gain: expected one of {', '.join([*_GAINS, 'leaky_relu'])}, found {nonlinearity!r}"
+            "; pass the number itself for others"
         )
     return _GAINS[nonlinearity]
 
@@ -54,7 +55,10 @@ def fans(parameter: Parameter) -> tuple[int, int]:
     """Return (fan-in, fan-out) of a weight (out, ..., in)."""
     shape = parameter.shape
     if len(shape) < 2:
-        raise ShapeError(f"init: expected a weight of at least 2 axes, found shape {shape}")
+        raise ShapeError(
+            f"init: expected a weight of at least 2 axes, found shape {shape}"
+            "; use zeros, ones or constant for vectors"
+        )
     return math.prod(shape[1:]), math.prod(shape[:-1])
 
 
@@ -106,6 +110,7 @@ def truncated_normal(
         raise SettingsError(
             f"truncated_normal: expected bounds within six deviations of the mean {mean}, found "
             f"{low} to {high}"
+            "; take wider bounds, or uniform"
         )
     rng = generator(seed)
     values = rng.normal(mean, deviation, parameter.shape)

@@ -41,6 +41,7 @@ class LayerNorm(Module):
             raise ShapeError(
                 f"LayerNorm: expected an input whose last axes are {self.shape}, found "
                 f"{tuple(x.shape)}"
+                "; give the layer the shape of these axes"
             )
         y: Tensor = layer_norm(x, self.weight, self.bias, axes=len(self.shape), eps=self.eps)
         return y

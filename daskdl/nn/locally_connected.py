@@ -57,6 +57,7 @@ class LocallyConnected2d(Module):
             raise ShapeError(
                 f"{name}: expected a kernel that fits into the padded size, found {self.kernel} "
                 f"and {self.size}"
+                "; pad more, or take a smaller kernel"
             )
         rng, fan = generator(seed), self.kernel[0] * self.kernel[1] * in_channels
         self.weight = uniform(rng, (self.places[0] * self.places[1], fan, out_channels), fan)

@@ -43,7 +43,10 @@ class WithinChannelLRN(Module):
 
     def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:
         if size < 1 or size % 2 == 0:
-            raise SettingsError(f"WithinChannelLRN.size: expected an odd number, found {size}")
+            raise SettingsError(
+                f"WithinChannelLRN.size: expected an odd number, found {size}"
+                "; take an odd one, which has a middle"
+            )
         self.size, self.alpha, self.beta = size, alpha, beta
 
     def forward(self, x: Any) -> Tensor:

@@ -208,7 +208,10 @@ class Pick(Module):
         """Return the input."""
         given = _given(self, inputs)
         if not -len(given) <= self.index < len(given):
-            raise ShapeError(f"Pick: expected an input number {self.index}, found {len(given)}")
+            raise ShapeError(
+                f"Pick: expected an input number {self.index}, found {len(given)}"
+                "; count inputs from 0"
+            )
         return given[self.index]
 
 
@@ -223,6 +226,7 @@ def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
         shapes = ", ".join(str(np.shape(x)) for x in given)
         raise ShapeError(
             f"{type(layer).__name__}: expected inputs that fit each other, found shapes {shapes}"
+            "; reshape or project one of them first"
         ) from error
 
 
@@ -231,7 +235,10 @@ def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
     if not inputs:
-        raise ShapeError(f"{type(layer).__name__}: expected at least 1 input, found none")
+        raise ShapeError(
+            f"{type(layer).__name__}: expected at least 1 input, found none"
+            "; give a tuple of tensors"
+        )
     return inputs
 
 
@@ -241,5 +248,6 @@ def _two(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
         raise ShapeError(
             f"{type(layer).__name__}: expected two inputs of one shape, found "
             f"{', '.join(str(tuple(x.shape)) for x in given)}"
+            "; reshape or project one of them first"
         )
     return given[0], given[1]

@@ -104,7 +104,9 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
         return
     path = Path(path)
     if not path.parent.is_dir():
-        raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
+        raise ModelFileError(
+            f"{path}: expected an existing folder, found no {path.parent}; make it first"
+        )
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     header = {
         "format": FORMAT,
@@ -213,14 +215,18 @@ def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[st
             except ModelFileError as error:
                 raise ModelFileError(str(error).replace(str(local), str(path))) from error
     if not Path(path).is_file():
-        raise ModelFileError(f"{path}: there is no such model file")
+        raise ModelFileError(
+            f"{path}: there is no such model file; see the path, daskdl.save writes one"
+        )
     try:
         with safe_open(path, "numpy") as file:
             header = json.loads((file.metadata() or {}).get(KEY, "{}"))
             names = list(file.keys()) if with_tensors else []
             tensors = {name: file.get_tensor(name) for name in names}
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path}: not a whole safetensors file ({error})") from error
+        raise ModelFileError(
+            f"{path}: not a whole safetensors file ({error}); copy or save it again"
+        ) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         found = header.get("format") if isinstance(header, dict) else header
         raise ModelFileError(

@@ -165,6 +165,7 @@ class Module(Structure, Predicting):
             raise ShapeError(
                 f"{type(self).__name__}.{method}: expected a vector of {size} {of}, found "
                 f"shape {vector.shape}"
+                "; take one of a model of the same layers"
             )
 
     def snapshot(self) -> Vector:

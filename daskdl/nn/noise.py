@@ -22,7 +22,10 @@ class GaussianDropout(Module):
 
     def __init__(self, rate: float = 0.5) -> None:
         if not 0 <= rate < 1:
-            raise SettingsError(f"GaussianDropout: expected 0 <= rate < 1, found {rate!r}")
+            raise SettingsError(
+                f"GaussianDropout: expected 0 <= rate < 1, found {rate!r}"
+                "; rate is the part that would be dropped"
+            )
         self.rate = rate
 
     def forward(self, x: Any) -> Tensor:
@@ -38,7 +41,9 @@ class GaussianNoise(Module):
 
     def __init__(self, sigma: float = 0.1) -> None:
         if not sigma >= 0:
-            raise SettingsError(f"GaussianNoise: expected sigma >= 0, found {sigma!r}")
+            raise SettingsError(
+                f"GaussianNoise: expected sigma >= 0, found {sigma!r}; give a standard deviation"
+            )
         self.sigma = sigma
 
     def forward(self, x: Any) -> Tensor:

@@ -36,7 +36,10 @@ class Padding:
         self.stride = tuple(stride)
         self.mode = padding if padding in ("same", "causal") else "fixed"
         if padding == "causal" and len(self.reach) > 1:
-            raise SettingsError(f"{layer}: padding: expected causal only along one axis of time")
+            raise SettingsError(
+                f"{layer}: padding: expected causal only along one axis of time"
+                "; use 'same' or numbers for images"
+            )
         self.fixed = (
             sides(f"{layer}.padding", padding, len(self.reach)) if self.mode == "fixed" else ()
         )
@@ -69,6 +72,7 @@ class Padding:
             raise ShapeError(
                 f"{self.layer}: expected {image} of at least {self.reach} after padding, found "
                 f"{found}"
+                "; pad more, or take a smaller kernel"
             )
         return pads
 
@@ -78,5 +82,6 @@ class Padding:
             raise ShapeError(
                 f"{self.layer}.groups: expected a divisor of the {in_channels} channels in and "
                 f"the {out_channels} out, found {groups}"
+                "; take as many groups as divide both"
             )
         return in_channels // groups

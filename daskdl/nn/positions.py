@@ -31,7 +31,10 @@ class PositionalEncoding(Module):
 
     def __init__(self, features: int, longest: float = 10000.0) -> None:
         if longest <= 1:
-            raise SettingsError(f"PositionalEncoding.longest: expected above 1, found {longest}")
+            raise SettingsError(
+                f"PositionalEncoding.longest: expected above 1, found {longest}"
+                "; give a wavelength in steps, such as 10000"
+            )
         self.features, self.longest = features, longest
 
     def forward(self, x: Any) -> Tensor:

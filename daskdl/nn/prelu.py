@@ -53,7 +53,9 @@ class RReLU(Module):
 
     def __init__(self, low: float = 1 / 8, high: float = 1 / 3) -> None:
         if not low <= high:
-            raise SettingsError(f"RReLU: expected low <= high, found {low} and {high}")
+            raise SettingsError(
+                f"RReLU: expected low <= high, found {low} and {high}; change the two about"
+            )
         self.low, self.high = low, high
 
     def forward(self, x: Any) -> Tensor:

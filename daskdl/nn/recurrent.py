@@ -131,6 +131,7 @@ class _Recurrent(Module):
             raise ShapeError(
                 f"{type(self).__name__}: expected a state of {count} tuples, one for each layer "
                 f"and direction, with {self._states} of shape {shape} each, found {found}"
+                "; hand on the state that a call returned"
             )
         return state
 

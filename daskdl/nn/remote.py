@@ -23,7 +23,10 @@ def _store(url: str) -> tuple[Any, str]:
     try:
         file_system, name = fsspec.url_to_fs(url)
     except (ImportError, ValueError) as error:  # a package that is missing, a protocol unknown
-        raise ModelFileError(f"{url}: the store cannot be reached ({error})") from error
+        raise ModelFileError(
+            f"{url}: the store cannot be reached ({error})"
+            "; install the package of this protocol, such as s3fs"
+        ) from error
     return file_system, name
 
 
@@ -42,7 +45,9 @@ def fetched(url: str) -> Iterator[Path]:
         try:
             file_system.get_file(name, str(copy))
         except FileNotFoundError:
-            raise ModelFileError(f"{url}: there is no such model file") from None
+            raise ModelFileError(
+                f"{url}: there is no such model file; see the bucket and the name"
+            ) from None
         except OSError as error:
             raise ModelFileError(f"{url}: cannot be read ({error})") from error
         yield copy
@@ -64,4 +69,6 @@ def sent(url: str) -> Iterator[Path]:
         try:
             file_system.put_file(str(local), name)
         except OSError as error:
-            raise ModelFileError(f"{url}: cannot be written ({error})") from error
+            raise ModelFileError(
+                f"{url}: cannot be written ({error}); see the rights to that store"
+            ) from error

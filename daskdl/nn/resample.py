@@ -40,6 +40,7 @@ class Upsample(Module):
             raise ShapeError(
                 f"Upsample: expected an input {expected} for the scale {self.scale}, found "
                 f"{tuple(x.shape)}"
+                "; give one factor for each axis between the first and the last"
             )
         if self.mode == "nearest":
             return ops.upsample_nearest(x, scale=scale)

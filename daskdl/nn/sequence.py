@@ -26,6 +26,7 @@ class TimeDistributed(Module):
         if len(x.shape) < 3:
             raise ShapeError(
                 f"TimeDistributed: expected an input of shape (N, T, ...), found {tuple(x.shape)}"
+                "; add an axis of steps, x[:, None]"
             )
         n, steps, *rest = x.shape
         y = self.layer(ops.reshape(x, shape=(n * steps, *rest)))
@@ -78,7 +79,9 @@ class RecurrentDecoder(Module):
 
     def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
         if steps < 1:
-            raise SettingsError(f"RecurrentDecoder.steps: expected at least 1, found {steps}")
+            raise SettingsError(
+                f"RecurrentDecoder.steps: expected at least 1, found {steps}; say how many to make"
+            )
         self.layer, self.steps, self.head = layer, steps, head
 
     def forward(self, x: Any, state: Any = None) -> Tensor:

@@ -57,4 +57,7 @@ class Sequential(Module):
 
 def _check(where: str, layer: Any) -> None:
     if not isinstance(layer, Module):
-        raise SettingsError(f"{where}: expected a Module, found {layer!r}")
+        raise SettingsError(
+            f"{where}: expected a Module, found {layer!r}"
+            "; wrap a function in a Module with a forward"
+        )

@@ -50,6 +50,7 @@ class Reshape(Module):
             raise ShapeError(
                 f"Reshape: expected samples of {known} numbers for the shape {self.shape}, found "
                 f"{tuple(x.shape[1:])}"
+                "; sizes after the batch's axis have to have that product"
             )
         return ops.reshape(x, shape=(x.shape[0], *shape))
 
@@ -66,6 +67,7 @@ class Permute(Module):
             raise ShapeError(
                 f"Permute: expected axes 1 to {len(x.shape) - 1} in some order for an input of "
                 f"shape {tuple(x.shape)}, found {self.axes}"
+                "; name each axis after the batch's once"
             )
         return ops.transpose(x, axes=(0, *self.axes))
 
@@ -82,6 +84,7 @@ class Squeeze(Module):
         if shape.pop(axis) != 1:
             raise ShapeError(
                 f"Squeeze: expected length 1 of axis {self.axis}, found shape {tuple(x.shape)}"
+                "; name another axis, or use Select"
             )
         return ops.reshape(x, shape=tuple(shape))
 
@@ -117,6 +120,7 @@ class Select(Module):
             raise ShapeError(
                 f"Select: expected axis {self.axis} to have a place {self.index}, found shape "
                 f"{tuple(x.shape)}"
+                "; count places from 0, or back from -1"
             )
         return ops.take(x, index=(*(slice(None),) * axis, self.index))
 
@@ -173,6 +177,7 @@ class SpaceToDepth(Module):
             raise ShapeError(
                 f"SpaceToDepth: expected an input (..., H, W, C) with H and W in multiples of "
                 f"{self.block}, found {tuple(x.shape)}"
+                "; pad or crop the images first"
             )
         return ops.space_to_depth(x, block=self.block)
 
@@ -189,6 +194,7 @@ class DepthToSpace(Module):
             raise ShapeError(
                 f"DepthToSpace: expected an input (..., H, W, C) with C in multiples of "
                 f"{self.block**2}, found {tuple(x.shape)}"
+                "; pad or crop the images first"
             )
         return ops.depth_to_space(x, block=self.block)
 

@@ -52,7 +52,10 @@ class TrajGRU(Module):
     ) -> None:
         for name, size in (("kernel_size", kernel_size), ("flow_kernel", flow_kernel)):
             if size % 2 == 0:
-                raise ShapeError(f"TrajGRU: expected an odd {name}, found {size}")
+                raise ShapeError(
+                    f"TrajGRU: expected an odd {name}, found {size}"
+                    "; take an odd one, which keeps the images' size"
+                )
         rng, k, m = generator(seed), kernel_size, flow_kernel
         self.in_channels, self.channels, self.slope = in_channels, channels, slope
         inputs = k * k * in_channels

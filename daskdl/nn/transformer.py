@@ -128,6 +128,7 @@ class TransformerBlock(Module):
             raise SettingsError(
                 f"TransformerBlock: expected a memory exactly if cross=True, found cross="
                 f"{self.cross is not None} and memory {'None' if memory is None else memory.shape}"
+                "; give the encoder's output, or make the block without cross"
             )
 
         def attend(y: Any) -> Tensor:

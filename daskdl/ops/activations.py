@@ -36,7 +36,10 @@ __all__ = [
 def check_float(name: str, x: Array) -> None:
     """Raise a ShapeError unless ``x`` is an array of float32 or float64."""
     if x.dtype not in FLOATS:
-        raise ShapeError(f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}")
+        raise ShapeError(
+            f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}"
+            "; x.astype(np.float32) makes it so"
+        )
 
 
 def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
@@ -79,6 +82,7 @@ def prelu(x: Array, slope: Array):
         raise ShapeError(
             f"prelu: expected slope of shape {x.shape[-1:]}, the channels of x, or (1,), "
             f"found {slope.shape}"
+            "; give a slope for each channel, or one for all"
         )
     y = prelu_kernel.forward(x, slope)
     return y, lambda dy: prelu_kernel.backward(x, slope, dy)

@@ -76,6 +76,7 @@ def matmul(a: Array, b: Array):
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"matmul: expected shapes (..., M, K) and (..., K, N), found {a.shape} and {b.shape}"
+            "; transpose one of them where its axes are the other way round"
         )
 
     def backward(dy: Array):

@@ -60,7 +60,10 @@ def attention(
     if mask is not None:
         mask = np.asarray(mask)
         if mask.dtype != bool:
-            raise ShapeError(f"attention: mask: expected bool, found {mask.dtype}")
+            raise ShapeError(
+                f"attention: mask: expected bool, found {mask.dtype}"
+                "; mask > 0 makes it so, True where a key may be seen"
+            )
     try:
         scored = (*np.broadcast_shapes(*lead), t, s)
         fits = mask is None or np.broadcast_shapes(mask.shape, scored) == scored

@@ -54,6 +54,7 @@ def conv1d(
         raise ShapeError(
             f"conv1d: expected x of shape (N, T, in) and weight of shape (out, k, in / groups), "
             f"found {x.shape} and {weight.shape}"
+            "; add the missing axis, x[..., None] for a single channel"
         )
     images, filters = x[:, None], weight[:, None]
     geometry = Geometry((1, weight.shape[1]), (1, stride), (0, 0, *pad), (1, dilation), groups)

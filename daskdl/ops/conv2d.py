@@ -89,15 +89,20 @@ def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geom
     groups = geometry.groups
     check_steps(name, geometry.stride, geometry.dilation, geometry.pad)
     if x.ndim != 4:
-        raise ShapeError(f"{name}: expected x of shape (N, H, W, in), found {x.shape}")
+        raise ShapeError(
+            f"{name}: expected x of shape (N, H, W, in), found {x.shape}"
+            "; add the missing axis, x[..., None] for a single channel"
+        )
     if groups < 1 or len(weight) % groups:
         raise ShapeError(
             f"{name}: expected groups that divide the {len(weight)} filters, found {groups}"
+            "; take a divisor"
         )
     if weight.shape[3] * groups != x.shape[3]:
         raise ShapeError(
             f"{name}: expected x with {weight.shape[3] * groups} channels, "
             f"as weight {weight.shape} has them in {groups} groups, found {x.shape}"
+            "; channels are the last axis, x.transpose(0, 2, 3, 1) moves them there"
         )
     check_dtypes(name, x, weight)
     if bias is not None and bias.shape != (len(weight),):
@@ -107,6 +112,7 @@ def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geom
         found = x.shape[1] + top + bottom, x.shape[2] + left + right
         raise ShapeError(
             f"{name}: expected an image of at least {geometry.reach} after padding, found {found}"
+            "; pad more, or take a smaller kernel"
         )
 
 

@@ -56,6 +56,7 @@ def conv3d(
         raise ShapeError(
             f"conv3d: expected x (N, D, H, W, in) and weight (out, kd, kh, kw, in / {groups}), "
             f"found {tuple(x.shape)} and {tuple(weight.shape)}"
+            "; channels are the last axis of x and of the weight"
         )
     check_steps("conv3d", stride, dilation, pad)
     n, _, height, width, channels = x.shape
@@ -125,7 +126,7 @@ def conv_transpose3d(
         )
     length = (depth - 1) * stride[0] - sum(pad[:2]) + (kd - 1) * dilation[0] + 1 + output_pad[0]
     if length < 1:
-        raise ShapeError(f"conv_transpose3d: pad {pad} leaves nothing of the result")
+        raise ShapeError(f"conv_transpose3d: pad {pad} leaves nothing of the result; pad less")
     filters = transpose(weight, axes=(0, 2, 3, 1, 4))
     y = conv_transpose2d(
         reshape(x, shape=(n * depth, height, width, channels)),

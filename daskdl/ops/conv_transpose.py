@@ -67,6 +67,7 @@ def conv_transpose2d(
     if groups < 1 or len(weight) % groups:
         raise ShapeError(
             f"{name}: expected groups that divide the {len(weight)} channels of x, found {groups}"
+            "; take a divisor"
         )
     filters = weight.shape[3] * groups
     if bias is not None and bias.shape != (filters,):
@@ -74,6 +75,7 @@ def conv_transpose2d(
     if not all(0 <= more < step for more, step in zip(output_pad, stride, strict=True)):
         raise ShapeError(
             f"{name}: expected output_pad from 0 to less than stride {stride}, found {output_pad}"
+            "; take a smaller one, or a larger stride"
         )
     geometry = Geometry((weight.shape[1], weight.shape[2]), stride, pad, dilation, groups)
     size = tuple(
@@ -83,7 +85,9 @@ def conv_transpose2d(
         )
     )
     if min(size) < 1:
-        raise ShapeError(f"{name}: pad {pad} leaves nothing of the result, found size {size}")
+        raise ShapeError(
+            f"{name}: pad {pad} leaves nothing of the result, found size {size}; pad less"
+        )
     y = kernel.input_gradient(x, weight, geometry, *size)
     if bias is not None:
         add_bias(y, bias)

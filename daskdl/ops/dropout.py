@@ -19,7 +19,9 @@ def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):
     """
     check_float("dropout", x)
     if not 0 <= rate <= 1:
-        raise SettingsError(f"dropout: expected 0 <= rate <= 1, found {rate!r}")
+        raise SettingsError(
+            f"dropout: expected 0 <= rate <= 1, found {rate!r}; rate is the part that is dropped"
+        )
     if rate == 0:
         return x, lambda dy: (dy,)
     y = kernel.dropout(x, rate, seed, counter)

@@ -68,7 +68,9 @@ def power(x: Array, *, exponent: float):
 def clip(x: Array, *, low: float | None = None, high: float | None = None):
     """X from ``low`` to ``high``; the gradient passes where x is in between, borders included."""
     if low is not None and high is not None and low > high:
-        raise SettingsError(f"clip: expected low <= high, found {low} and {high}")
+        raise SettingsError(
+            f"clip: expected low <= high, found {low} and {high}; change the two about"
+        )
     least = -np.inf if low is None else low
     most = np.inf if high is None else high
     return np.clip(x, _setting(x, least), _setting(x, most)), lambda dy: (

@@ -32,10 +32,14 @@ def embedding(table: Array, ids: Array, *, padding: int | None = None):
     if table.ndim != 2:
         raise ShapeError(f"embedding: expected a table of shape (rows, C), found {table.shape}")
     if ids.dtype.kind not in "iu":
-        raise ShapeError(f"embedding: expected integer ids, found {ids.dtype} {ids.shape}")
+        raise ShapeError(
+            f"embedding: expected integer ids, found {ids.dtype} {ids.shape}"
+            "; ids.astype(np.int64) makes whole numbers so"
+        )
     if padding is not None and not 0 <= padding < len(table):
         raise SettingsError(
             f"embedding: padding: expected an id from 0 to {len(table) - 1}, found {padding}"
+            "; give the id of a row of the table"
         )
 
     def to_table(dy: Array) -> Rows:

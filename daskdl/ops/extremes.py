@@ -28,6 +28,7 @@ def _along(name: str, find: Any, x: Array, axis: int, keepdims: bool):
     if not -x.ndim <= axis < x.ndim or not x.shape[axis]:
         raise ShapeError(
             f"{name}: expected an axis of x with elements, found axis {axis} of shape {x.shape}"
+            "; leave out empty arrays first"
         )
     places = np.expand_dims(find(x, axis=axis), axis)
     y = np.take_along_axis(x, places, axis)

@@ -49,6 +49,7 @@ def group_norm(
     if groups < 1 or channels % groups:
         raise SettingsError(
             f"group_norm: expected groups that divide the {channels} channels of x, found {groups}"
+            "; take a divisor"
         )
     check_like("group_norm", x, (channels,), weight=weight, bias=bias)
     images = x.reshape(n, math.prod(x.shape[1:-1]), channels)

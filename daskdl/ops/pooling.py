@@ -139,6 +139,7 @@ def _windows(
     if min(pad) < 0 or max(top, bottom) >= kh or max(left, right) >= kw:
         raise SettingsError(
             f"{operation}: pad: expected 0 or more and less than kernel_size {size}, found {pad}"
+            "; pad less, or take a larger window"
         )
     down, across = stride
     windows = Windows((kh, kw), (down, across), (top, bottom, left, right), ceil_mode)
@@ -146,5 +147,6 @@ def _windows(
         raise ShapeError(
             f"{operation}: x: expected images that hold a window {size} with padding {pad}, found "
             f"shape {x.shape}"
+            "; pad more, or take a smaller window"
         )
     return windows

@@ -43,6 +43,7 @@ def _axes(name: str, x: Array, axis: Axes) -> tuple[int, ...]:
     except (ValueError, TypeError):
         raise ShapeError(
             f"{name}: expected axes of x, whose shape is {x.shape}, each once, found {axis}"
+            "; count them from 0, or back from -1"
         ) from None
 
 

@@ -153,11 +153,15 @@ def _check(operation: str, x: Array, regions: Any, size: tuple[int, int], scale:
             f"found {regions.shape}"
         )
     if not np.isfinite(regions).all():
-        raise ShapeError(f"{operation}: regions: expected finite numbers, found NaN or infinity")
+        raise ShapeError(
+            f"{operation}: regions: expected finite numbers, found NaN or infinity"
+            "; leave out regions without corners"
+        )
     images = regions[:, 0].astype(np.int64)
     if images.size and not 0 <= images.min() <= images.max() < len(x):
         raise ShapeError(
             f"{operation}: regions: expected images 0 to {len(x) - 1}, found "
             f"{images[(images < 0) | (images >= len(x))][0]}"
+            "; count images of the batch from 0"
         )
     return images

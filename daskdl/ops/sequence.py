@@ -26,7 +26,10 @@ def check(
     """
     leader, first = like
     if first.dtype not in FLOATS:
-        raise ShapeError(f"{operation}: {leader}: expected float32 or float64, found {first.dtype}")
+        raise ShapeError(
+            f"{operation}: {leader}: expected float32 or float64, found {first.dtype}"
+            "; .astype(np.float32) makes it so"
+        )
     for name, (array, shape) in arguments.items():
         if array is None:
             continue
@@ -48,11 +51,17 @@ def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int |
     """Return the number of steps: those of ``x`` (N, T, ...) or, without an input, as given."""
     if (x is None) != (weight is None):
         given, missing = ("weight_input", "x") if x is None else ("x", "weight_input")
-        raise ShapeError(f"{operation}: {missing}: expected an array as {given} is one, found None")
+        raise ShapeError(
+            f"{operation}: {missing}: expected an array as {given} is one, found None"
+            "; give both, or neither"
+        )
     if x is not None:
         return x.shape[1] if x.ndim > 1 else 0
     if steps is None or steps < 1:
-        raise SettingsError(f"{operation}: steps: expected at least 1 without x, found {steps}")
+        raise SettingsError(
+            f"{operation}: steps: expected at least 1 without x, found {steps}"
+            "; say how many to make"
+        )
     return int(steps)
 
 
@@ -110,6 +119,7 @@ class Steps:
         if outside.size:
             raise ShapeError(
                 f"{operation}: lengths: expected 0 to {steps}, the steps of x, found {outside[0]}"
+                "; cut longer sequences first"
             )
         self.lengths = given.astype(np.int64)
         if (given < steps).any():

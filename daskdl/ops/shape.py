@@ -75,6 +75,7 @@ def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
         raise ShapeError(
             f"split: expected sizes that add up to {x.shape[axis]}, axis {axis} of x of shape "
             f"{x.shape}, found {tuple(sizes)}"
+            "; give sizes of all pieces"
         )
     pieces = tuple(np.split(x, np.cumsum(sizes)[:-1], axis))
 
@@ -138,7 +139,10 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
     if mode == "reflect" and any(
         max(pair) >= n for n, pair in zip(cut.shape, around, strict=True) if max(pair)
     ):
-        raise ShapeError(f"pad: expected to reflect less than x has, {cut.shape}, found {widths}")
+        raise ShapeError(
+            f"pad: expected to reflect less than x has, {cut.shape}, found {widths}"
+            "; pad less, or with mode 'edge'"
+        )
     y = np.empty([n + a + b for n, (a, b) in zip(cut.shape, around, strict=True)], x.dtype)
     y[place] = cut
     # What is repeated where, by axis: corners repeat borders.

@@ -35,7 +35,10 @@ def _along(
 ):
     check_float(name, x)
     if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"{name}: expected an axis of x, whose shape is {x.shape}, found {axis}")
+        raise ShapeError(
+            f"{name}: expected an axis of x, whose shape is {x.shape}, found {axis}"
+            "; count it from 0, or back from -1"
+        )
     y = forward(np.moveaxis(x, axis, -1))
 
     def backward(dy: Array):

@@ -107,6 +107,7 @@ def _windows(
         raise ShapeError(
             f"{name}: expected at least {(size - 1) * dilation + 1} elements along axis {axis} "
             f"with padding {pad}, found shape {shape}"
+            "; pad more, or take a smaller window"
         )
     return room // stride + 1
 

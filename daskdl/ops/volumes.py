@@ -75,7 +75,10 @@ def _sequences(
     pool: Any, x: Any, size: int, stride: int | None, pad: tuple[int, int], **settings: Any
 ) -> Tensor:
     if len(x.shape) != 3:
-        raise ShapeError(f"pooling: expected x of shape (N, T, C), found {tuple(x.shape)}")
+        raise ShapeError(
+            f"pooling: expected x of shape (N, T, C), found {tuple(x.shape)}"
+            "; add the missing axis, x[..., None] for a single channel"
+        )
     n, steps, channels = x.shape
     y = pool(
         reshape(x, shape=(n, steps, 1, channels)),
@@ -96,7 +99,10 @@ def _volumes(
     **settings: Any,
 ) -> Tensor:
     if len(x.shape) != 5:
-        raise ShapeError(f"pooling: expected x of shape (N, D, H, W, C), found {tuple(x.shape)}")
+        raise ShapeError(
+            f"pooling: expected x of shape (N, D, H, W, C), found {tuple(x.shape)}"
+            "; add the missing axis, x[..., None] for a single channel"
+        )
     n, depth, height, width, channels = x.shape
     deep, *flat = size if stride is None else stride
     y = pool(

@@ -41,7 +41,9 @@ class ClipNorm(Wrapper):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.norm > 0:
-            raise SettingsError(f"ClipNorm: expected norm > 0, found {self.norm!r}")
+            raise SettingsError(
+                f"ClipNorm: expected norm > 0, found {self.norm!r}; leave ClipNorm out for no limit"
+            )
 
     @property
     def joint(self) -> bool:

@@ -57,6 +57,7 @@ class Group:
             raise SettingsError(
                 f"Group: expected a parameter whose name matches {self.pattern!r}{axes}, found "
                 f"none among the {len(layout.names)} of the model ({some})"
+                "; names are those of model.named_parameters(), with * for any letters"
             )
         return found
 
@@ -175,7 +176,10 @@ class Groups(Method):
         object.__setattr__(self, "groups", tuple(self.groups))
         for group in self.groups:
             if not isinstance(group, Group):
-                raise SettingsError(f"Groups: expected a tuple of Group, found {group!r} in it")
+                raise SettingsError(
+                    f"Groups: expected a tuple of Group, found {group!r} in it"
+                    "; write (Group(pattern, rate=...),)"
+                )
 
     def on(self, layout: Layout) -> Self:
         """Return the same for a model's parameters, of which what is frozen is a group more."""
@@ -238,6 +242,7 @@ class Groups(Method):
             raise SettingsError(
                 f"Groups: expected a vector of the {self._ranges().size} numbers of its layout, "
                 f"found {size}"
+                "; call on(Layout.of(model)) for this model"
             )
         return self.method.init(size)
 

@@ -62,6 +62,7 @@ class Layerwise(Grouped):
             raise SettingsError(
                 f"{type(self).__name__}: expected a vector of the {expected} numbers of its "
                 f"layout, found {size}"
+                "; call on(Layout.of(model)) for this model"
             )
         return super().init(size)
 

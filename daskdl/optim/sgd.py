@@ -43,6 +43,7 @@ class SGD(Elementwise):
             raise SettingsError(
                 "SGD: expected momentum > 0 and dampening = 0 with nesterov=True, found "
                 f"momentum={self.momentum!r} and dampening={self.dampening!r}"
+                "; leave nesterov out, or give a momentum"
             )
 
     def kernel(self) -> Any:

@@ -31,6 +31,7 @@ def save_state(path: str | os.PathLike[str], state: State) -> None:
         beside.unlink(missing_ok=True)
         raise CheckpointError(
             f"{target}: the optimizer's state cannot be written ({error})"
+            "; see the folder's permissions and the space on its disk"
         ) from error
 
 
@@ -58,6 +59,7 @@ def load_state(path: str | os.PathLike[str], like: State) -> State:
         raise CheckpointError(
             f"{path}: expected a whole safetensors file of an optimizer's state, found that it "
             f"cannot be read ({error})"
+            "; take the checkpoint before"
         ) from error
     for name in sorted(like.keys() | state.keys()):
         for kind in ("shape", "dtype"):

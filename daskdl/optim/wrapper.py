@@ -28,6 +28,7 @@ class Wrapper(Method):
             raise SettingsError(
                 f"{type(self).__name__}: expected a Method as the first argument, found "
                 f"{self.method!r}"
+                "; write the method inside first, as in ClipNorm(Adam(), 1.0)"
             )
 
     @property
@@ -43,6 +44,7 @@ class Wrapper(Method):
             raise SettingsError(
                 f"{type(self).__name__}: expected to be once around a method, found it again "
                 f"inside {self.method!r}"
+                "; leave one of them out"
             )
         return inner | own
 

@@ -41,5 +41,6 @@ def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:
         )
         raise ShapeError(
             f"{type(loss).__name__}: expected a tuple of {n} predictions, found {found}"
+            "; return as many from the model's forward"
         )
     return tuple(prediction)

@@ -47,6 +47,7 @@ class MultiLoss(Loss):
             raise SettingsError(
                 f"MultiLoss: expected a weight for each of at least 1 loss, found {len(losses)} "
                 f"losses and weights {weights}"
+                "; give as many weights as losses"
             )
         self.losses = list(losses)
         self._weights = weights
@@ -61,6 +62,7 @@ class MultiLoss(Loss):
             if not isinstance(target, (tuple, list)) or len(target) != n:
                 raise ShapeError(
                     f"MultiLoss: expected a tuple of {n} targets, found {type(target).__name__}"
+                    "; give a target for each loss"
                 )
             targets = tuple(target)
         terms = [

@@ -40,6 +40,7 @@ class PrecipitationLoss(Loss):
             raise ShapeError(
                 "PrecipitationLoss: expected increasing thresholds and one more weight than "
                 f"thresholds, found {list(thresholds)} and {list(weights)}"
+                "; sort the thresholds, and give the weight below the first one, too"
             )
         self._thresholds = np.asarray(thresholds, np.float32)
         self._weights = np.asarray(weights, np.float32)

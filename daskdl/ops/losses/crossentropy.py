@@ -56,7 +56,10 @@ def cross_entropy(
     """
     labels = np.asarray(labels)
     if not 0 <= smoothing <= 1:
-        raise SettingsError(f"cross_entropy: expected smoothing from 0 to 1, found {smoothing}")
+        raise SettingsError(
+            f"cross_entropy: expected smoothing from 0 to 1, found {smoothing}"
+            "; give the share of probability that is spread over all classes"
+        )
     if weight is not None:
         weight = per_class("cross_entropy", weight, logits.shape[-1], np.float64)
     if labels.dtype.kind == "f" and labels.shape == logits.shape and logits.ndim:

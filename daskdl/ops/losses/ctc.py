@@ -53,7 +53,10 @@ def ctc(
         When a label follows the padding or is the blank, or a length is not from 0 to T.
     """
     if logits.ndim != 3:
-        raise ShapeError(f"ctc: expected logits of shape (N, T, C), found {logits.shape}")
+        raise ShapeError(
+            f"ctc: expected logits of shape (N, T, C), found {logits.shape}"
+            "; give a row of scores for each step"
+        )
     n, steps, classes = logits.shape
     if not 0 <= blank < classes:
         raise ShapeError(f"ctc: expected a blank from 0 to {classes - 1}, found {blank}")
@@ -78,6 +81,7 @@ def _labels(labels: Array, n: int, classes: int, blank: int) -> tuple[Array, Arr
     if labels.ndim != 2 or len(labels) != n or labels.dtype.kind not in "iu":
         raise ShapeError(
             f"ctc: expected integer labels of shape ({n}, S), found {labels.dtype} {labels.shape}"
+            "; labels.astype(np.int64) makes whole numbers so"
         )
     labels = np.ascontiguousarray(labels, np.int64)
     listed = labels != PADDING
@@ -85,10 +89,14 @@ def _labels(labels: Array, n: int, classes: int, blank: int) -> tuple[Array, Arr
         row = int(np.argmax((listed[:, 1:] & ~listed[:, :-1]).any(1)))
         raise DataError(
             f"ctc: expected {PADDING} only after a sample's labels, found {labels[row].tolist()}"
+            "; pad rows of labels at their end alone"
         )
     check_labels("ctc", labels[listed], classes)
     if (labels == blank).any():
-        raise DataError(f"ctc: expected labels other than the blank, found {blank}")
+        raise DataError(
+            f"ctc: expected labels other than the blank, found {blank}"
+            "; count labels past it, or set blank to a class of its own"
+        )
     return labels, listed.sum(1)
 
 

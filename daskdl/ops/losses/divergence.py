@@ -29,6 +29,7 @@ def kl_divergence(prediction: Array, target: Array, *, log_target: bool = False)
         raise ShapeError(
             "kl_divergence: expected shape (N, ..., C), a distribution along the last axis, found "
             f"{prediction.shape}"
+            "; give a row of probabilities for each sample"
         )
     p = np.exp(target) if log_target else target
     if log_target:

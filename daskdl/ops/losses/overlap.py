@@ -39,6 +39,7 @@ def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool
     if prediction.ndim < 3:
         raise ShapeError(
             f"dice: expected shape (N, ..., C), three axes or more, found {prediction.shape}"
+            "; add an axis for a single channel, x[..., None]"
         )
     axes = tuple(range(1, prediction.ndim - 1))
     above = 2 * sum_over(prediction * target, axes) + smooth  # (N, C)

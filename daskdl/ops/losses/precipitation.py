@@ -47,6 +47,7 @@ def precipitation(
         raise SettingsError(
             "precipitation: expected increasing thresholds and one more weight than thresholds, "
             f"found {thresholds} and {weights}"
+            "; sort the thresholds, and give the weight below the first one, too"
         )
     steps = np.concatenate([weights, thresholds])
 

@@ -112,6 +112,7 @@ def _reduced(name: str, values: Array | Summed, weights: Any, dtype: Any) -> tup
             raise ShapeError(
                 f"{name}: expected sample_weight to have a number for each sample, shape ({n},), "
                 f"found {weights.dtype} {weights.shape}"
+                "; give one weight a sample"
             )
     if not size:
         return np.asarray(np.nan, dtype), np.zeros((), dtype)
@@ -139,6 +140,7 @@ def pair(name: str, prediction: Array, target: Any) -> Array:
         raise ShapeError(
             f"{name}: expected a target of the prediction's shape {prediction.shape}, "
             f"found {target.dtype} {target.shape}"
+            "; reshape it, such as y[:, None] for one number a sample"
         )
     return target.astype(prediction.dtype, copy=False)
 
@@ -158,7 +160,10 @@ def signs(name: str, target: Any, shape: tuple[int, ...], dtype: Any) -> Array:
         raise ShapeError(f"{name}: expected a target of shape {shape}, found {target.shape}")
     wrong = target[np.abs(target) != 1]
     if wrong.size:
-        raise DataError(f"{name}: expected targets of -1 and 1, found {wrong.flat[0]}")
+        raise DataError(
+            f"{name}: expected targets of -1 and 1, found {wrong.flat[0]}"
+            "; 2 * y - 1 makes them of 0 and 1"
+        )
     return target.astype(dtype, copy=False)
 
 
@@ -168,6 +173,7 @@ def per_class(name: str, weight: Any, classes: int, dtype: Any) -> Array:
     if weight.shape != (classes,):
         raise ShapeError(
             f"{name}: expected a weight for each of {classes} classes, found shape {weight.shape}"
+            "; give one a class, in their order"
         )
     return weight
 
@@ -177,7 +183,10 @@ def integer_labels(name: str, labels: Any, x: Array) -> Array:
     labels = np.asarray(labels)
     if not x.ndim or labels.shape != x.shape[:-1] or labels.dtype.kind not in "iu":
         found = f"found {labels.dtype} {labels.shape}"
-        raise ShapeError(f"{name}: expected integer labels of shape {x.shape[:-1]}, {found}")
+        raise ShapeError(
+            f"{name}: expected integer labels of shape {x.shape[:-1]}, {found}"
+            "; labels.astype(np.int64) makes whole numbers so, argmax(-1) one-hot rows"
+        )
     return labels
 
 
@@ -187,6 +196,7 @@ def check_labels(name: str, labels: Array, classes: int) -> None:
     if wrong.size:
         raise ShapeError(
             f"{name}: expected labels from 0 to {classes - 1}, found {int(wrong.flat[0])}"
+            "; count classes from 0, or make the model's last layer wider"
         )
 
 

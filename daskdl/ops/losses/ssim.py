@@ -52,11 +52,13 @@ def ssim(
         raise SettingsError(
             "ssim: expected an odd window, sigma > 0 and data_range > 0, found "
             f"{window}, {sigma} and {data_range}"
+            "; data_range is the largest value less the smallest"
         )
     if prediction.ndim < 4 or min(prediction.shape[-3:-1]) < window:
         raise ShapeError(
             f"ssim: expected images (N, ..., H, W, C) of at least {window} x {window} pixels, "
             f"found shape {prediction.shape}"
+            "; take a smaller window, or larger images"
         )
     planes = [_planes(x) for x in (prediction, target)]
     n, dtype = len(prediction), prediction.dtype

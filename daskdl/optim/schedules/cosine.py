@@ -50,6 +50,7 @@ class Cosine(Schedule):
         if self.stretch > 1 and not self.restarts:
             raise SettingsError(
                 f"Cosine: expected restarts=True with stretch={self.stretch}, found restarts=False"
+                "; leave stretch out, or restart"
             )
 
     def __call__(self, iteration: int) -> float:

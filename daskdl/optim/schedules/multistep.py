@@ -39,6 +39,7 @@ class MultiStep(Schedule):
             raise SettingsError(
                 "MultiStep: expected milestones >= 0 in increasing order, found "
                 f"{self.milestones!r}"
+                "; sort them"
             )
 
     def __call__(self, iteration: int) -> float:

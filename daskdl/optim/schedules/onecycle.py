@@ -56,6 +56,7 @@ class OneCycle(Schedule):
             raise SettingsError(
                 f"OneCycle: expected 1 / over < rise <= {most:g}, found rise={self.rise!r} and "
                 f"over={self.over!r}"
+                "; let the rise take more iterations than 1 / over of them"
             )
 
     def __call__(self, iteration: int) -> float:

@@ -46,6 +46,7 @@ class Sequence(Schedule):
                 "Sequence: expected a milestone before each schedule but the first, each larger "
                 f"than the one before, found {len(self.schedules)} schedules and milestones "
                 f"{self.milestones}"
+                "; give the iteration at which each schedule but the first begins"
             )
 
     def __call__(self, iteration: int) -> float:

@@ -35,7 +35,9 @@ def test_a_file_url_is_a_file(tmp_path):
 
 
 def test_what_goes_wrong_names_the_url(memory):
-    with pytest.raises(ModelFileError, match=f"^{URL}: there is no such model file$"):
+    with pytest.raises(
+        ModelFileError, match=f"^{URL}: there is no such model file; see the bucket"
+    ):
         nn.load(URL)
     memory.pipe("/models/small.safetensors", b"not a model")
     with pytest.raises(ModelFileError, match=f"^{URL}: not a whole safetensors file"):

@@ -28,7 +28,7 @@ def test_floats_of_the_right_axes_pass(dtype):
 def test_what_else_is_refused(x, axes, sentence):
     with pytest.raises(ShapeError) as error:
         check_floats("something", x, axes=axes)
-    assert str(error.value) == sentence
+    assert str(error.value).startswith(sentence)
 
 
 def test_what_does_not_fit_x_is_refused():

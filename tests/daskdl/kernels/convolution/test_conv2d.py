@@ -130,3 +130,23 @@ def test_the_same_call_gives_the_same_bits_and_threads_change_no_pixel():
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(first, alone, atol=1e-4)
     assert all((gradient == gradients[0]).all() for gradient in gradients)
+
+
+@pytest.mark.parametrize(
+    ("task", "geometry", "channels", "filters", "columns", "expected"),
+    [
+        ("forward", SAME3, 8, 8, 20, "winograd"),
+        ("forward", SAME5, 64, 32, 20, "winograd"),
+        ("forward", SAME3, 64, 1, 20, "few_filters"),
+        ("forward", Geometry((7, 7), (2, 2), (3,) * 4), 3, 64, 112, "few_channels"),
+        ("forward", SAME3._replace(groups=32), 32, 32, 20, "depthwise"),
+        ("forward", Geometry((3, 3), (2, 2)), 64, 64, 20, "direct"),
+        ("input_gradient", SAME3, 64, 64, 20, "winograd"),
+        ("weight_gradient", Geometry((1, 1)), 64, 64, 1, "matmul"),
+        ("weight_gradient", SAME3._replace(groups=32), 32, 32, 1, "depthwise"),
+    ],
+)
+def test_a_table_says_which_way_serves_a_shape(
+    task, geometry, channels, filters, columns, expected
+):
+    assert conv2d.way(task, geometry, channels, filters, columns) == expected
