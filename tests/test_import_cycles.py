@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 #: What `daskdl` hands on is imported for type checkers there, and by name when it is used.
 DOOR = "daskdl"
-#: Rooms that are still being cleared.
+#: A room that is still being cleared.
 OPEN = ("daskdl.train.",)
 
 
