@@ -173,6 +173,7 @@ def training_windows(
         When there is no window, or a grid is smaller than a block.
     """
     from daskdl.data import SampleSet
+    from daskdl.data.lazy.joined import join
     from nowcast.rain.windows import windows
 
     block = settings.block
@@ -219,7 +220,7 @@ def training_windows(
         raise failed[0] if failed else DataError("training windows: expected stretches, found none")
     for reason in failed:
         say(f"left out: {reason}")
-    return SampleSet([first.followed_by(others) for first, *others in filter(None, shards)])
+    return SampleSet([join(recipes) for recipes in shards if recipes])
 
 
 def _step(rain: xr.DataArray) -> np.timedelta64:
