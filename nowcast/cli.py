@@ -158,7 +158,7 @@ def predict(
         str,
         typer.Option(
             help="persistence, extrapolation, sprog, steps, pysteps:NAME (extrapolation, sprog, "
-            "anvil, steps, linda), model, or auto: a model that proved better than sprog, else sprog."
+            "anvil, steps, linda), model, or auto: a model that proved better than sprog, or sprog."
         ),
     ] = "auto",
     model: Annotated[

@@ -27,7 +27,9 @@ def lead_minutes(text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if not match or match[2] not in _MINUTES or float(match[1]) <= 0:
-        raise SettingsError(f"--lead: expected a time such as 60min or 1h, found {text!r}")
+        raise SettingsError(
+            f"--lead: expected a time such as 60min or 1h, found {text!r}; give a number and a unit"
+        )
     return float(match[1]) * _MINUTES[match[2]]
 
 
@@ -49,5 +51,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
     except ValueError:
         values = []
     if not values or not all(map(math.isfinite, values)):
-        raise SettingsError(f"{option}: expected numbers with commas between them, found {text!r}")
+        raise SettingsError(
+            f"{option}: expected numbers with commas between them, found {text!r}; write 0.1,1,5"
+        )
     return tuple(values)

@@ -28,7 +28,7 @@ def open_forecast(path: Path) -> xr.Dataset:
     import xarray as xr
 
     if not path.exists():
-        raise DataError(f"{path}: expected a forecast, found nothing; nowcast predict writes one")
+        raise DataError(f"{path}: expected a forecast, found nothing; run nowcast predict first")
     try:
         if path.is_dir():
             dataset = xr.open_zarr(path, consolidated=True, decode_timedelta=True)
@@ -37,12 +37,15 @@ def open_forecast(path: Path) -> xr.Dataset:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: expected a forecast as nowcast predict writes it, found something else "
-            f"({type(error).__name__})"
+            f"({type(error).__name__}); make it anew"
         ) from error
     found = _found_instead(dataset)
     if found:
         dataset.close()
-        raise DataError(f"{path}: expected a forecast, rain_rate (lead_time, y, x), found {found}")
+        raise DataError(
+            f"{path}: expected a forecast, rain_rate (lead_time, y, x), found {found}; use a file "
+            "that nowcast predict wrote"
+        )
     return dataset
 
 

@@ -56,7 +56,8 @@ class Pysteps:
     def __post_init__(self) -> None:
         if self.name not in NAMES:
             raise SettingsError(
-                f"pysteps: expected one of {', '.join(NAMES)} after the colon, found {self.name!r}."
+                f"pysteps: expected one of {', '.join(NAMES)} after the colon, found "
+                f"{self.name!r}; choose one, such as --method pysteps:steps"
             )
         if not pysteps_installed():
             raise MissingExtraError(

@@ -14,7 +14,7 @@ from nowcast.forecasters.sprog import Sprog
 from nowcast.forecasters.steps import Steps
 from nowcast.forecasters.trained import Trained
 
-#: What needs neither a model nor another package.
+#: Forecasters that need neither a model nor another package.
 OWN: dict[str, Callable[[], Forecaster]] = {
     "persistence": Persistence,
     "extrapolation": Extrapolation,
@@ -68,4 +68,7 @@ def forecaster(method: str = AUTO, model: Path | None = None) -> Forecaster:
         return OWN[method]()
     if method.startswith(PYSTEPS):
         return Pysteps(method.removeprefix(PYSTEPS))
-    raise SettingsError(f"--method: expected one of {', '.join(method_names())}, found {method!r}")
+    raise SettingsError(
+        f"--method: expected one of {', '.join(method_names())}, found {method!r}; choose one, or "
+        "leave it out"
+    )

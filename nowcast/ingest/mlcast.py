@@ -26,7 +26,7 @@ VALIDATOR = "0.4.0"
 
 
 class Origin(BaseModel):
-    """What the convention wants to know of a data set that its files do not say."""
+    """Facts of a data set that the convention asks for and its files do not tell."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -35,7 +35,8 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
     """
     if set(frame.dims) != {"y", "x"}:
         raise DataError(
-            f"plot_rain: expected rain (y, x), found dimensions {tuple(map(str, frame.dims))}"
+            f"plot_rain: expected rain (y, x), found dimensions {tuple(map(str, frame.dims))}; "
+            "choose one time, such as rain.isel(time=0)"
         )
     frame = frame.transpose("y", "x")
     if title is None:

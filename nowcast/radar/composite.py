@@ -17,7 +17,7 @@ from nowcast.rain.rainrate import ZRRelation
 
 
 class Reader(NamedTuple):
-    """How one format of composites is read.
+    """Reads one format of composites.
 
     ``read_values(path, header, index)`` gives rain in mm h-1, or dBZ with minus infinity for no
     echo if the header says reflectivity; (ny, nx) float32, y and x increasing, NaN for missing.

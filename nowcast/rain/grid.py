@@ -50,7 +50,8 @@ class Grid:
         if self.nx < 1 or self.ny < 1 or not (self.dx > 0 and self.dy > 0):
             raise SettingsError(
                 f"grid: expected at least one cell and a positive spacing, found "
-                f"{self.ny} x {self.nx} cells of {self.dy} x {self.dx} m"
+                f"{self.ny} x {self.nx} cells of {self.dy} x {self.dx} m; raise the number "
+                "or the spacing"
             )
 
     @classmethod
@@ -110,7 +111,7 @@ class Grid:
             if steps.size == 0 or not steps.min() > 0 or np.ptp(steps) > 1e-3 * steps.mean():
                 raise DataError(
                     f"{where}: expected {name} to increase in equal steps, found "
-                    f"{np.asarray(values)[:4].tolist()}..."
+                    f"{np.asarray(values)[:4].tolist()}...; put the rain on a regular grid first"
                 )
             axes.append((float(values[0]), float((values[-1] - values[0]) / steps.size)))
         (x0, dx), (y0, dy) = axes
@@ -121,7 +122,10 @@ class Grid:
         """Return the grid of a dataset with ``crs``, ``x`` and ``y``, as in a rain store."""
         crs = dataset["crs"].attrs.get("crs_wkt") if "crs" in dataset.variables else None
         if not crs:
-            raise DataError(f"{where}: expected a variable 'crs' with the attribute crs_wkt")
+            raise DataError(
+                f"{where}: expected a variable 'crs' with the attribute crs_wkt, found none; use a "
+                "store that nowcast ingest wrote"
+            )
         return cls.from_coordinates(crs, dataset["x"].values, dataset["y"].values, where=where)
 
     @property

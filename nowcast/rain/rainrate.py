@@ -44,7 +44,10 @@ class ZRRelation:
 
     def __post_init__(self) -> None:
         if not (0 < self.a < math.inf and 0 < self.b < math.inf):
-            raise SettingsError(f"Z-R relation: expected positive a and b, found {self.a},{self.b}")
+            raise SettingsError(
+                f"Z-R relation: expected positive a and b, found {self.a},{self.b}; use 200,1.6 "
+                "where nothing better is known"
+            )
 
     @classmethod
     def named(
@@ -62,7 +65,7 @@ class ZRRelation:
         except ValueError:
             raise SettingsError(
                 f"Z-R relation: expected one of {', '.join(RELATIONS)} or 'a,b' with positive "
-                f"numbers, found {choice!r}"
+                f"numbers, found {choice!r}; give one of them"
             ) from None
 
     def rain_rate(self, dbz: NDArray[Any]) -> NDArray[np.float32]:

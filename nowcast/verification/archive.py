@@ -99,7 +99,7 @@ class Archive:
             frames = sum(array.sizes["time"] for array in arrays)
             raise DataError(
                 f"verify: expected {n_in} + {max(leads)} consecutive frames at least once, found "
-                f"no such start in {frames} frames: take shorter forecasts or more data."
+                f"no such start in {frames} frames; take shorter forecasts or more data."
             )
         return made
 
@@ -138,12 +138,12 @@ def _step(rain: xr.DataArray) -> np.timedelta64:
     if rain.dims != ("time", "y", "x") or "x" not in rain.coords or "y" not in rain.coords:
         raise DataError(
             "verify: expected rain (time, y, x) with coordinates y and x in m, found dimensions "
-            f"{rain.dims} with coordinates {tuple(rain.coords)}."
+            f"{rain.dims} with coordinates {tuple(rain.coords)}; open a store with open_rain"
         )
     time = rain["time"].to_numpy()
     if len(time) < 2:
         raise DataError(
-            f"verify: expected at least two frames to have a step, found {len(time)}: take more "
+            f"verify: expected at least two frames to have a step, found {len(time)}; take more "
             "data."
         )
     steps = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
@@ -160,7 +160,9 @@ def _grid_spacing(rain: xr.DataArray) -> float:
     """Spacing of the grid in m; DataError unless it is the same along y and x."""
     dy, dx = (float(np.abs(np.diff(rain[name].to_numpy())).mean()) for name in ("y", "x"))
     if not abs(dy - dx) <= 0.05 * dx:
-        raise DataError(f"verify: expected a square mesh, found {dy:g} m by {dx:g} m.")
+        raise DataError(
+            f"verify: expected a square mesh, found {dy:g} m by {dx:g} m; ingest it with --spacing"
+        )
     return dx
 
 
@@ -172,6 +174,6 @@ def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> l
         if not (scale > 0 and window <= min(shape)):
             raise SettingsError(
                 f"verify: scales must be above 0 and at most the {largest:g} km of the grid, "
-                f"found {scale:g} km."
+                f"found {scale:g} km; leave it out of --scales"
             )
     return windows

@@ -47,7 +47,7 @@ def fraction_sums(
     if not 1 <= window <= min(ny, nx):
         raise SettingsError(
             f"fraction_sums: a window must have from 1 to {min(ny, nx)} pixels on a grid of "
-            f"{ny} x {nx} pixels, found {window!r}."
+            f"{ny} x {nx} pixels, found {window!r}; choose a smaller scale"
         )
     sums = np.zeros((len(observed), 3), np.int64)
     _window_sums(np.ascontiguousarray(forecast), np.ascontiguousarray(observed), window, sums)

@@ -101,7 +101,7 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
         if value not in scores[name].to_numpy():
             raise SettingsError(
                 f"score_table: {name} {value:g} is not among "
-                f"{', '.join(f'{known:g}' for known in scores[name].to_numpy())}."
+                f"{', '.join(f'{known:g}' for known in scores[name].to_numpy())}; name one of these"
             )
     shown = scores.sel(threshold=threshold, scale=scale)
     compared = "csi_difference" in shown

@@ -62,7 +62,7 @@ def advect(rain: Float, motion: Float, leads: int, *, coarsening: int = COARSENI
     if rain.ndim != 2 or motion.shape != (2, *rain.shape):
         raise ShapeError(
             "advect: expected rain (y, x) and motion (2, y, x) on one grid, "
-            f"found {rain.shape} and {motion.shape}."
+            f"found {rain.shape} and {motion.shape}; use the motion_field of frames on that grid"
         )
     forecast = np.empty((leads if leads > 0 else 0, *rain.shape), np.float32)
     paths = departures(motion, leads, coarsening=coarsening)

@@ -21,7 +21,7 @@ DYNAMIC_RANGE = 35.0
 FINEST_KM = 2.0
 #: Standard deviations in km of the image's blur and of the window over which motion is even.
 LEVELS = ((16.0, np.inf), (10.0, 150.0), (6.0, 80.0), (3.5, 50.0), (2.5, 35.0), (2.0, 25.0))
-#: How often each level is solved; the frames are moved by the result before the next time.
+#: Solutions of each level; the frames are moved by the result before the next one.
 ITERATIONS = 2
 #: Weight of the larger scale's motion, relative to that of a window with rain.
 PRIOR = 0.02
@@ -38,7 +38,7 @@ class _Image:
 
 
 def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> Float:
-    """Where the rain goes: displacement per time step of every pixel of the last frame.
+    """Return the rain's displacement per time step at every pixel of the last frame.
 
     Lucas and Kanade's least squares, from one motion for the whole grid to windows of 25 km. At
     each level the earlier frames are moved by what is known so far and compared with the last one;
@@ -79,7 +79,7 @@ def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> F
     if frames.ndim != 3 or len(frames) < 2 or min(frames.shape[1:]) < 8:
         raise ShapeError(
             "motion_field: expected frames of shape (time >= 2, y >= 8, x >= 8), "
-            f"found {frames.shape}."
+            f"found {frames.shape}; give at least two frames of rain"
         )
     for name, value in (("spacing_km", spacing_km), ("pairs", pairs)):
         if not value > 0:

@@ -67,7 +67,7 @@ def without(*names):
 @pytest.mark.parametrize(
     ("write", "found"),
     [
-        (nothing, "expected a forecast, found nothing; nowcast predict writes one"),
+        (nothing, "expected a forecast, found nothing; run nowcast predict first"),
         (text, r"found something else \(OSError\)"),
         (empty_folder, r"found something else \(GroupNotFoundError\)"),
         (model, r"found something else \(GroupNotFoundError\)"),
