@@ -177,6 +177,21 @@ def test_own_yes_and_no_count_instead_of_a_cut_field() -> None:
     assert scores.fss(1.0) == 1
 
 
+def test_gain_has_an_interval_over_events() -> None:
+    good, poor = scored(field(1), field(1)), scored(field(2), field(1))
+    cases = {}
+    for event in "abcd":
+        for lead in (30, 60):
+            cases[event, "good", lead], cases[event, "poor", lead] = [good] * 4, [poor] * 4
+    results = Results(cases, {event: event for event in "abcd"}, ["good", "poor"])
+    gain = results.calibrated_csi(POOL, "good", 30, 1.0) - results.calibrated_csi(
+        POOL, "poor", 30, 1.0
+    )
+    # Cases that are all alike leave nothing to chance.
+    np.testing.assert_allclose(results.gain_interval("good", "poor", 30, 1.0), gain)
+    assert gain > 0.3
+
+
 def test_unknown_methods_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"--methods: expected names among .*, found 'magic'"):
         methods.run("magic", event("a", "a", 0), 5, [30], tmp_path)

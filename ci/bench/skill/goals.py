@@ -50,17 +50,21 @@ def _csi_by_event(ours: str, peer: str, slack: float, calibrated: bool) -> Check
     return check
 
 
-def _csi_pooled(ours: str, peer: str, calibrated: bool) -> Check:
-    """CSI at 1 mm/h above the peer's over all events."""
+def _csi_pooled(ours: str, peer: str) -> Check:
+    """Calibrated CSI at 1 mm/h above the peer's over all events, with its 95 % interval."""
 
     def check(results: Results) -> tuple[list[str], str]:
         gains = {
-            lead: _csi(results, POOL, ours, lead, 1.0, calibrated)
-            - _csi(results, POOL, peer, lead, 1.0, calibrated)
+            lead: results.calibrated_csi(POOL, ours, lead, 1.0)
+            - results.calibrated_csi(POOL, peer, lead, 1.0)
             for lead in LEADS
         }
-        failures = [f"+{lead} {gain:+.3f}" for lead, gain in gains.items() if gain <= 0]
-        return failures, ", ".join(f"+{lead} {gain:+.3f}" for lead, gain in gains.items())
+        texts = {}
+        for lead, gain in gains.items():
+            low, high = results.gain_interval(ours, peer, lead, 1.0)
+            texts[lead] = f"+{lead} {gain:+.3f} [{low:+.3f} {high:+.3f}]"
+        failures = [texts[lead] for lead, gain in gains.items() if gain <= 0]
+        return failures, ", ".join(texts.values())
 
     return check
 
@@ -151,7 +155,7 @@ GOALS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
     (
         "auto above pysteps' S-PROG, calibrated CSI 1 mm/h, all events",
         ("auto", SPROG),
-        _csi_pooled("auto", SPROG, True),
+        _csi_pooled("auto", SPROG),
     ),
     (
         "Brier score of auto 10 % below the logistic of pysteps' S-PROG, all events",

@@ -16,8 +16,11 @@ from ci.bench.skill.events import Event
 from ci.bench.skill.fitted import Logistic, calibrated_threshold
 from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Scores, score
+from nowcast.verification.bootstrap import bootstrap_weights, difference_interval
 
 LEADS = (30, 60)
+#: Cases in a row that share frames, half an hour apart; bootstrap samples of an interval.
+BLOCK, DRAWS = 3, 1000
 POOL = "all events"
 
 
@@ -67,15 +70,36 @@ class Results:
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
         """CSI of a method's own yes and no, else of its field cut where other radars say."""
         chosen = self.events() if event == POOL else [event]
-        counts = []
-        for e in chosen:
-            sums = self._sums[e, method, lead]
-            own = sums.decided[THRESHOLDS.index(threshold)]
-            cut = self.threshold(e, method, lead, threshold)
-            counts.append(own if own.any() else sums.counts(threshold, cut))
-        hits, false_alarms, misses = np.sum(counts, axis=0)
+        hits, false_alarms, misses = np.sum(
+            [self.decided(e, method, lead, threshold).sum(0) for e in chosen], axis=0
+        )
         union = hits + false_alarms + misses
         return float(hits / union) if union else float("nan")
+
+    def decided(self, event: str, method: str, lead: int, threshold: float) -> np.ndarray:
+        """Return hits, false alarms and misses of each case of an event, (case, 3)."""
+        t = THRESHOLDS.index(threshold)
+        if self._sums[event, method, lead].decided[t].any():
+            return np.stack([case.decided[t] for case in self.cases[event, method, lead]])
+        cut = self.threshold(event, method, lead, threshold)
+        return np.array([case.counts(threshold, cut) for case in self.cases[event, method, lead]])
+
+    def gain_interval(self, ours: str, peer: str, lead: int, threshold: float) -> np.ndarray:
+        """Return the 95 % interval of a difference of calibrated CSI over all events, (2,).
+
+        Events are drawn anew, and in each runs of `BLOCK` cases, which share frames.
+        """
+        counts = np.concatenate(
+            [
+                np.stack([self.decided(e, m, lead, threshold) for m in (peer, ours)], axis=1)
+                for e in self.events()
+            ]
+        )
+        labels = np.concatenate(
+            [np.full(len(self.cases[e, ours, lead]), k) for k, e in enumerate(self.events())]
+        )
+        weights = bootstrap_weights(labels, BLOCK, DRAWS)
+        return difference_interval(counts[..., 0], counts.sum(-1), 0, weights)[:, 1]
 
     def brier(self, event: str, method: str, lead: int) -> tuple[np.ndarray, bool]:
         """Return the sums of the Brier score, and whether the probability is the method's own.
