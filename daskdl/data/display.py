@@ -58,7 +58,7 @@ def fields(samples: Described) -> dict[str, str]:
 
 
 def places(recipes: Sequence[Recipe]) -> str:
-    """Return which workers hold how many partitions, or that this process does; "" if nobody."""
+    """Return a text of how many partitions each worker or this process holds; "" if nobody does."""
     if all(recipe.in_memory for recipe in recipes):
         return "in this process"
     keys = [future.key for recipe in recipes for future in recipe.futures]

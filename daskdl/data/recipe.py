@@ -62,7 +62,7 @@ class Loadable(ABC):
 
 
 class Recipe(Loadable):
-    """How to load a partition; it pickles, and every worker loads the same from it.
+    """Way to load a partition; it pickles, and every worker loads the same from it.
 
     A source of one's own says how many samples there are (``__len__``) and loads them
     (:meth:`load`). Everything else has a default, which a source replaces where it can do better:

@@ -174,7 +174,7 @@ class Graph(Module):
 
     @property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
-        """What a model file keeps; as plain data only when it is asked for."""
+        """Arguments that a model file keeps; as plain data only when asked for."""
         held = [(name, getattr(self, name)) for name in self._held]
         return (
             tuple(map(plain_node, self.nodes)),

@@ -161,7 +161,7 @@ class Layerwise(Grouped):
         return np.array(groups.rates)[kinds], np.array(decays)[kinds]
 
     def _adapted(self) -> NDArray[np.bool_]:
-        """Return which parameters are scaled by their norms."""
+        """Return the parameters that are scaled by their norms."""
         return np.array([self.vectors or len(s) > 1 for s in self._bound()[0].shapes], bool)
 
     def _bound(self) -> tuple[Layout, Ranges]:

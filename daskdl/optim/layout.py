@@ -66,7 +66,7 @@ class Layout:
 
     @property
     def ranges(self) -> Ranges:
-        """Where each parameter lies; its kind is its place among the parameters."""
+        """Range of each parameter; its kind is its place among the parameters."""
         stops, total = [], 0
         for shape in self._in_vector:
             total += math.prod(shape)

@@ -13,7 +13,7 @@ from daskdl.predict.predictor import Predictor
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: What stands for predictors that were sent, by client and token, as long as anything needs it.
+#: Futures of predictors that were sent, by client and token, as long as anything needs them.
 _sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from nowcast.forecasters import Forecaster
     from nowcast.model.model import NowcastModel
 
-#: What is scored when no methods are named; a model comes first when one is given.
+#: Methods that are scored when none are named; a model comes first when one is given.
 METHODS = ("persistence", "extrapolation", "sprog")
-#: What the others are compared with, the first of these that is scored.
+#: References for the others, of which the first that is scored is taken.
 REFERENCES = ("sprog", "extrapolation", "persistence")
 #: Lead time when neither an option nor a model says one, minutes.
 LEAD = 60.0

@@ -1,4 +1,4 @@
-"""What an ingest did: scans written, files that failed, and how much is missing."""
+"""Report of an ingest: scans written, files that failed, and how much is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANGE, GRID = "the radar's range", "the composite's grid"
 
 @dataclass
 class IngestReport:
-    """What an ingest did.
+    """Counts and names of an ingest.
 
     Parameters
     ----------

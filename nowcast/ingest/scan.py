@@ -24,7 +24,7 @@ EPOCH = np.datetime64("1970-01-01", "s")
 
 @dataclass(frozen=True)
 class Scan:
-    """What one task reads.
+    """Files and settings that one task reads.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Archive:
 
     @property
     def data(self) -> str | xr.DataArray:
-        """What windows are read from: the store itself where it fits, for each worker to open."""
+        """Source of windows: the store itself where it fits, for each worker to open."""
         return os.fspath(path_of(self.store)) if self.as_stored else self.rain
 
     def wet(self, threshold: float) -> np.ndarray:
@@ -73,7 +73,7 @@ class Archive:
 def common_step_and_spacing(
     paths: Sequence[Path], settings: TrainSettings
 ) -> tuple[np.timedelta64, float]:
-    """Return what all stores are brought to: the settings', or the longest step, the first's grid.
+    """Return the step and grid of all stores: the settings', or the longest step, the first's grid.
 
     Raises
     ------

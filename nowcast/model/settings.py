@@ -1,4 +1,4 @@
-"""What a training run is told; unknown names and values out of range are refused."""
+"""Settings of a training run; unknown names and values out of range are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a radar file from its first bytes or attributes, before its data are read."""
+"""Header: facts of a radar file from its first bytes or attributes, before its data are read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LIBRARIES = ("xradar", "h5py", "netCDF4", "pyproj")
 
 
 class Reader(NamedTuple):
-    """How one polar format is read."""
+    """Reads one polar format."""
 
     read_header: Callable[[Path, str], Header]
     read_sweeps: Callable[[Path, int, str | None], list[Sweep]]

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 #: Bytes of frames that are counted at once.
 BLOCK_BYTES = 64_000_000
-#: How long to wait for workers that count.
+#: Time to wait for workers that count.
 COUNT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Where frames come from.
+    """Source of frames.
 
     Frames of a store are known by their times and looked up when they are read, by whom too: the
     store may have grown meanwhile, and one that was written anew in its place is refused.
@@ -150,7 +150,7 @@ class FrameSource:
             return np.ascontiguousarray(values.values, np.float32)
 
     def _stored(self, frames: NDArray[np.int64]) -> tuple[xr.DataArray, NDArray[np.int64]]:
-        """Return what the store holds now, in order of time, and where in it these frames are."""
+        """Return the store's frames now, in order of time, and the places of these in it."""
         dataset = _opened(self.data)
         if _id(dataset) != self.store:
             raise DataError(

@@ -19,7 +19,7 @@ from nowcast.rain.frames import FrameSource, WindowRecipe
 if TYPE_CHECKING:
     import xarray as xr
 
-    #: What the time range may be given as.
+    #: Types of the bounds of a time range.
     Times = tuple[Any, Any] | slice | None
 
 

@@ -20,7 +20,7 @@ from nowcast.verification.verify import verify
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What a network has to beat, and on what: rain rates in mm h-1, of which `RAIN` decides.
+#: Reference that a network has to beat, and rain rates in mm h-1, of which `RAIN` decides.
 AGAINST = "sprog"
 THRESHOLDS, RAIN = (0.1, 1.0, 5.0), 1.0
 #: With fewer events than this nothing is proved, whatever the interval.
@@ -29,7 +29,7 @@ FEWEST_EVENTS = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the comparison with S-PROG gave.
+    """Outcome of the comparison with S-PROG.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from daskdl.data.image.images import Images
 from daskdl.data.image.transform import Transform
 from daskdl.errors import DataError, SettingsError, ShapeError
 
-#: What images become, and their channels.
+#: Modes of decoded images, and their channels.
 MODES = {"RGB": 3, "L": 1, "RGBA": 4}
 
 #: Pillow's modes with more than 8 bits in a channel: to make bytes of them would lose most.

@@ -24,7 +24,7 @@ class Columns:
     images: str = "x"
     boxes: str = "boxes"
     masks: str = "masks"
-    #: What there is of each box.
+    #: Arrays that there are of each box.
     of_boxes: tuple[str, ...] = ("labels", "ignore")
 
 

@@ -16,7 +16,7 @@ from daskdl.errors import DataError, SettingsError
 
 logger = logging.getLogger(__name__)
 
-#: What may be done about a record that is no sample.
+#: Choices of what to do about a record that is no sample.
 ON_ERROR = ("raise", "skip")
 
 Sample = dict[str, Any]

@@ -46,7 +46,7 @@ def as_array(data: bytes) -> NDArray[Any]:
     return array
 
 
-#: What is made of files by their ending; of all others :func:`as_bytes`.
+#: Functions that read files, by their ending; all others go to :func:`as_bytes`.
 DECODERS: dict[str, Decode] = {
     "cls": int, "id": int, "index": int, "txt": as_text, "npy": as_array,
 }  # fmt: skip
@@ -79,7 +79,7 @@ class Fields:
             )
 
 
-#: Which of a field's endings a file has, the byte of the archive where it begins, and its bytes.
+#: Number of a file's ending in its field, the byte of the archive where it begins, its bytes.
 File = tuple[int, int, int]
 
 

@@ -21,7 +21,7 @@ from daskdl.errors import DataError, SettingsError
 Ids = NDArray[np.int32]
 
 PADDING, UNKNOWN = 0, 1
-#: How the first two numbers are written out; no tokenizer here makes such tokens.
+#: Texts of the first two numbers; no tokenizer here makes such tokens.
 SPECIAL = ("<padding>", "<unknown>")
 FORMAT = "daskdl-vocabulary-1"
 

@@ -29,7 +29,7 @@ _MESSAGES: dict[str, dict[int, str]] = {
 }  # fmt: skip
 #: Packed integers, which take up to eight bytes each once they are read.
 _INTEGERS = {("tensor", 1), ("tensor", 5), ("tensor", 7), ("tensor", 11), ("attribute", 8)}
-#: What a message, a text and a number cost in memory, in bytes.
+#: Bytes of memory that a message, a text and a number take.
 _MESSAGE, _TEXT, _NUMBER = 256, 64, 8
 DEEPEST = 60
 

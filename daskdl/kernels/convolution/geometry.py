@@ -12,7 +12,7 @@ Indices = NDArray[np.int64]
 
 
 class Geometry(NamedTuple):
-    """Where the windows of a convolution lie: (rows, columns) of each."""
+    """Places of the windows of a convolution: (rows, columns) of each."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)

@@ -28,7 +28,7 @@ TOGETHER = 1 << 8
 
 
 class Windows(NamedTuple):
-    """Where windows lie on an image: (rows, columns) of each."""
+    """Places of windows on an image: (rows, columns) of each."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]

@@ -179,7 +179,7 @@ def _product(rows: int) -> Any:
 
 
 multiply = _product(ROWS)
-#: The same for a last block of at most ``FEW_ROWS`` rows.
+#: As the above, for a last block of at most ``FEW_ROWS`` rows.
 multiply_few = _product(FEW_ROWS)
 
 

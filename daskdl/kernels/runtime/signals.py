@@ -33,7 +33,7 @@ MUTEX, AWAKE, ENDED, BEGUN, CELLS = 32, 40, 48, 56, 64
 #: millisecond to be back, above all if it is a virtual machine's.
 LOOKS = 100_000
 
-#: The same where there are more threads than cores: who looks keeps those from work that have some.
+#: Looks where there are more threads than cores: they keep the threads with work from theirs.
 FEW_LOOKS = 1_000
 
 _I64 = ir.IntType(64)

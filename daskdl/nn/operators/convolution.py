@@ -31,7 +31,7 @@ def padding(
     reach: Sequence[int],
     stride: Sequence[int],
 ) -> tuple[int, ...]:
-    """Return what is put before and behind each axis, ``auto_pad`` worked out."""
+    """Return the padding before and behind each axis, ``auto_pad`` worked out."""
     auto = call.get("auto_pad", "NOTSET")
     auto = auto.decode() if isinstance(auto, bytes) else auto
     if auto == "NOTSET":

@@ -81,7 +81,7 @@ def reciprocal(call: Call, x: Value) -> Value:
 
 @operator("IsInf")
 def is_inf(call: Call, x: Value) -> Value:
-    """Where x is infinite, of the signs that are asked for."""
+    """Return whether x is infinite, of the signs that are asked for."""
     found = array(x)
     up = bool(call.get("detect_positive", 1)) & np.isposinf(found)
     return up | (bool(call.get("detect_negative", 1)) & np.isneginf(found))

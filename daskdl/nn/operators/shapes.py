@@ -170,7 +170,7 @@ def center_crop_pad(call: Call, x: Value, target: Value) -> Value:
 
 @operator("Constant")
 def constant(call: Call) -> Value:
-    """Return what the node holds."""
+    """Return the array that the node holds."""
     if call.get("value") is not None:
         return call.get("value")
     for name, dtype in (("value_float", np.float32), ("value_floats", np.float32),

@@ -12,7 +12,7 @@ from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.tensor import Array, Tensor
 
-#: What goes from node to node: a Tensor, an array (of integers or bools), a list of these (a
+#: Values that go from node to node: a Tensor, an array (of integers or bools), a list of these (a
 #: sequence), or None (an input that is left out).
 Value = Any
 
