@@ -30,8 +30,13 @@ Source: TypeAlias = "Tensor | tuple[Node, int] | None"
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
 
 
+#: Of an operation: its function, inputs, settings and results.
+Watcher = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], tuple[Any, ...]], None]
+
+
 class _Mode(threading.local):
     recording = True
+    watcher: Watcher | None = None
 
 
 _mode = _Mode()
@@ -52,6 +57,21 @@ def no_grad() -> Iterator[None]:
 def recording() -> bool:
     """Return whether operations of this thread are recorded."""
     return _mode.recording
+
+
+@contextmanager
+def watched_operations(watcher: Watcher) -> Iterator[None]:
+    """Call a function after each operation of this thread, such as one that writes them down."""
+    before, _mode.watcher = _mode.watcher, watcher
+    try:
+        yield
+    finally:
+        _mode.watcher = before
+
+
+def watcher_of_operations() -> Watcher | None:
+    """Return whom this thread's operations are told to."""
+    return _mode.watcher
 
 
 class InParts:
@@ -155,7 +175,15 @@ class Tensor:
         return self.data.item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is None and (dtype is None or self.data.dtype == dtype):
+            return self.data  # itself, without a copy
         return np.array(self.data, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data.__dlpack_device__()
 
     def __len__(self) -> int:
         return len(self.data)
@@ -325,8 +353,13 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
         result, backward = function(*arrays, **settings)
         if isinstance(result, tuple):
             node = Node(sources, len(result), backward) if wanted else None
-            return tuple(_result(array, node, slot) for slot, array in enumerate(result))
-        return _result(result, Node(sources, 1, backward) if wanted else None, 0)
+            results = tuple(_result(array, node, slot) for slot, array in enumerate(result))
+        else:
+            results = (_result(result, Node(sources, 1, backward) if wanted else None, 0),)
+        watcher = watcher_of_operations()
+        if watcher is not None:
+            watcher(function, inputs, settings, results)
+        return results if isinstance(result, tuple) else results[0]
 
     return operation
 

@@ -10,7 +10,7 @@ import pytest
 
 from daskdl import ops
 from daskdl.errors import ShapeError
-from daskdl.tensor import Tensor, no_grad, op, recording, wants_grad
+from daskdl.tensor import Tensor, no_grad, op, recording, wants_grad, watched_operations
 
 
 @op
@@ -252,3 +252,21 @@ def test_rows_become_an_array_where_nobody_asks_for_rows():
         taken = ops.embedding(table, ids)
         taken.backward(np.ones((3, 2)))
     np.testing.assert_array_equal(table.grad[:, 0], [0, 5, 0, 10, 0])
+
+
+def test_arrays_are_handed_out_without_a_copy(torch):
+    tensor = Tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    assert np.asarray(tensor) is tensor.data
+    assert np.shares_memory(np.from_dlpack(tensor), tensor.data)
+    assert torch.from_dlpack(tensor).data_ptr() == tensor.data.ctypes.data
+    assert np.asarray(tensor, np.float32).dtype == np.float32
+    assert not np.shares_memory(np.array(tensor), tensor.data)
+
+
+def test_operations_are_told_to_who_watches():
+    seen = []
+    with watched_operations(lambda function, *rest: seen.append((function.__name__, *rest))):
+        y = ops.relu(Tensor(np.ones(2)))
+    ops.relu(y)
+    assert [name for name, *_ in seen] == ["relu"]
+    assert seen[0][3][0] is y

@@ -1,0 +1,145 @@
+"""Write docs/onnx.md: which operators of ONNX are computed, and why the others are not.
+
+Usage: python -m ci.onnx_page [--check]; with --check nothing is written, and a page that is not
+what it would be fails. All node tests of the installed onnx are run for it, for a minute or two.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+from pathlib import Path
+
+from ci import onnx_cases
+from daskdl.nn.operators import FAMILIES, TABLE
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx.md"
+#: What is not in the table, and why.
+REASONS = {
+    "ImageDecoder": "pictures are decoded by `daskdl.data.image`, before the network",
+    "MaxRoiPool": "`RoiAlign` is what detectors use",
+    "Multinomial": "draws by other rules than any library's; no test has numbers for it",
+    "RegexFullMatch": "text",
+    "StringConcat": "text",
+    "StringNormalizer": "text",
+    "StringSplit": "text",
+    "TfIdfVectorizer": "of text; `daskdl.data.text` counts words",
+}
+#: Operators outside of ONNX' own set, by the beginning of their name.
+DOMAINS = {
+    "ai.onnx.ml": "classical methods, not networks",
+    "ai.onnx.preview.training": "training is daskdl's own",
+    "ai.onnx.preview": "not yet a standard",
+}
+HEADER = """\
+# ONNX
+
+`pip install 'daskdl[onnx]'`. A file of any framework becomes a module that predicts, trains and is
+saved as any other:
+
+```python
+import daskdl
+from daskdl import nn
+
+net = daskdl.load("model.onnx")  # nn.Graph; channels_last=True takes pictures as (N, H, W, C)
+net.predict(pictures)  # arrays, dask, xarray, on the current cluster
+net.freeze("conv*")  # names of the file, with wildcards
+trunk = net.until("pool5")  # ends at a value inside ...
+model = nn.Sequential(trunk, nn.Linear(512, 10))  # ... for a head of one's own
+daskdl.save(model, "model.safetensors")
+```
+
+- Weights of floats are parameters, running statistics of batch normalisation are buffers; what sets
+  an operator up (sizes of `Resize`, limits of `Clip`), integers and float64 are constants. An array
+  of floats that is no weight, such as the mean of pictures, is kept by `freeze(name)`.
+- Inside, images and filters lie channels last, as daskdl's kernels want them; what the file calls
+  (N, C, H, W) is a view of that, so that changes of layout cost nothing.
+- The first axis of inputs is free, unless a node of the file has the number of samples in it.
+- float32, float64, float16 (computed in float32, results are float32), integers and bool; bfloat16,
+  float8, 4 and 2 bits and text are refused by name.
+- Gradients go back through all of these operators but comparisons, rounding, shapes, places
+  (`ArgMax`), draws and quantised ones, where there are none.
+- A file is walked through before it is parsed: reading takes at most four times its size and 50 MB,
+  runs nothing and writes nothing; weights in files of their own are read in its folder only.
+- Functions of a file's own have to be put in place first (`onnx.inliner.inline_local_functions`).
+
+Out again, for any framework and runtime:
+
+```python
+from daskdl.interop import onnx
+
+onnx.save(model, "model.onnx", input_shape=(224, 224, 3))  # of one sample; batches of any size
+```
+
+A graph is written as it is. Any other module is run on two batches of different size, and the
+operations of daskdl that it does become nodes (`channels_first=True` for inputs (N, C, H, W)). What
+it computes of its samples by numpy alone cannot be written, and is refused. All of `daskdl.models`
+is written; onnxruntime agrees to 1e-4 (`tests/daskdl/interop/onnx/test_writer.py`).
+
+Below is written by `python -m ci.onnx_page`, which runs the node tests of onnx {version} that are
+not expanded into simpler operators; a test holds it true.
+
+"""
+
+
+def page(failed: dict[str, str | None]) -> str:
+    """Return the page for the node tests that do not pass, see :func:`ci.onnx_cases.failures`."""
+    import onnx
+    from onnx import defs
+
+    known = {s.name for s in defs.get_all_schemas() if not s.domain and not s.deprecated}
+    missing = sorted(known - TABLE.keys())
+    cases = onnx_cases.node_cases()
+    passing: collections.Counter[str] = collections.Counter()
+    for case in onnx_cases.passed(failed):
+        passing.update(onnx_cases.operators(case.model))
+    lines = [
+        f"## {len(known & TABLE.keys())} of {len(known)} operators; {len(cases) - len(failed)} of "
+        f"{len(cases)} tests",
+        "",
+        "In brackets how many tests each has; operators that later versions replaced come last.",
+        "",
+    ]
+    for family in FAMILIES:
+        names = sorted(n for n, f in TABLE.items() if _home(f, n) == family.__name__)
+        said = [f"{n} ({passing[n]})" if passing[n] else n for n in names if n in known]
+        said += [n for n in names if n not in known]
+        title = (family.__doc__ or "").split("\n")[0].rstrip(".").split(";")[0].split(":")[0]
+        lines += [f"**{title}**: {', '.join(said)}.", ""]
+    lines += ["## What is left", "", "| operator | why |", "|---|---|"]
+    lines += [f"| {name} | {REASONS[name]} |" for name in missing]
+    lines += [f"| {name}.* | {why} |" for name, why in DOMAINS.items()]
+    lines += ["", "Tests that are left out:", "", "| tests | of | why |", "|---|---|---|"]
+    groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    for case in cases:
+        if case.name in failed:
+            why = failed[case.name] or "FAILS"
+            of = ", ".join(sorted(onnx_cases.operators(case.model)))
+            groups[of, "see above" if why == "operator" else why].append(case.name)
+    lines += [f"| {len(names)} | {of} | {why} |" for (of, why), names in sorted(groups.items())]
+    return HEADER.format(version=onnx.__version__) + "\n".join(lines) + "\n"
+
+
+def _home(function: object, name: str) -> str:
+    """Return the file that put an operator into the table."""
+    for family in FAMILIES:
+        text = Path(str(family.__file__)).read_text(encoding="utf-8")
+        if f'"{name}"' in text and getattr(function, "__module__", "") == family.__name__:
+            return family.__name__
+    return ""
+
+
+def main() -> int:
+    """Write the page, or say whether it is true."""
+    text = page(onnx_cases.failures(onnx_cases.node_cases()))
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    print("docs/onnx.md is not true any more; python -m ci.onnx_page writes it", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

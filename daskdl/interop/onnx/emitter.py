@@ -1,0 +1,130 @@
+"""The nodes and arrays of an ONNX file while it is written, and the layouts of images in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.interop.onnx.tracing import BATCHES
+from daskdl.tensor import Array
+
+
+class Value(NamedTuple):
+    """A name in the file; ``first`` where it holds (N, C, ...) of what is (N, ..., C) here."""
+
+    name: str
+    ndim: int
+    first: bool = False
+
+
+class Emitter:
+    """Collects nodes and arrays under names that are free."""
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.nodes: list[Any] = []
+        self.arrays: dict[str, Array] = {}
+        self.batch: str | None = None  # name of the vector with the number of samples
+        self._taken: set[str] = set()
+        self._turned: dict[tuple[str, bool], Value] = {}
+        self._constants: dict[tuple[Any, ...], str] = {}
+
+    def free(self, name: str) -> str:
+        """Return a name that nothing has, like the one given."""
+        found, i = name, 1
+        while found in self._taken:
+            found, i = f"{name}_{i}", i + 1
+        self._taken.add(found)
+        return found
+
+    def node(self, operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
+        """Write a node down and return the names of its results.
+
+        Inputs are names, values or arrays, which become constants; None is one that is left out.
+        """
+        from onnx import helper
+
+        names = [self._name(value) for value in inputs]
+        while names and not names[-1]:
+            names.pop()
+        outputs = [self.free(operator.lower()) for _ in range(results)]
+        given = {k: v for k, v in attributes.items() if v is not None}
+        self.nodes.append(helper.make_node(operator, names, outputs, **given))
+        return outputs[0] if results == 1 else tuple(outputs)
+
+    def _name(self, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, Value):
+            return self.last(value).name
+        return value if isinstance(value, str) else self.constant(np.asarray(value))
+
+    def constant(self, array: Array, name: str = "constant") -> str:
+        """Return the name of an array, which equal ones share."""
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 4096 else None
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        found = self.free(name)
+        self.arrays[found] = array
+        if key is not None:
+            self._constants[key] = found
+        return found
+
+    def integers(self, *numbers: int) -> str:
+        """Return the name of a vector of int64."""
+        return self.constant(np.array(numbers, np.int64))
+
+    # --- layouts
+
+    def last(self, value: Value) -> Value:
+        """Return a value as it is here, channels last."""
+        return value if not value.first else self._turn(value)
+
+    def first(self, value: Value) -> Value:
+        """Return a value with its channels second, as ONNX has images."""
+        return value if value.first or value.ndim < 3 else self._turn(value)
+
+    def _turn(self, value: Value) -> Value:
+        key = (value.name, value.first)
+        if key not in self._turned:
+            n = value.ndim
+            perm = (0, *range(2, n), 1) if value.first else (0, n - 1, *range(1, n - 1))
+            name = self.node("Transpose", value.name, perm=list(perm))
+            found = Value(name, n, not value.first)
+            self._turned[key] = found
+            self._turned[name, found.first] = value
+        return self._turned[key]
+
+    # --- shapes
+
+    def shape(self, shapes: Sequence[tuple[int, ...]], reshaping: bool = False) -> str:
+        """Return the name of a shape, known for each of the two sizes of batch.
+
+        Lengths that differ grow with the batch; ``reshaping`` writes a single one as -1.
+        """
+        lengths = [self._length(a, b) for a, b in zip(*shapes, strict=True)]
+        growing = [i for i, (slope, _) in enumerate(lengths) if slope]
+        if not growing:
+            return self.integers(*shapes[0])
+        if reshaping and len(growing) == 1:
+            return self.integers(*(-1 if slope else rest for slope, rest in lengths))
+        if self.batch is None:
+            raise SettingsError("expected an input whose first axis is that of the samples")
+        parts = []
+        for slope, rest in lengths:
+            if not slope:
+                parts.append(self.integers(rest))
+                continue
+            part = self.batch
+            part = part if slope == 1 else self.node("Mul", part, self.integers(slope))
+            parts.append(part if not rest else self.node("Add", part, self.integers(rest)))
+        return parts[0] if len(parts) == 1 else str(self.node("Concat", *parts, axis=0))
+
+    @staticmethod
+    def _length(a: int, b: int) -> tuple[int, int]:
+        slope = (b - a) // (BATCHES[1] - BATCHES[0])
+        return slope, a - slope * BATCHES[0]

@@ -1,0 +1,94 @@
+"""Graphs written as ONNX: their nodes are its operators already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.nn.graph import Graph, Node, Subgraph
+from daskdl.tensor import Array
+
+
+def graph_model(graph: Graph) -> Any:
+    """Return the ``onnx.ModelProto`` of a graph; what was float16 is float32."""
+    import onnx
+    from onnx import helper
+
+    state = {name: held.data for name, held in graph.held()}
+    arrays = {**state, **graph.constants}
+    nodes = [n for node in graph.nodes for n in _nodes(node)]
+    inputs = [_input(*one) for one in graph.inputs]
+    results = list(graph.outputs)
+    proto = helper.make_graph(
+        nodes,
+        "graph",
+        inputs,
+        [helper.make_empty_tensor_value_info(name) for name in results],
+        [onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), n)
+         for n, a in arrays.items()],
+    )  # fmt: skip
+    imports = [helper.make_opsetid("", graph.opset)]
+    model = helper.make_model(
+        proto,
+        opset_imports=imports,
+        producer_name="daskdl",
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
+    inferred = onnx.shape_inference.infer_shapes(model)
+    for place, output in enumerate(inferred.graph.output):
+        if not output.type.HasField("tensor_type") or not output.type.tensor_type.elem_type:
+            inferred.graph.output[place].CopyFrom(
+                helper.make_tensor_value_info(output.name, onnx.TensorProto.FLOAT, None)
+            )
+    return inferred
+
+
+def _input(name: str, dtype: str, shape: Any) -> Any:
+    from onnx import helper
+
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype("float32" if dtype == "float16" else dtype))
+    lengths = None
+    if shape is not None:
+        lengths = ["N" if i == 0 and n is None else n for i, n in enumerate(shape)]
+    return helper.make_tensor_value_info(name, kind, lengths)
+
+
+def _nodes(node: Node) -> list[Any]:
+    from onnx import helper
+
+    domain, _, operator = node.operator.rpartition(":")
+    attributes = {name: _attribute(value) for name, value in node.attributes if value is not None}
+    if operator == "Cast" and attributes.get("to") == 10:  # rounded to float16, kept as float32
+        half = f"{node.outputs[0]}/half"
+        return [
+            helper.make_node("Cast", list(node.inputs), [half], to=10),
+            helper.make_node("Cast", [half], list(node.outputs), to=1),
+        ]
+    made = helper.make_node(operator, list(node.inputs), list(node.outputs), domain=domain or None)
+    made.attribute.extend(
+        helper.make_attribute(name, value, attr_type=_kind(value))
+        for name, value in attributes.items()
+    )
+    return [made]
+
+
+def _kind(value: Any) -> int | None:
+    """Return the kind of an empty list, which says nothing of what it is a list of."""
+    return 7 if isinstance(value, (list, tuple)) and not value else None
+
+
+def _attribute(value: Any) -> Any:
+    from onnx import helper, numpy_helper
+
+    if isinstance(value, np.ndarray):
+        found: Array = value
+        return numpy_helper.from_array(np.ascontiguousarray(found).reshape(found.shape))
+    if isinstance(value, Subgraph):
+        return helper.make_graph(
+            [n for node in value.nodes for n in _nodes(node)],
+            "body",
+            [helper.make_empty_tensor_value_info(name) for name in value.inputs],
+            [helper.make_empty_tensor_value_info(name) for name in value.outputs],
+        )
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,227 @@
+"""Models written as ONNX files: graphs as they are, others by what they do on two batches."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import MissingExtraError, ModelFileError, SettingsError
+from daskdl.interop.onnx import images, moving, zoo
+from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.onnx.graphs import graph_model
+from daskdl.interop.onnx.operations import WRITERS, refuse
+from daskdl.interop.onnx.tracing import Step, Trace, traces
+from daskdl.nn.graph import Graph
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+#: The operator set that is written.
+OPSET = 18
+#: They put what they write into the table.
+TABLES = (images, moving)
+
+
+def save(
+    model: Module,
+    path: str | Path,
+    input_shape: Sequence[int] | Sequence[Sequence[int]] = (),
+    dtype: str | Sequence[str] = "float32",
+    *,
+    channels_first: bool = False,
+) -> None:
+    """Write a model as ONNX, in inference, for batches of any size.
+
+    A :class:`daskdl.nn.Graph` is written as it is. Any other module is run twice, on random samples
+    in batches of two sizes: what it does by operations of daskdl becomes nodes, what grows with the
+    batch is computed from the input's shape.
+
+    Parameters
+    ----------
+    model : Module
+    path : path
+        An existing file is replaced only by a complete one.
+    input_shape : sequence of int, or a sequence of them for several inputs
+        Of one sample, without the batch's axis; not needed for a Graph.
+    dtype : str, or one for each input
+    channels_first : bool
+        Whether inputs of images are (N, C, H, W) in the file; (N, H, W, C) as here, otherwise.
+
+    Raises
+    ------
+    SettingsError
+        When the model does something that ONNX has no operator for, or what it does depends on the
+        numbers it is given.
+    MissingExtraError
+        Without the package ``onnx``.
+    """
+    proto = to_proto(model, input_shape, dtype, channels_first=channels_first)
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(proto.SerializeToString())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def to_proto(
+    model: Module,
+    input_shape: Sequence[int] | Sequence[Sequence[int]] = (),
+    dtype: str | Sequence[str] = "float32",
+    *,
+    channels_first: bool = False,
+) -> Any:
+    """Return the ``onnx.ModelProto`` that :func:`save` writes."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError(
+            "ONNX files need the package onnx: pip install 'daskdl[onnx]'"
+        ) from error
+    if isinstance(model, Graph):
+        return graph_model(model)
+    several = bool(input_shape) and not isinstance(input_shape[0], int)
+    shapes: list[Any] = list(input_shape) if several else [input_shape]
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
+    emit = Emitter(OPSET)
+    own = zoo.WRITERS.get(type(model).__name__)
+    writing = _Writing(emit, model)
+    if own is not None and type(model).__module__.startswith("daskdl."):
+        inputs, outputs = own(emit, model, writing.names, shapes)
+    else:
+        inputs, outputs = writing.traced(traces(model, shapes, dtypes), dtypes, channels_first)
+    used = {name for node in emit.nodes for name in node.input} | {o.name for o in outputs}
+    helper = onnx.helper
+    graph = helper.make_graph(
+        emit.nodes,
+        type(model).__name__,
+        inputs,
+        outputs,
+        [onnx.numpy_helper.from_array(a, n) for n, a in emit.arrays.items() if n in used],
+    )
+    imports = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(
+        graph,
+        opset_imports=imports,
+        producer_name="daskdl",
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
+
+
+class _Writing:
+    """One model's values by the tensors and arrays that hold them, in each of the two runs."""
+
+    def __init__(self, emit: Emitter, model: Module) -> None:
+        self.emit, self.model = emit, model
+        self.names: dict[str, Value] = {}
+        self.known: tuple[dict[int, Value], dict[int, Value]] = ({}, {})
+        for name, held in model.held():
+            free = emit.free(name)
+            emit.arrays[free] = held.data.copy()
+            value = Value(free, held.ndim)
+            self.names[name] = value
+            for known in self.known:
+                known[id(held)] = known[id(held.data)] = value
+
+    def traced(
+        self, runs: list[Trace], dtypes: Sequence[str], channels_first: bool
+    ) -> tuple[list[Any], list[Any]]:
+        """Write what was done in both runs; return the graph's inputs and outputs."""
+        from onnx import helper
+
+        emit, inputs = self.emit, []
+        for i, (a, b) in enumerate(zip(*(run.inputs for run in runs), strict=True)):
+            first = channels_first and a.ndim > 2
+            name = emit.free("x" if len(dtypes) == 1 else f"x{i}")
+            value = Value(name, a.ndim, first)
+            for known, tensor in zip(self.known, (a, b), strict=True):
+                known[id(tensor)] = known[id(tensor.data)] = value
+            shape = np.moveaxis(a.data, -1, 1).shape if first else a.shape
+            kind = helper.np_dtype_to_tensor_dtype(a.dtype)
+            inputs.append(helper.make_tensor_value_info(name, kind, ["N", *shape[1:]]))
+            if emit.batch is None:
+                emit.batch = emit.node("Shape", name, start=0, end=1)
+        for one, other in zip(*(run.steps for run in runs), strict=True):
+            self._step(one, other)
+        outputs = []
+        for i, (a, b) in enumerate(zip(*(run.outputs for run in runs), strict=True)):
+            value = emit.last(self._value(a, b))
+            name = emit.free("y" if len(runs[0].outputs) == 1 else f"y{i}")
+            emit.nodes.append(helper.make_node("Identity", [value.name], [name]))
+            shape = [n if n == m else "N" if n == runs[0].inputs[0].shape[0] else None
+                     for n, m in zip(a.shape, b.shape, strict=True)]  # fmt: skip
+            kind = helper.np_dtype_to_tensor_dtype(a.dtype)
+            outputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return inputs, outputs
+
+    def _step(self, one: Step, other: Step) -> None:
+        write = WRITERS.get(one.name)
+        if write is None:
+            raise SettingsError(f"{type(self.model).__name__}: {refuse(one.name)}")
+        given = [
+            None if a is None and b is None else self._value(a, b)
+            for a, b in zip(one.inputs, other.inputs, strict=True)
+        ]
+        shapes = [(a.shape, b.shape) for a, b in zip(one.results, other.results, strict=True)]
+        settings = dict(one.settings)
+        if one.name != "reshape":
+            for key, value in one.settings.items():
+                if not _same(value, other.settings.get(key)):
+                    settings[key] = self._setting(one.name, key, value, other.settings[key])
+        if one.name in ("space_to_depth", "depth_to_space"):
+            settings["given"] = tuple(np.shape(_data(s.inputs[0])) for s in (one, other))
+        more = (one.name,) if len(inspect.signature(write).parameters) == 5 else ()
+        found = write(self.emit, given, settings, shapes, *more)
+        values = found if isinstance(found, tuple) and not isinstance(found, Value) else (found,)
+        for known, step in zip(self.known, (one, other), strict=True):
+            for tensor, value in zip(step.results, values, strict=True):
+                known[id(tensor)] = value
+                if value.ndim:
+                    known[id(tensor.data)] = value
+
+    def _setting(self, name: str, key: str, a: Any, b: Any) -> Any:
+        raise SettingsError(
+            f"{type(self.model).__name__}: {key} of operation {name!r} depends on the samples: "
+            f"{a!r} and {b!r}"
+        )
+
+    def _value(self, a: Any, b: Any) -> Value:
+        """Return what stands for an input, of which both runs have one."""
+        first, second = self.known
+        for key_a, key_b in ((id(a), id(b)), (id(_data(a)), id(_data(b)))):
+            if key_a in first and key_b in second and first[key_a] == second[key_b]:
+                return first[key_a]
+        one, two = np.asarray(_data(a)), np.asarray(_data(b))
+        one, two = (v.astype(np.float32) if v.dtype == np.float64 else v for v in (one, two))
+        if _same(one, two):
+            return Value(self.emit.constant(one), one.ndim)
+        axes = tuple(
+            i for i, (n, m) in enumerate(zip(one.shape, two.shape, strict=False)) if n != m
+        )
+        single = one[tuple(slice(0, 1) if i in axes else slice(None) for i in range(one.ndim))]
+        if one.ndim == two.ndim and axes and all((v == single).all() for v in (one, two)):
+            target = self.emit.shape((one.shape, two.shape))
+            return Value(self.emit.node("Expand", single, target), one.ndim)
+        raise SettingsError(
+            f"{type(self.model).__name__}: an array of shape {one.shape} is computed of the "
+            "samples by something else than operations of daskdl, which ONNX cannot have"
+        )
+
+
+def _data(value: Any) -> Any:
+    return value.data if isinstance(value, Tensor) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b))
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return type(a) is type(b) and bool(a == b)

@@ -1,0 +1,156 @@
+"""Models written as ONNX: the checker is content, and onnxruntime gives the same for any batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from daskdl import models, nn, ops
+from daskdl.errors import ModelFileError, SettingsError
+from daskdl.interop.onnx import load, save, to_proto
+from daskdl.interop.onnx.reader import from_proto
+from daskdl.nn.losses.loss import Loss
+from tests.daskdl.gradients import normal
+from tests.daskdl.interop.onnx.models import picture_model
+
+#: How each model of the zoo is made, the shape of a sample, and its dtype.
+ZOO = {
+    "ConvLSTMForecaster": (lambda: models.ConvLSTMForecaster(2, 3, (4, 3)), (2, 8, 12, 1), "f4"),
+    "InceptionV1": (lambda: models.InceptionV1(3, auxiliary=True), (64, 64, 3), "f4"),
+    "LeNet5": (lambda: models.LeNet5(), (28, 28, 1), "f4"),
+    "NeuMF": (lambda: models.NeuMF(50, 70, 8, (16, 8)), (2,), "i8"),
+    "ResNet": (lambda: models.ResNet(18, 3, width=4), (32, 32, 3), "f4"),
+    "ResNet of bottlenecks": (lambda: models.ResNet(50, 3, "small", 4), (16, 16, 3), "f4"),
+    **{
+        f"TextClassifier {e}": (
+            lambda e=e: models.TextClassifier(20, 3, 8, e, channels=6, hidden=5), (7,), "i8",
+        )
+        for e in ("cnn", "gru", "lstm")
+    },
+}  # fmt: skip
+
+
+def run(proto, *inputs):
+    runtime = pytest.importorskip("onnxruntime")
+    onnx.checker.check_model(proto, full_check=True)
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(proto.SerializeToString(), options)
+    names = [one.name for one in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def samples_of(shape, dtype, batch):
+    if dtype == "i8":
+        ids = np.random.default_rng(batch).integers(1, 20, (batch, *shape))
+        if len(shape) == 1 and shape[0] > 2:  # texts with padding behind, one without words
+            ids[0, 3:] = 0
+            ids[-1] = 0
+        return ids
+    return normal(batch, *shape).astype("f4")
+
+
+def differ(model):
+    """Give parameters and statistics numbers of their own, so that none is left out unnoticed."""
+    rng = np.random.default_rng(0)
+    for _, held in model.held():
+        held.data[...] += np.abs(rng.normal(size=held.shape)) * 0.05
+    return model
+
+
+def test_the_whole_zoo_is_written():
+    parts = {name: getattr(models, name) for name in models.__all__}
+    zoo = {n for n, part in parts.items() if n != "load" and not issubclass(part, Loss)}
+    assert {name.split()[0] for name in ZOO} == zoo
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_onnxruntime_gives_the_same(name):
+    make, shape, dtype = ZOO[name]
+    model = differ(make())
+    proto = to_proto(model, shape, {"f4": "float32", "i8": "int64"}[dtype])
+    for batch in (1, 5):
+        x = samples_of(shape, dtype, batch)
+        (found,) = run(proto, x)
+        np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+
+
+def test_images_may_come_channels_first():
+    model = differ(models.ResNet(18, 3, "small", 4))
+    proto = to_proto(model, (16, 16, 3), channels_first=True)
+    x = normal(2, 16, 16, 3).astype("f4")
+    (found,) = run(proto, np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+    assert sum(node.op_type == "Transpose" for node in proto.graph.node) == 0
+
+
+LAYERS = {
+    "activations": (
+        lambda: nn.Sequential(
+            nn.GELU(), nn.SiLU(), nn.ELU(), nn.LeakyReLU(), nn.HardTanh(), nn.Softplus(),
+            nn.HardSigmoid(), nn.ReLU6(), nn.PReLU(4), nn.Softmax(), nn.Square(), nn.Sqrt(),
+        ), (6, 4),
+    ),
+    "transformer": (lambda: nn.TransformerBlock(4, 2, 6, causal=True, seed=0), (6, 4)),
+    "norms": (
+        lambda: nn.Sequential(nn.GroupNorm(2, 4), nn.LayerNorm(4), nn.BatchNorm(4)), (5, 6, 4),
+    ),
+    "recurrent": (
+        lambda: nn.LSTM(4, 3, layers=2, bidirectional=True, returns="sequence", seed=0), (6, 4),
+    ),
+    "gru": (lambda: nn.GRU(4, 3, returns="last", seed=0), (6, 4)),
+    "rnn": (lambda: nn.RNN(4, 3, returns="last", nonlinearity="relu", seed=0), (6, 4)),
+    "transposed": (lambda: nn.ConvTranspose2d(4, 3, 4, 2, 1, seed=0), (6, 5, 4)),
+    "volumes": (lambda: nn.Conv1d(4, 8, 3, padding="causal", dilation=2, seed=0), (6, 4)),
+    "resized": (lambda: nn.Upsample((2, 3), mode="bilinear"), (6, 5, 4)),
+    "blocks": (lambda: nn.Sequential(nn.SpaceToDepth(2), nn.DepthToSpace(2)), (4, 6, 3)),
+    "indexed": (lambda: nn.Sequential(nn.Narrow(1, 2, 3), nn.Select(1, -1)), (6, 4)),
+    "flipped": (lambda: nn.Sequential(nn.Flip(1), nn.Repeat(3)), (4,)),
+    "reduced": (lambda: nn.Sequential(nn.Mean(1), nn.Max(1)), (6, 5, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    make, shape = LAYERS[name]
+    model, x = make(), normal(4, *shape).astype("f4")
+    (found,) = run(to_proto(model, shape), x)
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_graph_is_written_as_it_was_read(tmp_path):
+    graph = from_proto(picture_model(), "m")
+    save(graph, tmp_path / "m.onnx")
+    again = load(tmp_path / "m.onnx")
+    assert dict(again.named_parameters()).keys() == dict(graph.named_parameters()).keys()
+    x = normal(3, 2, 8, 8).astype("f4")
+    np.testing.assert_allclose(again.predict(x), graph.predict(x), rtol=1e-5, atol=1e-5)
+    (found,) = run(onnx.load(tmp_path / "m.onnx"), x)
+    np.testing.assert_allclose(found, graph.predict(x), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ModelFileError, match="expected an existing folder, found no"):
+        save(graph, tmp_path / "none" / "m.onnx")
+
+
+def test_a_part_of_a_graph_with_a_new_head_is_written():
+    trunk = from_proto(picture_model(), "m").until("features")
+    model = nn.Sequential(trunk, nn.Linear(64, 2, seed=0))
+    x = normal(3, 2, 8, 8).astype("f4")
+    (found,) = run(to_proto(model, (2, 8, 8)), x)
+    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+
+
+def test_what_onnx_cannot_have_is_said():
+    class Sorted(nn.Module):
+        def forward(self, x):
+            return ops.add(x, np.sort(x.data, axis=0))
+
+    with pytest.raises(SettingsError, match=r"an array of shape .* is computed of the samples"):
+        to_proto(Sorted(), (4,))
+
+    class Turned(nn.Module):
+        def forward(self, x):
+            return ops.det(x)
+
+    with pytest.raises(SettingsError, match="Turned: operation 'det' cannot be written as ONNX"):
+        to_proto(Turned(), (4, 4))
