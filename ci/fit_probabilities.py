@@ -23,7 +23,12 @@ from daskdl.errors import DataError
 from nowcast.forecasters.forecast import THRESHOLDS
 from nowcast.forecasters.lagrangian.advection import carry, departures
 from nowcast.forecasters.lagrangian.cascade import Cascade
-from nowcast.forecasters.lagrangian.exceedance import AT_MINUTES, MarginTable, logit
+from nowcast.forecasters.lagrangian.exceedance import (
+    AT_MINUTES,
+    MarginTable,
+    dryness,
+    logit,
+)
 from nowcast.forecasters.lagrangian.ranks import ranks
 
 #: Lead times in minutes that are fitted, as far as they are whole steps.
@@ -48,6 +53,8 @@ class Sample:
         Logit of the rank in the expected field.
     wet : ndarray, (threshold,) float64
         Logit of the fraction of the last frame, moved, that reaches each threshold.
+    dry : ndarray, (pixel,) float64
+        See `nowcast.forecasters.lagrangian.exceedance.dryness`.
     observed : ndarray, (pixel,) float32
         Rain rate in mm h-1.
     """
@@ -56,6 +63,7 @@ class Sample:
     doublings: float
     odds: NDArray[np.float64]
     wet: NDArray[np.float64]
+    dry: NDArray[np.float64]
     observed: NDArray[np.float32]
 
 
@@ -85,6 +93,7 @@ def samples(event: Event, every: int) -> Iterator[Sample]:
                 float(np.log2(lead * event.step / AT_MINUTES)),
                 logit(np.clip(rank[drawn], least, 1 - least)),
                 logit(np.clip(share, least, 1 - least)),
+                dryness(expected).ravel()[drawn].astype(np.float64),
                 observed.ravel()[drawn],
             )
 
@@ -96,39 +105,39 @@ def fit(drawn: list[Sample]) -> MarginTable:
         pixels[sample.radar] += len(sample.odds)
     doublings = np.concatenate([np.full(len(s.odds), s.doublings) for s in drawn])
     weight = np.concatenate([np.full(len(s.odds), 1e5 / pixels[s.radar]) for s in drawn])
+    dry = np.concatenate([s.dry for s in drawn])
     observed = np.concatenate([s.observed for s in drawn])
     numbers = []
     for k, threshold in enumerate(THRESHOLDS):
         wet = np.concatenate([np.full(len(s.odds), s.wet[k]) for s in drawn])
         margin = np.concatenate([s.odds for s in drawn]) + wet
         event = observed >= np.float32(threshold)
-        numbers.append(np.round(_scores_of(margin, wet, doublings, event, weight), 3))
-    pairs = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in (0, 2, 4)]
+        numbers.append(np.round(_fisher(margin, wet, dry, doublings, event, weight), 3))
+    pairs = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in (0, 2, 4, 6)]
     return MarginTable(THRESHOLDS, *pairs)
 
 
-def _scores_of(
+def _fisher(
     margin: NDArray[np.float64],
     wet: NDArray[np.float64],
+    dry: NDArray[np.float64],
     doublings: NDArray[np.float64],
     event: NDArray[np.bool_],
     weight: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return slope and its factor, weight of wet and its change, offset and its change.
+    """Return the pairs of slope, wet, offset and dry in a row.
 
     By Fisher's scoring, with the logarithm of the slope linear in the doublings.
     """
-    numbers = np.array([0.5, -0.5, 0.0, 0.0, 0.0, 0.0])
+    numbers = np.array([0.5, -0.5, 0, 0, 0, 0, 0, 0])
     for _ in range(60):
         steep = np.exp(numbers[0] + numbers[1] * doublings) * margin
-        z = steep + (numbers[2] + numbers[3] * doublings) * wet + numbers[4]
-        z += numbers[5] * doublings
+        parts = [steep, wet, np.ones_like(wet), dry]
+        x = np.stack([c for part in parts for c in (part, part * doublings)], axis=1)
+        z = steep + x[:, 2:] @ numbers[2:]
         p = 1 / (1 + np.exp(-np.clip(z, -30, 30)))
-        x = np.stack(
-            [steep, steep * doublings, wet, wet * doublings, np.ones_like(wet), doublings], axis=1
-        )
         upward = x.T @ (weight * (event - p)) - RIDGE * numbers
-        curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(6)
+        curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(8)
         change = np.clip(np.linalg.solve(curvature, upward), -0.3, 0.3)
         numbers += change
         if np.abs(change).max() < 1e-5:

@@ -152,7 +152,9 @@ def train(
 
 @app.command()
 def predict(
-    rain: Rain,
+    rain: Annotated[
+        Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote, or a folder of scans.")
+    ],
     out: Annotated[Path, typer.Option(help="Forecast to write: zarr, or netCDF if it ends in .nc")],
     method: Annotated[
         str,
@@ -176,7 +178,10 @@ def predict(
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
 ) -> None:
-    """Forecast rain from the frames of a store up to a time; needs no trained model."""
+    """Forecast rain from the frames of a store, or of a folder of scans, up to a time.
+
+    Needs no trained model.
+    """
     from nowcast.commands.predict import run
 
     run(

@@ -75,15 +75,16 @@ class Sprog:
         paths = departures(cascade.motion, leads)
         for lead, (expected, points) in enumerate(zip(cascade.expected(leads), paths, strict=True)):
             moved = carry(cascade.last, points)
-            rank = ranks(carry(expected, points))
+            arrived = carry(expected, points)
+            rank = ranks(arrived)
             forecast[lead] = match(rank, moved)
             minutes = (lead + 1) * step_minutes
             if wanted:
-                chances = exceedance(rank, moved, wanted, minutes, self.table)
+                chances = exceedance(arrived, rank, moved, wanted, minutes, self.table)
                 probability[:, lead] = chances
                 cuts[:, lead] = [best_cut(chance) for chance in chances]
             if members:
-                chances = exceedance(rank, moved, THRESHOLDS, minutes, self.table)
+                chances = exceedance(arrived, rank, moved, THRESHOLDS, minutes, self.table)
                 for number, noise in enumerate(noises):
                     normal = carry(next(noise), points)
                     # Members in pairs of opposite noise stand for the distribution better.

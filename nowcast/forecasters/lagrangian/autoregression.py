@@ -11,6 +11,10 @@ from nowcast.forecasters.lagrangian.pyramid import Pyramid
 
 Float = NDArray[np.float32]
 
+#: Correlations between frames are raised to this power: the motion is not quite that of the rain
+#: ahead, which makes each scale fade somewhat faster than it did between the last frames. Of 1,
+#: 1.25 and 1.6 the best over seven events, +30 and +60 min.
+FADING = 1.25
 #: Correlations are kept below this, so that every band forgets in the end.
 LARGEST = 0.9999
 
@@ -69,7 +73,7 @@ def _fit_band(bands: list[Float], weights: list[Float]) -> BandModel:
 
 
 def _correlation(a: Float, b: Float, weight_a: Float, weight_b: Float) -> float:
-    """Correlation of two bands where both are known; 0 where either is flat."""
+    """Correlation of two bands where both are known, to the power `FADING`; 0 where one is flat."""
     weight = weight_a * weight_b
     total = weight.sum(dtype=np.float64)
     if not total:
@@ -80,4 +84,6 @@ def _correlation(a: Float, b: Float, weight_a: Float, weight_b: Float) -> float:
     squares = float((weight * da * da).sum(dtype=np.float64)) * float(
         (weight * db * db).sum(dtype=np.float64)
     )
-    return min(max(along / squares**0.5, 0.0), LARGEST) if squares > 0 else 0.0
+    if squares <= 0:
+        return 0.0
+    return min(max(along / squares**0.5, 0.0) ** FADING, LARGEST)

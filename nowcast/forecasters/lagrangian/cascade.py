@@ -18,6 +18,11 @@ from nowcast.forecasters.lagrangian.pyramid import Pyramid, compose, decompose
 Float = NDArray[np.float32]
 
 
+#: Factor from octave to octave by which noise is stronger at larger scales than the rain in dB: it
+#: chooses quantiles, which puts the rain's edges back that make the rain's own spectrum shallow.
+TILT = 2.0
+
+
 @dataclass(frozen=True)
 class Cascade:
     """Bands of the last two or three frames, moved to the place of the last one.
@@ -76,8 +81,8 @@ class Cascade:
         last = self.past[-1]
         shapes = [(band.shape[0], band.shape[1]) for band in last.bands]
         variances = [
-            _variance(band, weight)
-            for band, weight in zip(last.bands[:-1], last.weights[:-1], strict=True)
+            TILT**k * _variance(band, weight)
+            for k, (band, weight) in enumerate(zip(last.bands[:-1], last.weights[:-1], strict=True))
         ]
         noise = Noise(shapes[:-1], variances, self.models[:-1])
         return noise.fields(leads, np.random.default_rng([seed, number]))

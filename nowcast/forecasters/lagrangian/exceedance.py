@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
+from nowcast.forecasters.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL
 
 Float = NDArray[np.float32]
 
@@ -25,10 +26,11 @@ class MarginTable:
     """Numbers that turn rank margins into probabilities, by threshold and smooth in lead time.
 
     The probability that rain reaches a threshold is logistic(slope * margin + wet * logit(w) +
-    offset). The margin is the logit of the pixel's rank in the expected field less the logit of
-    1 - w, and w the fraction of the last frame, moved, that reaches the threshold: above 0 where
-    the field matched to that frame's distribution says yes. Ranks, unlike rain rates, mean the same
-    to radars with other hardware, other climates and other errors.
+    offset + dry * d). The margin is the logit of the pixel's rank in the expected field less the
+    logit of 1 - w, and w the fraction of the last frame, moved, that reaches the threshold: above 0
+    where the field matched to that frame's distribution says yes; d is how far the expected field
+    lies below the lightest rain, 1 where it is dry all around. Ranks, unlike rain rates, mean the
+    same to radars with other hardware, other climates and other errors.
 
     Attributes
     ----------
@@ -37,7 +39,7 @@ class MarginTable:
     slope : tuple of (float, float)
         One pair a threshold: the slope at `AT_MINUTES`, and the factor by which it changes with
         each doubling of the lead time.
-    wet, offset : tuple of (float, float)
+    wet, offset, dry : tuple of (float, float)
         One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds.
     """
 
@@ -45,9 +47,10 @@ class MarginTable:
     slope: tuple[tuple[float, float], ...]
     wet: tuple[tuple[float, float], ...]
     offset: tuple[tuple[float, float], ...]
+    dry: tuple[tuple[float, float], ...]
 
     def at(self, thresholds: Sequence[float], minutes: float) -> NDArray[np.float64]:
-        """Return slope, wet and offset (threshold, 3) at a lead time.
+        """Return slope, wet, offset and dry (threshold, 4) at a lead time.
 
         Between the table's thresholds the numbers are linear in the logarithm of the rain rate;
         beyond the first and the last they are these.
@@ -57,20 +60,27 @@ class MarginTable:
         known = np.log(self.thresholds)
         numbers = [[first * change**doublings for first, change in self.slope]] + [
             [first + doublings * change for first, change in pairs]
-            for pairs in (self.wet, self.offset)
+            for pairs in (self.wet, self.offset, self.dry)
         ]
         return np.stack([np.interp(at, known, values) for values in numbers], axis=1)
 
 
 def exceedance(
-    rank: Float, moved: Float, thresholds: Sequence[float], minutes: float, table: MarginTable
+    expected: Float,
+    rank: Float,
+    moved: Float,
+    thresholds: Sequence[float],
+    minutes: float,
+    table: MarginTable,
 ) -> Float:
     """Return the probability (threshold, y, x) that rain reaches each threshold.
 
     Parameters
     ----------
+    expected : ndarray, (y, x) float32
+        The expected field at the lead time, in dB rain.
     rank : ndarray, (y, x) float32
-        Of the expected field at the lead time, see `nowcast.forecasters.lagrangian.ranks.ranks`.
+        Its ranks, see `nowcast.forecasters.lagrangian.ranks.ranks`.
     moved : ndarray, (y, x) float32
         The last frame carried to the lead time, mm h-1; known where ``rank`` is.
     thresholds : sequence of float
@@ -88,16 +98,29 @@ def exceedance(
     count = max(int(known.sum()), 1)
     least = 0.5 / count
     values = moved[known]
-    numbers = np.empty((len(thresholds), 2), np.float32)
-    for row, threshold, (slope, wet, offset) in zip(
+    numbers = np.empty((len(thresholds), 3), np.float32)
+    for row, threshold, (slope, wet, offset, dry) in zip(
         numbers, thresholds, table.at(thresholds, minutes), strict=True
     ):
         share = np.count_nonzero(values >= np.float32(threshold)) / count
         odds = logit(np.clip(share, least, 1 - least))
-        row[:] = slope, slope * odds + wet * odds + offset
+        row[:] = slope, slope * odds + wet * odds + offset, dry
     out = np.empty((len(thresholds), *rank.shape), np.float32)
-    over_rows(_logistic, (rank, np.arange(len(rank))), 64, out, numbers, np.float32(least))
+    over_rows(
+        _logistic,
+        (rank, dryness(expected), np.arange(len(rank))),
+        64,
+        out,
+        numbers,
+        np.float32(least),
+    )
     return out
+
+
+def dryness(expected: Float) -> Float:
+    """Return how far an expected field in dB rain lies below the lightest rain: 1 if wholly dry."""
+    lightest = np.float32(10 * np.log10(DRY_BELOW))
+    return np.maximum((lightest - expected) / (lightest - np.float32(DRY_DECIBEL)), np.float32(0))
 
 
 def best_cut(probability: Float) -> float:
@@ -121,8 +144,10 @@ def logit(p: NDArray[np.floating] | float) -> NDArray[np.float64]:
 
 
 def check_table(table: MarginTable) -> None:
-    """Raise SettingsError unless every threshold of a table has its three pairs."""
-    counts = {len(pairs) for pairs in (table.thresholds, table.slope, table.wet, table.offset)}
+    """Raise SettingsError unless every threshold of a table has its four pairs."""
+    counts = {
+        len(pairs) for pairs in (table.thresholds, table.slope, table.wet, table.offset, table.dry)
+    }
     if len(counts) != 1:
         raise SettingsError(
             f"MarginTable: expected as many pairs as thresholds, found {sorted(counts)}."
@@ -130,7 +155,7 @@ def check_table(table: MarginTable) -> None:
 
 
 @jit
-def _logistic(rank, rows, out, numbers, least):
+def _logistic(rank, dry, rows, out, numbers, least):
     one = np.float32(1)
     for i in range(rank.shape[0]):
         row = rows[i]
@@ -144,6 +169,7 @@ def _logistic(rank, rows, out, numbers, least):
             odds = np.log(r / (one - r))
             below = one
             for k in range(len(numbers)):
-                p = one / (one + np.exp(-(numbers[k, 0] * odds + numbers[k, 1])))
+                z = numbers[k, 0] * odds + numbers[k, 1] + numbers[k, 2] * dry[i, j]
+                p = one / (one + np.exp(-z))
                 below = min(below, p)
                 out[k, row, j] = below

@@ -81,7 +81,7 @@ def levels_of(shape: tuple[int, ...]) -> int:
 
 
 def shrink(field: Float, weight: Float) -> tuple[Float, Float]:
-    """Halve a grid: weighted means with the binomial weights 1 4 6 4 1, and the share known."""
+    """Halve a grid: Gaussian means of what is known, and the share of it."""
     height, width = field.shape
     shape = ((height + 1) // 2, (width + 1) // 2)
     out, share = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -101,14 +101,15 @@ def grow(field: Float, weight: Float, shape: tuple[int, ...]) -> Float:
 def _shrink(out, share, rows, field, weight):
     height, width = field.shape
     wide = out.shape[1]
-    taps = (np.float32(1), np.float32(4), np.float32(6), np.float32(4), np.float32(1))
+    # Binomial weights of order 8: a Gaussian wide enough that halving leaves no blocks behind.
+    taps = np.array([1, 8, 28, 56, 70, 56, 28, 8, 1], np.float32)
     total, known = np.empty(width, np.float32), np.empty(width, np.float32)
     for k in range(len(rows)):
         total[:] = 0
         known[:] = 0
         reach = np.float32(0)
-        for d in range(5):
-            i = 2 * rows[k] + d - 2
+        for d in range(9):
+            i = 2 * rows[k] + d - 4
             if 0 <= i < height:
                 reach += taps[d]
                 for j in range(width):
@@ -117,8 +118,8 @@ def _shrink(out, share, rows, field, weight):
                     total[j] += w * field[i, j]
         for j in range(wide):
             value, sum_known, across = np.float32(0), np.float32(0), np.float32(0)
-            for d in range(5):
-                column = 2 * j + d - 2
+            for d in range(9):
+                column = 2 * j + d - 4
                 if 0 <= column < width:
                     across += taps[d]
                     sum_known += taps[d] * known[column]

@@ -11,6 +11,7 @@ from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict as forecast_of
 from nowcast.forecasters.trained import Trained
 from nowcast.rain.store import open_rain, write_dataset
+from nowcast.simulate import simulate
 from tests.nowcast.stores import moving_rain, write_all
 
 
@@ -98,3 +99,31 @@ def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
         assert said in err
         assert err.count("\n") == 1
     assert not (tmp_path / "f.zarr").exists()
+
+
+def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_path, capsys):
+    simulate(tmp_path / "scans", hours=0.5, step_minutes=10, seed=3)
+    command = ["predict", str(tmp_path / "scans"), "--lead", "20min", "--thresholds", "0.5,2"]
+    assert run(app, [*command, "--members", "3", "--out", str(tmp_path / "f.nc")]) == 0
+    assert "scans read, 0 files not read" in capsys.readouterr().err
+    with open_forecast(tmp_path / "f.nc") as made:
+        assert made["rain_rate"].dims == ("lead_time", "y", "x")
+        p = made["exceedance_probability"]
+        assert p.dims == ("threshold", "lead_time", "y", "x")
+        assert made["threshold"].values.tolist() == [0.5, 2]
+        assert made["rain_rate_members"].sizes["realization"] == 3
+        known = np.isfinite(made["rain_rate"])
+        assert known.any()
+        assert (np.isfinite(p) == known).all()
+        assert ((p >= 0) & (p <= 1)).where(known, True).all()
+        assert made["threshold"].attrs["units"] == "mm h-1"
+    assert not list(tmp_path.glob("*.zarr"))
+
+
+@pytest.mark.parametrize("method", ["persistence", "extrapolation", "sprog", "steps", "auto"])
+def test_no_method_of_ours_needs_a_model(paths, tmp_path, method):
+    out = tmp_path / "f.zarr"
+    assert run(app, ["predict", str(paths[1]), "--method", method, "--out", str(out)]) == 0
+    with open_forecast(out) as made:
+        assert made.sizes["lead_time"] == 6
+        assert ("exceedance_probability" in made) == (method in ("sprog", "steps", "auto"))
