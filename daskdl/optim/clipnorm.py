@@ -24,7 +24,7 @@ class ClipNorm(Wrapper):
     The rows of tables count like all else.
 
     R. Pascanu, T. Mikolov and Y. Bengio, arXiv 1211.5063. Whoever owns slices of the vector can
-    step them after a small exchange: of a number for each :attr:`grain` of the vector.
+    step them after a small exchange: of a number for each :attr:`unit` of the vector.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class ClipNorm(Wrapper):
     norm: float
     known: float | None = field(default=None, repr=False)  # sum of squares of the whole gradient
 
-    grain = BLOCK
+    unit = BLOCK
 
     def __post_init__(self) -> None:
         super().__post_init__()

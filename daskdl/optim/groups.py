@@ -203,9 +203,9 @@ class Groups(Method):
         return self.method.joint
 
     @property
-    def grain(self) -> int:  # type: ignore[override]
+    def unit(self) -> int:  # type: ignore[override]
         """The value of the method inside."""
-        return self.method.grain
+        return self.method.unit
 
     def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the same for slices side by side."""

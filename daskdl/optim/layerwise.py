@@ -27,7 +27,7 @@ class Layerwise(Grouped):
     """Base of these methods.
 
     Who owns slices of the vector can make its part of a step after a small exchange: of two numbers
-    for each :attr:`grain` of each parameter, see :class:`Method`.
+    for each :attr:`unit` of each parameter, see :class:`Method`.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Layerwise(Grouped):
     known: tuple[float, ...] | None = field(default=None, repr=False)
 
     weight_decay = 0.0  # subclasses have a field of that name
-    grain = BLOCK
+    unit = BLOCK
 
     @property
     def joint(self) -> bool:

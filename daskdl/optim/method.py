@@ -35,7 +35,7 @@ class Method(ABC):
         weights, state = method.update(weights, gradient, state, iteration)
         state = method.observe(state, loss)        # after each validation
 
-    An engine that cuts the vector into slices, which begin at whole multiples of :attr:`grain`,
+    An engine that cuts the vector into slices, which begin at whole multiples of :attr:`unit`,
     asks ``method.part(slices)`` for the method of a member's slices; None says that only the whole
     vector can be stepped. A step of a :attr:`joint` method needs sums over the whole vector, whose
     terms members compute of their own slices::
@@ -59,7 +59,7 @@ class Method(ABC):
     """
 
     #: Numbers of which a slice takes whole multiples: each term is of one such stretch at most.
-    grain = 1
+    unit = 1
 
     @property
     def joint(self) -> bool:

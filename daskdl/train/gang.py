@@ -107,7 +107,7 @@ class GangEngine(OnCluster):
         self._patience = seconds("peer-timeout")
         tools = job.tools()
         self._tables = Tables.of(tools.model)
-        self._unit = max(UNIT, tools.optimizer.grain)
+        self._unit = max(UNIT, tools.optimizer.unit)
         self._formed: tuple[Gang, Future] | None = None
         self._session: Session | None = None
         self._workers: dict[str, int] = {}  # that the session was made for

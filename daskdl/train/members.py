@@ -19,7 +19,7 @@ class Gang(Group):
         Whether it is asked for more groups after the first.
     unit : int
         Slices of the vector begin at whole multiples of it, see
-        :attr:`daskdl.optim.Method.grain`.
+        :attr:`daskdl.optim.Method.unit`.
     """
 
     stays: bool = True

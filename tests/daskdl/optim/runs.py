@@ -137,11 +137,11 @@ def long_layout(size: int) -> Layout:
 
 def check_joint_slices(method: Method) -> None:
     """Assert that slices step to the bits of the whole when they know the terms of all."""
-    size = 4 * method.grain + 99
+    size = 4 * method.unit + 99
     method = method.on(long_layout(size))
     rng = np.random.default_rng(3)
     weights, state = rng.normal(size=size).astype(np.float32), method.init(size)
-    a, b = method.grain, 3 * method.grain
+    a, b = method.unit, 3 * method.unit
     owners = [[slice(0, a), slice(b, size)], [slice(a, b)], [slice(size, size)]]
     starts = method.term_starts(size)
     assert method.joint
