@@ -166,7 +166,7 @@ def load(path: str | Path, module: Any = None) -> Module:
             "holds weights only, and is loaded by daskdl.load(path, module=net)"
         )
     for name, tensor in tensors.items():
-        if tensor.dtype != np.float32:
+        if tensor.dtype != np.float32 and not of_torch:  # whose counters are whole numbers
             raise ModelFileError(
                 f"{path}: expected float32 numbers, as daskdl.save writes them, found {name!r} of "
                 f"{tensor.dtype}; save the model again"

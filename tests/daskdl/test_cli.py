@@ -108,4 +108,4 @@ def test_scaling_of_what_is_not_there_ends_with_2_and_one_sentence(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("daskdl: model: expected one of lenet, ")
-    assert err.endswith("found 'vgg'\n")
+    assert err.endswith("found 'vgg'; name one of these\n")

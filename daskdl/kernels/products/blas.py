@@ -69,7 +69,9 @@ def gemm(a, b, c, beta, scratch):
     All have one dtype and the numbers of a row side by side; rows may lie apart, as those of a
     range of columns do. ``scratch`` is :func:`gemm_scratch`'s result.
     """
-    raise NotImplementedError("gemm is for numba functions; use kernels.matmul from Python")
+    raise NotImplementedError(
+        "gemm is for numba functions; use daskdl.kernels.products.matmul from Python"
+    )
 
 
 def gemm_tn(a, b, c, beta, scratch):

@@ -16,7 +16,7 @@ import pytest
 
 from daskdl.errors import CheckpointError
 from daskdl.train import checkpoint
-from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.checkpoint import CheckpointFolder, Saved
 
 IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size": 8}
 
@@ -355,34 +355,6 @@ def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path: Path, then:
 
 
 # --- another run's
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted", "said"),
-    [
-        ("batch_size", 16, "expected batch_size 16, found 8; give another folder"),
-        (
-            "model",
-            [["0.weight", [5, 8]], ["2.weight", [8, 3]]],
-            'expected model[1] ["2.weight", [8, 3]], found ["2.weight", [8, 2]];',
-        ),
-        ("model", [["0.weight", [5, 8]]], "expected model of 1 entries, found 2;"),
-        ("seed", 1, "expected seed 1, found null;"),
-    ],
-)
-def test_what_differs_is_named(name: str, wanted: object, said: str) -> None:
-    with pytest.raises(CheckpointError) as raised:
-        check_identity(Path("runs"), IDENTITY, {**IDENTITY, name: wanted})
-    sentence = str(raised.value)
-    assert sentence.startswith("runs: holds the checkpoint of another run: ")
-    assert said in sentence
-
-
-def test_a_run_goes_on_from_its_own() -> None:
-    check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)
-
-
-# --- where nothing can be written
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

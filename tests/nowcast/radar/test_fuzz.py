@@ -71,7 +71,7 @@ def test_some_mutants_of_every_format(radar_dir, tmp_path, format):
     assert found["no header"] + found["no scan"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", REAL, ids=lambda format: format.name)
 def test_a_thousand_mutants_of_every_format(radar_dir, tmp_path, format):
@@ -116,10 +116,9 @@ def made(tmp_path: Path, name: str) -> bytes:
 def test_mutants_of_made_files(tmp_path, name):
     found = outcomes([made(tmp_path, name)], "", tmp_path, 48)
     assert sum(found.values()) == 48
-    assert found["read"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", MADE)
 def test_a_thousand_mutants_of_made_files(tmp_path, name):

@@ -13,7 +13,9 @@ from tests.nowcast.radar.odim_file import write_sweep
 
 @pytest.mark.parametrize("format", Format)
 def test_formats_know_whether_they_are_polar(format):
-    assert format.polar == (format.value.split()[0] not in {"KNMI", "CF", "FMI"})
+    grids = {"KNMI", "CF", "FMI", "RADOLAN", "GRIB2", "GeoTIFF"}
+    on_grid = format.value.split()[0] in grids or format.value.endswith("composite")
+    assert format.polar == (not on_grid)
 
 
 def test_headers_pickle(tmp_path):

@@ -106,7 +106,7 @@ def made_and_addressed(kernel):
 def test_arrays_whose_addresses_are_in_use_are_named_until_then():
     """numba frees an array after its last name; its memory may be another thread's at once."""
     found = 0
-    for path in Path(daskdl.kernels.__file__).parent.glob("*.py"):
+    for path in Path(daskdl.kernels.__file__).parent.rglob("*.py"):
         for kernel in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(kernel, ast.FunctionDef):
                 continue
