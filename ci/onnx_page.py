@@ -76,6 +76,25 @@ operations of daskdl that it does become nodes (`channels_first=True` for inputs
 it computes of its samples by numpy alone cannot be written, and is refused. All of `daskdl.models`
 is written; onnxruntime agrees to 1e-4 (`tests/daskdl/interop/onnx/test_writer.py`).
 
+`examples/fine_tune_onnx.py` teaches a network out of a file other classes and writes it again.
+
+## PyTorch's weights
+
+```python
+from daskdl.interop import read
+from daskdl.models import ResNet
+
+model = ResNet(50)
+model.load_state_dict(read("resnet50.pth"), names="torch")  # torchvision's names and layouts
+model.state_dict(names="torch")  # and back
+```
+
+`read` takes `.pt` and `.pth`, new (zip) and old, and `.safetensors`, without torch. A pickle's
+calls are looked up in a table of the few that weights need; nothing else is imported, called or
+built. `names="torch"` knows the names of ResNet, and of networks whose layers are called alike;
+filters are turned to channels last, the two biases of recurrent layers added. Whole modules and
+TorchScript are refused: `torch.save(net.state_dict(), path)` writes what is read.
+
 Below is written by `python -m ci.onnx_page`, which runs the node tests of onnx {version} that are
 not expanded into simpler operators; a test holds it true.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -202,14 +203,22 @@ class Module(Structure, Predicting):
 
     # --- in and out
 
-    def state_dict(self) -> dict[str, NDArray[np.float32]]:
-        """Return a copy of every parameter and every buffer by its dotted name."""
+    def state_dict(self, *, names: str = "own") -> dict[str, NDArray[np.float32]]:
+        """Return a copy of every parameter and every buffer by its dotted name.
+
+        With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
+        """
+        if names == "torch":
+            converted: dict[str, NDArray[np.float32]] = _torch_names("to_torch")(self)
+            return converted
         return {name: held.data.copy() for name, held in self._state().items()}
 
     def _state(self) -> dict[str, Parameter | Buffer]:
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
 
-    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, ArrayLike], strict: bool = True, *, names: str = "own"
+    ) -> None:
         """Copy arrays into the parameters and buffers of the same names.
 
         Parameters
@@ -217,12 +226,16 @@ class Module(Structure, Predicting):
         state : mapping of dotted names to arrays
         strict : bool
             Whether every name has to be there and known; otherwise those in both are copied.
+        names : "own" or "torch"
+            Whether names and layouts are PyTorch's, as :func:`daskdl.interop.read` gives them.
 
         Raises
         ------
         ShapeError
             When a name is missing or not known, or a shape differs. Nothing is changed then.
         """
+        if names == "torch":
+            state = _torch_names("from_torch")(self, state, strict)
         arrays = {name: np.asarray(value) for name, value in state.items()}
         own = self._state()
         problems = [
@@ -248,6 +261,11 @@ class Module(Structure, Predicting):
         plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
         return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+
+def _torch_names(function: str) -> Any:
+    """Return a function of daskdl.interop, which stands above: it knows the zoo's names."""
+    return getattr(importlib.import_module("daskdl.interop.torch_weights.names"), function)
 
 
 def _holds_module(value: Any) -> bool:

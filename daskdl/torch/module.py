@@ -123,12 +123,14 @@ class TorchModule(Module):
         results = self._call(given)
         return _one(self._recorded(inputs, given, results))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, names: str = "torch") -> dict[str, Any]:
         """Return a copy of every parameter and saved buffer by torch's name, tied ones too."""
         return {name: as_array(tensor).copy() for name, tensor in self.module.state_dict().items()}
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Copy arrays or tensors into the parameters and buffers of torch's names.
+    def load_state_dict(
+        self, state: Mapping[str, Any], strict: bool = True, *, names: str = "torch"
+    ) -> None:
+        """Copy arrays or tensors into the parameters and buffers of torch's names, the only ones.
 
         Raises
         ------

@@ -1,0 +1,119 @@
+"""PyTorch's names and layouts for the weights of our modules, in and out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl.errors import ShapeError
+from daskdl.models.resnet import DEPTHS, ResNet
+from daskdl.nn.module import Module
+from daskdl.tensor import Array
+
+#: Layers whose filters have their channels last here and second in PyTorch.
+_FILTERS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+_RECURRENT = re.compile(r"^(weight|bias)_?(input|state)?_(\d+)(_reverse)?$")
+
+
+def from_torch(
+    model: Module, state: Mapping[str, ArrayLike], strict: bool = True
+) -> dict[str, Array]:
+    """Return PyTorch's weights under our names and in our layouts.
+
+    Counters of batches and whatever else is no weight of the model is left as it is named.
+
+    Raises
+    ------
+    ShapeError
+        When one of the model's weights is missing, and ``strict`` does not allow that.
+    """
+    given = {name: np.asarray(value) for name, value in state.items()}
+    found, used = {}, set()
+    for own, names, layer, _ in _places(model):
+        missing = [name for name in names if name not in given]
+        if missing and not strict:
+            continue
+        if missing:
+            known = ", ".join(list(given)[:3])
+            raise ShapeError(
+                f"{type(model).__name__}: PyTorch's {missing[0]!r} for {own!r} is missing; the "
+                f"file has {known}, ..."
+            )
+        used.update(names)
+        value = sum((given[name] for name in names[1:]), given[names[0]])
+        turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
+        found[own] = np.moveaxis(value, 1, -1) if turned else value
+    rest = {n: v for n, v in given.items() if n not in used and not n.endswith("batches_tracked")}
+    return {**found, **rest}
+
+
+def to_torch(model: Module) -> dict[str, Array]:
+    """Return a model's weights under PyTorch's names and in its layouts."""
+    found: dict[str, Array] = {}
+    for own, names, layer, array in _places(model):
+        turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
+        found[names[0]] = np.ascontiguousarray(np.moveaxis(array, -1, 1) if turned else array)
+        found.update((name, np.zeros_like(array)) for name in names[1:])
+    return found
+
+
+def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:
+    """Yield (our name, PyTorch's, the layer, the array) of all weights and statistics.
+
+    PyTorch has two biases for one of ours where recurrent layers add them.
+    """
+    owners = dict(model.modules())
+    rename = _RENAMES.get(type(model), _same)
+    for own, held in model.held():
+        path, _, attribute = own.rpartition(".")
+        layer = owners[path]
+        prefix = rename(model, path)
+        prefix = f"{prefix}." if prefix else ""
+        yield own, [prefix + name for name in _attribute(layer, attribute)], layer, held.data
+
+
+def _same(model: Any, path: str) -> str:
+    return path
+
+
+def _attribute(layer: Any, name: str) -> list[str]:
+    found = _RECURRENT.match(name)
+    if found and type(layer).__name__ in ("GRU", "LSTM", "RNN"):
+        kind, side, number, back = found.groups()
+        sides = {"input": ["ih"], "state": ["hh"], None: ["ih", "hh"]}[side]
+        return [f"{kind}_{one}_l{number}{back or ''}" for one in sides]
+    return ["running_var" if name == "running_variance" else name]
+
+
+def _resnet(model: Any, path: str) -> str:
+    """Return torchvision's name of a layer of a ResNet."""
+    head, _, rest = path.partition(".")
+    if head != "blocks":
+        return {"conv": "conv1", "norm": "bn1", "linear": "fc"}.get(path, path)
+    number, _, part = rest.partition(".")
+    stage, left = 0, int(number)
+    counts = _counts(model)
+    while left >= counts[stage]:
+        left -= counts[stage]
+        stage += 1
+    last = "bn3" if hasattr(model.blocks[int(number)], "conv3") else "bn2"
+    parts = {"norm1": "bn1", "norm2": "bn2", "last": last, "shortcut.conv": "downsample.0",
+             "shortcut.norm": "downsample.1"}  # fmt: skip
+    return f"layer{stage + 1}.{left}.{parts.get(part, part)}"
+
+
+def _counts(model: Any) -> tuple[int, ...]:
+    """Return how many blocks each stage of a ResNet has."""
+    kind = hasattr(model.blocks[0], "conv3")
+    return next(
+        counts
+        for counts, bottleneck in DEPTHS.values()
+        if bottleneck == kind and sum(counts) == len(model.blocks)
+    )
+
+
+_RENAMES: dict[type, Callable[[Any, str], str]] = {ResNet: _resnet}

@@ -1,0 +1,234 @@
+"""Files of torch.save, new (zip) and old, and safetensors, as arrays by their names."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError
+from daskdl.interop.torch_weights import pickles
+from daskdl.interop.torch_weights.tensors import Tensors
+from daskdl.tensor import Array
+
+#: The first pickle of an old file.
+_MAGIC = 0x1950A86A20F9469CFC6C
+#: What the zip library raises for damaged files.
+_DAMAGED = (
+    zipfile.BadZipFile, EOFError, LookupError, NotImplementedError, OSError, OverflowError,
+    RuntimeError, ValueError, struct.error,
+)  # fmt: skip
+#: Values that containers in each other may hold: beyond it they hold each other many times.
+_MOST = 1_000_000
+
+
+def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
+    """Read weights that PyTorch saved: ``.pt``, ``.pth`` and the like, or ``.safetensors``.
+
+    Neither is torch needed, nor is anything of the file run: tensors and plain containers are all
+    that is read, whatever a pickle asks for.
+
+    Parameters
+    ----------
+    path : path
+    prefix : str
+        Only names that begin with it are returned, without it: ``"state_dict."`` for a checkpoint
+        that holds the weights among other things.
+
+    Returns
+    -------
+    dict of arrays, read-only
+        By their names, those of containers in each other joined by dots; layouts are PyTorch's,
+        bfloat16 is float32. What is no array is left out.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, damaged, of TorchScript, or makes anything else than weights.
+
+    Examples
+    --------
+    ``ResNet(18).load_state_dict(read("resnet18.pth"), names="torch")``
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file of weights")
+    if path.suffix == ".safetensors":
+        found = _safetensors(path)
+    elif _is_zip(path):
+        found = _zip(path)
+    else:
+        found = _old(path)
+    return {name[len(prefix) :]: array for name, array in found.items() if name.startswith(prefix)}
+
+
+def _safetensors(path: Path) -> dict[str, Array]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: not a safetensors file that numpy can hold ({error})") from error
+
+
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _zip(path: Path) -> dict[str, Array]:
+    size = os.path.getsize(path)
+    _check_directory(path, size)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _archive(archive, path, size)
+    except DataError:
+        raise
+    except _DAMAGED as error:
+        raise DataError(f"{path}: a damaged zip file ({error})") from error
+
+
+def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array]:
+    names = set(archive.namelist())
+    roots = [name[: -len("data.pkl")] for name in names if name.endswith("/data.pkl")]
+    if any(name.endswith("/constants.pkl") or "/code/" in name for name in names):
+        raise DataError(
+            f"{path}: it is of TorchScript, a program; torch.save(model.state_dict(), ...) writes "
+            "its weights alone"
+        )
+    if len(roots) != 1:
+        raise DataError(f"{path}: expected one data.pkl, found {len(roots)}; is it PyTorch's?")
+    root, left = roots[0], [size]
+
+    def content(name: str) -> bytes:
+        info = archive.getinfo(name)
+        left[0] -= info.file_size
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or left[0] < 0:
+            raise DataError(f"{path}: {name}: expected bytes as they are, of the file's own size")
+        return archive.read(info)
+
+    def bytes_of(key: str, count: int) -> bytes:
+        name = f"{root}data/{key}"
+        if name not in names:
+            raise DataError(f"{path}: there is no storage {key!r} in it")
+        data = content(name)
+        if len(data) < count:
+            raise DataError(f"{path}: storage {key!r}: expected {count} bytes, found {len(data)}")
+        return data
+
+    if f"{root}byteorder" in names and content(f"{root}byteorder") != b"little":
+        raise DataError(f"{path}: it was written on a big-endian machine, which is not supported")
+    tensors = Tensors(bytes_of, str(path))
+    file = io.BytesIO(content(f"{root}data.pkl"))
+    return _flattened(pickles.load(file, tensors.make, tensors.storage, str(path)), str(path))
+
+
+def _check_directory(path: Path, size: int) -> None:
+    """Raise a DataError where the list of a zip's parts alone would take too much memory."""
+    with path.open("rb") as file:
+        file.seek(max(0, size - 66_000))
+        tail = file.read()
+    at = tail.rfind(b"PK\x05\x06")
+    length = struct.unpack("<I", tail[at + 12 : at + 16])[0] if 0 <= at <= len(tail) - 16 else 0
+    if length == 0xFFFFFFFF:
+        at = tail.rfind(b"PK\x06\x06")
+        length = struct.unpack("<Q", tail[at + 40 : at + 48])[0] if 0 <= at <= len(tail) - 48 else 0
+    if length * 13 > 2 * size + 40_000_000:
+        raise DataError(f"{path}: its list of parts has {length} bytes of {size}; it is not read")
+
+
+def _old(path: Path) -> dict[str, Array]:
+    """Read what torch.save wrote before version 1.6: pickles, then storages one by one."""
+    where, file = str(path), io.BytesIO(path.read_bytes())
+
+    def plain() -> Any:
+        return pickles.load(file, _nothing, _nothing, where)
+
+    start = file.read(2)
+    if start[:1] != b"\x80":
+        raise DataError(f"{where}: not a file of torch.save: it begins with {start!r}")
+    file.seek(0)
+    if plain() != _MAGIC:
+        raise DataError(f"{where}: not a file of torch.save, or one of before 2017")
+    plain()
+    if not (plain() or {}).get("little_endian", True):
+        raise DataError(f"{where}: it was written on a big-endian machine, which is not supported")
+    place = file.tell()
+    # Once for the sizes of the storages, which lie behind, and once with their numbers.
+    sizes: dict[str, int] = {}
+    data: dict[str, memoryview] = {}
+
+    def measured(key: str, count: int) -> Any:
+        if count > file.getbuffer().nbytes:
+            raise DataError(f"{where}: storage {key!r} of {count} bytes goes beyond the file")
+        sizes[key] = count
+        return bytes(0)
+
+    first = _Measuring(measured, where)
+    pickles.load(file, first.make, first.storage, where)
+    whole = file.getbuffer()
+    for key in plain() or []:
+        at = file.tell()
+        if key not in sizes or at + 8 + sizes[key] > whole.nbytes:
+            raise DataError(f"{where}: the file ends within storage {str(key)[:40]!r}")
+        (numbers,) = struct.unpack("<q", whole[at : at + 8])
+        if numbers != first.counts[key]:
+            raise DataError(
+                f"{where}: storage {key!r}: expected {first.counts[key]} numbers, found {numbers}"
+            )
+        data[key] = whole[at + 8 : at + 8 + sizes[key]]
+        file.seek(at + 8 + sizes[key])
+
+    def bytes_of(key: str, count: int) -> Any:
+        if key not in data:
+            raise DataError(f"{where}: there is no storage {key!r} in it")
+        return data[key]
+
+    tensors = Tensors(bytes_of, where)
+    file.seek(place)
+    return _flattened(pickles.load(file, tensors.make, tensors.storage, where), where)
+
+
+class _Measuring(Tensors):
+    """Learns how large storages are, before it is known where they lie."""
+
+    def __init__(self, bytes_of: Any, where: str) -> None:
+        super().__init__(bytes_of, where)
+        self.counts: dict[str, int] = {}
+
+    def _read(self, key: str, kind: str, count: int) -> Array:
+        self.counts[key] = count
+        self.bytes_of(key, count * (2 if kind == "bfloat16" else np.dtype(kind).itemsize))
+        return np.zeros(0)
+
+    def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> Array:
+        """Return nothing of use."""
+        return np.zeros(0)
+
+
+def _nothing(*given: Any) -> Any:
+    raise DataError(f"expected plain data before the weights, found {str(given)[:80]}")
+
+
+def _flattened(found: Any, where: str) -> dict[str, Array]:
+    """Return the arrays of containers in each other by their dotted names."""
+    arrays: dict[str, Array] = {}
+    waiting, seen = [("", found)], 0
+    while waiting:
+        name, value = waiting.pop()
+        seen += 1
+        if seen > _MOST or len(name) > 1000:
+            raise DataError(f"{where}: containers hold each other more than {_MOST} times")
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif isinstance(value, (dict, list, tuple)):
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            lead = f"{name}." if name else ""
+            waiting += [(f"{lead}{key}", part) for key, part in reversed(list(pairs))]
+    return arrays

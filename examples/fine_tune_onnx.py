@@ -1,0 +1,60 @@
+"""Fine-tune a network out of an ONNX file for other classes, and write it as ONNX again.
+
+Usage: python examples/fine_tune_onnx.py MODEL.onnx DATA.npz FEATURES OUT.onnx [--freeze]
+
+DATA.npz holds x, samples as the network takes them, and y, labels from 0. FEATURES is the name of
+the value (N, features) that the old head reads; `daskdl.load(MODEL).nodes` has them all.
+With --freeze only the new head learns; otherwise everything does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import daskdl
+from daskdl import SampleSet, Trainer, nn
+from daskdl.interop import onnx
+from daskdl.metrics import Accuracy
+from daskdl.optim import Adam
+
+
+def fine_tune(
+    model: Path, data: Path, features: str, out: Path, epochs: int = 5, freeze: bool = False
+) -> float:
+    """Train a new head, or all, and return the accuracy on the last fifth of the samples."""
+    with np.load(data) as arrays:
+        x, y = arrays["x"].astype(np.float32), arrays["y"].astype(np.int64)
+    first = len(x) * 4 // 5
+    trunk = daskdl.load(model).until(features)
+    if freeze:
+        trunk.freeze()
+    width = trunk.predict(x[:1]).shape[-1]
+    net = nn.Sequential(trunk, nn.Linear(width, int(y.max()) + 1, seed=0))
+    trainer = Trainer(net, nn.CrossEntropyLoss(), Adam(1e-3), seed=0)
+    trainer.fit(
+        SampleSet.from_arrays(x=x[:first], y=y[:first], partitions=2), epochs=epochs, batch_size=32
+    )
+    held = SampleSet.from_arrays(x=x[first:], y=y[first:], partitions=1)
+    accuracy = net.evaluate(held, [Accuracy()])["accuracy"]
+    onnx.save(net, out, x.shape[1:])
+    return accuracy
+
+
+def main() -> None:
+    """Read the arguments, train, and print how good the network is."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("model", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("features")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--freeze", action="store_true")
+    accuracy = fine_tune(**vars(parser.parse_args()))
+    print(f"accuracy {accuracy:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Weights that PyTorch saved: the same numbers from both formats, and nothing else is read."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError
+from daskdl.interop import read
+
+
+def state(torch):
+    """Tensors of all kinds: views, shared storages, scalars, empty ones."""
+    base = torch.arange(24.0).reshape(4, 6)
+    return {
+        "plain": base,
+        "turned": base.T,
+        "part": base[1:3, ::2],
+        "half": base.half(),
+        "brain": base.bfloat16(),
+        "double": base.double(),
+        "ids": torch.arange(5),
+        "bytes": torch.arange(5, dtype=torch.uint8),
+        "yes": torch.tensor([True, False]),
+        "scalar": torch.tensor(2.5),
+        "none": torch.zeros(0, 3),
+        "inner": {"list": [torch.ones(2), torch.zeros(1)]},
+        "epoch": 3,
+    }
+
+
+EXPECTED = {"plain", "turned", "part", "half", "brain", "double", "ids", "bytes", "yes", "scalar",
+            "none", "inner.list.0", "inner.list.1"}  # fmt: skip
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_both_formats(tmp_path, torch, zipped):
+    path = tmp_path / "w.pt"
+    torch.save(state(torch), path, _use_new_zipfile_serialization=zipped)
+    found = read(path)
+    assert found.keys() == EXPECTED
+    right = state(torch)
+    for name, array in found.items():
+        if name.startswith("inner"):
+            continue
+        expected = right[name].float() if name == "brain" else right[name]
+        np.testing.assert_array_equal(array, expected.numpy())
+        assert array.dtype == expected.numpy().dtype
+    assert read(path, "inner.list.").keys() == {"0", "1"}
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_state_dicts_of_modules(tmp_path, torch, zipped):
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    torch.save({"state_dict": net.state_dict(), "lr": 0.1}, tmp_path / "w.pth",
+               _use_new_zipfile_serialization=zipped)  # fmt: skip
+    found = read(tmp_path / "w.pth", "state_dict.")
+    assert found.keys() == net.state_dict().keys()
+    for name, tensor in net.state_dict().items():
+        np.testing.assert_array_equal(found[name], tensor.numpy())
+
+
+def test_safetensors(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"a.weight": np.arange(6.0, dtype="f4").reshape(2, 3)}, tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(read(tmp_path / "w.safetensors")["a.weight"][1], [3, 4, 5])
+
+
+class Malicious:
+    """Pickles as a call of something that would leave a trace."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_nothing_of_a_file_is_run(tmp_path, torch, zipped):
+    torch.save({"w": torch.ones(2), "evil": Malicious(tmp_path / "trace")}, tmp_path / "w.pt",
+               _use_new_zipfile_serialization=zipped)  # fmt: skip
+    with pytest.raises(DataError, match=r"it makes a (_?io|builtins)\.open, which is no weights"):
+        read(tmp_path / "w.pt")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_whole_modules_and_programs_are_refused(tmp_path, torch):
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "w.pt")
+    with pytest.raises(DataError, match="Linear, which is no weights; only tensors in plain"):
+        read(tmp_path / "w.pt")
+    with zipfile.ZipFile(tmp_path / "s.pt", "w") as archive:
+        for name in ("s/data.pkl", "s/constants.pkl", "s/code/__torch__.py"):
+            archive.writestr(name, b"")
+    with pytest.raises(DataError, match="it is of TorchScript, a program"):
+        read(tmp_path / "s.pt")
+    with pytest.raises(DataError, match="there is no such file"):
+        read(tmp_path / "none.pt")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_damage_is_told_in_a_sentence(tmp_path, torch, zipped):
+    saved = io.BytesIO()
+    torch.save(state(torch), saved, _use_new_zipfile_serialization=zipped)
+    data = np.frombuffer(saved.getvalue(), np.uint8)
+    rng, path = np.random.default_rng(0), tmp_path / "w.pt"
+    told = 0
+    for trial in range(150):
+        damaged = data[: rng.integers(0, len(data))] if trial % 3 == 0 else data.copy()
+        if trial % 3:
+            at = rng.integers(0, len(data), 4)
+            damaged[at] ^= np.uint8(1) << rng.integers(0, 8, 4).astype(np.uint8)
+        path.write_bytes(damaged.tobytes())
+        try:
+            read(path)
+        except DataError:
+            told += 1
+    assert told > 50
+
+
+def saved_pickle(path, data):
+    """Write a zip as torch does, around a pickle and one storage of four numbers."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("w/data.pkl", data)
+        archive.writestr("w/data/0", np.arange(4, dtype="f4").tobytes())
+
+
+class Storage:
+    """Stands for a persistent id."""
+
+
+def tensor_pickle(offset=0, shape=(4,), stride=(1,), count=4):
+    """Return a pickle of a tensor, made by hand."""
+    pid = ("storage", "FloatStorage", "0", "cpu", count)
+    out = io.BytesIO()
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value):
+            return pid if isinstance(value, Storage) else None
+
+    Pickler(out, 2).dump((Storage(), offset, shape, stride, False, {}))
+    arguments = out.getvalue()[2:-1]
+    return b"\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n" + arguments + b"Rs."
+
+
+def test_places_are_checked(tmp_path):
+    path = tmp_path / "w.pt"
+    saved_pickle(path, tensor_pickle())
+    np.testing.assert_array_equal(read(path)["w"], [0, 1, 2, 3])
+    for given, words in (
+        ({"offset": 1}, "goes beyond its storage of 4"),
+        ({"shape": (1 << 40,), "stride": (0,)}, "goes beyond its storage of 4"),
+        ({"shape": (3,), "stride": (-1,)}, "expected a tensor's place"),
+        ({"shape": (2, 2), "stride": (1,)}, "expected a tensor's place"),
+        ({"count": 1 << 40}, "expected 4398046511104 bytes, found 16"),
+    ):
+        saved_pickle(path, tensor_pickle(**given))
+        with pytest.raises(DataError, match=words):
+            read(path)
+
+
+def test_hostile_pickles(tmp_path):
+    path = tmp_path / "w.pt"
+    many = b"\x80\x02]q\x00" + b"".join(
+        b"](" + b"h%c" % i * 10 + b"eq%c" % (i + 1) for i in range(20)
+    )
+    saved_pickle(path, many + b".")
+    with pytest.raises(DataError, match="hold each other more than"):
+        read(path)
+    saved_pickle(path, b"\x80\x02]r\xff\xff\xff\x7f.")  # a memo of two thousand million
+    assert read(path) == {}
+    saved_pickle(path, b"\x80\x02X\xff\xff\xff\x7fa.")
+    with pytest.raises(DataError, match="damaged"):
+        read(path)
+    saved_pickle(path, b"\x80\x02(cos\nsystem\nX\x02\x00\x00\x00lso.")
+    with pytest.raises(DataError, match="a pickle of weights has no OBJ"):
+        read(path)
+
+
+def test_zip_bombs(tmp_path):
+    path = tmp_path / "w.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("w/data.pkl", b"\0" * 50_000_000)
+    with pytest.raises(DataError, match="expected bytes as they are"):
+        read(path)
