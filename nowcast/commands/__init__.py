@@ -1,1 +1,1 @@
-"""Commands of the command line: the work of each, from its arguments."""
+"""Commands: a file for each, with its options and its work; nowcast.cli puts them together."""

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
+from nowcast.commands.options import Cluster, Workers
 from nowcast.commands.talk import progress_bar, say
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: Metres between the cells of the demo's grid, and cells along its sides.
 SPACING, SIZE = 2000.0, 120
 
 
-def run(out: Path, *, seed: int, cluster: str, workers: int | None, hours: float = 24) -> None:
-    """Simulate, ingest, train, predict, verify and plot into one folder."""
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for all that is made.")] = Path("nowcast-demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated weather.")] = 0,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+    hours: Annotated[float, typer.Option(help="Hours to simulate.")] = 24.0,
+) -> None:
+    """Simulate a day of radar scans, then ingest, train, predict, verify and plot it."""
     from daskdl.cluster import connect
     from nowcast.commands import verify
     from nowcast.forecasters.dataset import forecast_dataset
@@ -62,6 +73,8 @@ def _rainiest(
     n_out: int,
 ) -> int:  # fmt: skip
     """Return the index of the last input frame whose next ``n_out`` frames have the most rain."""
+    import numpy as np
+
     totals = np.nansum(rain, axis=(1, 2))
     inside = np.flatnonzero((times >= part[0]) & (times <= part[1]))
     candidates = range(inside[0] + n_in - 1, inside[-1] - n_out + 1)

@@ -5,24 +5,71 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
 from daskdl.errors import DataError
+from nowcast.commands.options import Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 
-def run(
-    sources: list[str], out: Path, *, cluster: str, workers: int | None, as_json: bool, **given: Any
+def ingest(
+    sources: Annotated[list[str], typer.Argument(help="Radar files, folders or glob patterns.")],
+    out: Annotated[Path, typer.Option(help="Rain store (zarr) to make or to append to.")],
+    size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
+    spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
+    centre: Annotated[
+        str | None, typer.Option(help="LAT,LON of the grid's centre; by default the radar.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(help="LAT,LON[,ALT] of the radar, for files without it.")
+    ] = None,
+    sweeps: Annotated[int, typer.Option(help="Number of lowest elevations to use.")] = 1,
+    combine: Annotated[
+        str, typer.Option(help="With several: the 'lowest' that sees a cell, or the 'max'.")
+    ] = "lowest",
+    zr: Annotated[
+        str,
+        typer.Option(help="Z-R relation: marshall-palmer, wsr88d, fmi, or 'a,b' of Z = a R^b."),
+    ] = "marshall-palmer",
+    hail_cap: Annotated[float, typer.Option(help="Reflectivity above which it is hail, dBZ.")] = 53,
+    noise: Annotated[float, typer.Option(help="Reflectivity below which it is dry, dBZ.")] = 7,
+    rhohv: Annotated[
+        float, typer.Option(help="Echo of a lower correlation coefficient is no rain.")
+    ] = 0.8,
+    fill: Annotated[
+        str,
+        typer.Option(
+            help="Gates without a number in files with one code for both: 'missing', 'no echo', or "
+            "'auto' by what else the file has."
+        ),
+    ] = "auto",
+    step: Annotated[
+        str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
+    ] = None,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+    as_json: Json = False,
 ) -> None:
-    """Ingest; end with exit code 3 when a file could not be read, 1 when that is our mistake."""
+    """Turn radar scans, polar volumes or composites, into a rain store.
+
+    Polar volumes: NEXRAD Level II, ODIM_H5, Sigmet/IRIS, CfRadial, Rainbow, UF. Composites: ODIM_H5
+    (OPERA), KNMI HDF5, CF netCDF, FMI PGM and GeoTIFF, RADOLAN, GRIB2 (MRMS). Scans that are in the
+    store already are skipped; files that cannot be read are named, counted, and make the command
+    end with exit code 3.
+    """
     from daskdl.cluster import connect
     from nowcast.ingest.ingest import ingest
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
 
+    given = {
+        "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
+        "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
+        "fill": fill, "step": step,
+    }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     find_files(sources)  # refuse what is not there before workers are started
     _print_warnings()

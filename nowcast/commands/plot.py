@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.commands.talk import say
-from nowcast.rain.utc import utc_text
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def run(
-    forecasts: Sequence[Path],
-    out: Path,
-    *,
-    observed: Path | None,
-    thresholds: Sequence[float] | None = None,
-    members: int = 2,
+def plot(
+    forecast: Annotated[
+        list[Path], typer.Argument(help="Forecasts that 'nowcast predict' wrote, a row each.")
+    ],
+    out: Annotated[Path, typer.Option(help="Picture: .png, or .gif for an animation.")],
+    observed: Annotated[
+        Path | None, typer.Option(help="Rain store with what was observed, shown beside it.")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Show the probability of this rain rate too, mm h-1; may be repeated. By default "
+            "1, of a forecast that has it."
+        ),
+    ] = None,
+    members: Annotated[int, typer.Option(min=0, help="Show so many members too.")] = 2,
 ) -> None:
-    """Draw forecasts, beside what was observed if that is there."""
+    """Show forecasts beside what was observed: rain, probabilities and members."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
     from nowcast.rain.store import opened_rain
@@ -36,7 +43,7 @@ def run(
             f"--out: expected the name of a file that ends in .png or .gif, found {out}"
         )
     with ExitStack() as stack:
-        opened = {path: stack.enter_context(open_forecast(path)) for path in forecasts}
+        opened = {path: stack.enter_context(open_forecast(path)) for path in forecast}
         first, *others = opened
         for other in others:
             _check_start(first, opened[first], other, opened[other])
@@ -44,11 +51,11 @@ def run(
         if observed is not None:
             rain = stack.enter_context(opened_rain(observed))
             seen = _at_times_of(opened[first], first, rain, observed)
-        made = {_name(path, opened): forecast for path, forecast in opened.items()}
+        made = {_name(path, opened): one for path, one in opened.items()}
         draw = animate_forecast if suffix == ".gif" else plot_forecast
         draw(
             made if others else {"forecast": opened[first]}, out, observed=seen,
-            thresholds=thresholds or None, members=members,
+            thresholds=threshold or None, members=members,
         )  # fmt: skip
     say(f"picture written to {out}")
 
@@ -63,6 +70,8 @@ def _name(path: Path, all_of: dict[Path, xr.Dataset]) -> str:
 
 def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) -> None:
     """Raise a DataError unless two forecasts start at the same time."""
+    from nowcast.rain.utc import utc_text
+
     start, found = (d["forecast_reference_time"].values for d in (one, other))
     if start != found:
         raise DataError(
@@ -75,7 +84,10 @@ def _at_times_of(
     made: xr.Dataset, forecast: Path, rain: xr.Dataset, observed: Path
 ) -> xr.DataArray:
     """Return the frames of a rain store at a forecast's times, NaN at those that it lacks."""
+    import numpy as np
+
     from nowcast.rain.grid import Grid
+    from nowcast.rain.utc import utc_text
 
     grid, other = (
         Grid.from_dataset(made, where=str(forecast)),

@@ -5,34 +5,51 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
 
 from daskdl.errors import DataError
 from nowcast.commands.arguments import lead_minutes, numbers
 from nowcast.commands.talk import progress_bar, say
-from nowcast.rain.utc import utc_text
 
 
-def run(
-    rain: Path,
-    out: Path,
-    *,
-    method: str,
-    model: Path | None,
-    at: str,
-    lead: str | None,
-    thresholds: str,
-    members: int,
-    seed: int,
+def predict(
+    rain: Annotated[
+        Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote, or a folder of scans.")
+    ],
+    out: Annotated[Path, typer.Option(help="Forecast to write: zarr, or netCDF if it ends in .nc")],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="persistence, extrapolation, sprog, steps, pysteps:NAME (extrapolation, sprog, "
+            "anvil, steps, linda), model, or auto: a model that proved better than sprog, or sprog."
+        ),
+    ] = "auto",
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
+    ] = None,
+    at: Annotated[
+        str, typer.Option(help="Time of the last frame to read (UTC), or 'latest'.")
+    ] = "latest",
+    lead: Annotated[str | None, typer.Option(help="How far ahead, e.g. 60min.")] = None,
+    thresholds: Annotated[
+        str, typer.Option(help="Rain rates whose exceedance is forecast, mm h-1; '' for none.")
+    ] = "0.1,0.5,1,2,5,10,20",
+    members: Annotated[
+        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
 ) -> None:
-    """Write a forecast; see :func:`nowcast.forecasters.predict.predict`.
+    """Forecast rain from the frames of a store, or of a folder of scans, up to a time.
 
-    ``rain`` is a rain store, or a folder of radar scans, which are taken into a store that is
-    forgotten afterwards.
+    Needs no trained model.
     """
     from nowcast.forecasters import forecaster
     from nowcast.forecasters.file import check_replaceable
     from nowcast.forecasters.predict import predict
     from nowcast.rain.store import opened_rain, write_dataset
+    from nowcast.rain.utc import utc_text
 
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()

@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from nowcast.commands.arguments import lead_minutes
+from nowcast.commands.options import Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 
-def run(
-    rain: Sequence[Path],
-    out: Path,
-    *,
-    validate: Sequence[Path],
-    test: Sequence[Path],
-    init: Path | None,
-    lead: str | None,
-    epochs: float | None,
-    config: Path | None,
-    assignments: list[str],
-    cluster: str,
-    workers: int | None,
-    progress: bool,
-    as_json: bool,
+def train(
+    rain: Annotated[
+        list[Path], typer.Argument(help="Rain stores that 'nowcast ingest' wrote; one or more.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write the model to.")],
+    validate: Annotated[
+        list[Path] | None,
+        typer.Option(help="Store to validate on; may be repeated. By default parts of the others."),
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(help="Store to test on; may be repeated. By default parts of the others."),
+    ] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Folder of a model to start from instead of chance.")
+    ] = None,
+    lead: Annotated[str | None, typer.Option(help="How far ahead to forecast, e.g. 60min.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the training windows.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in YAML.")] = None,
+    assign: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting as NAME=VALUE; may be repeated.")
+    ] = None,
+    cluster: Cluster = "local",
+    workers: Workers = None,
+    progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
+    as_json: Json = False,
 ) -> None:
-    """Train a model, see :func:`nowcast.model.train.train`, and compare it with S-PROG."""
+    """Train an encoder-forecaster of ConvLSTM layers on rain stores.
+
+    Stores are brought to one step and spacing, and without --validate and --test split by their
+    rain into parts to train, to validate and to test on. It ends with a comparison with S-PROG on
+    the test part, which decides what --method auto takes. The same command goes on where an
+    interrupted one stopped.
+    """
     from daskdl.cluster import connect
     from nowcast.model.settings import parse
     from nowcast.model.train import train
     from nowcast.rain.store import open_rain
     from nowcast.verification.gate import judge
 
-    settings = parse(config, assignments, lead_minutes=lead_minutes(lead), epochs=epochs)
-    for path in (*rain, *validate, *test):
+    settings = parse(config, assign or [], lead_minutes=lead_minutes(lead), epochs=epochs)
+    for path in (*rain, *(validate or ()), *(test or ())):
         open_rain(path)  # refuse a wrong store before workers are started
     try:
         with connect(cluster, workers=workers) as client:
             model = train(
                 rain, out, settings, client, progress, say,
-                validate=validate, test=test, init=init,
+                validate=validate or (), test=test or (), init=init,
             )  # fmt: skip
     except KeyboardInterrupt:
         say("the same command goes on where this one stops")

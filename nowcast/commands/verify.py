@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.commands.arguments import lead_minutes, numbers
+from nowcast.commands.options import Json
 from nowcast.commands.talk import print_json, progress_bar, say
-from nowcast.rain.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
     import xarray as xr
 
     from nowcast.forecasters import Forecaster
@@ -29,24 +30,54 @@ REFERENCES = ("sprog", "extrapolation", "persistence")
 LEAD = 60.0
 
 
-def run(
-    rain: Sequence[Path],
-    *,
-    methods: str | None,
-    model: Path | None,
-    against: str | None,
-    lead: str | None,
-    out: Path | None,
-    thresholds: str,
-    scales: str,
-    start: str | None,
-    stop: str | None,
-    every: int,
-    members: int,
-    seed: int,
-    as_json: bool,
+def verify(
+    rain: Annotated[list[Path], typer.Argument(help="Rain stores that 'nowcast ingest' wrote.")],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="Methods with commas between them, as for 'predict'; by default the model, if one "
+            "is given, persistence, extrapolation and sprog."
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a model that 'nowcast train' wrote.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Method that the others are compared with; by default sprog."),
+    ] = None,
+    lead: Annotated[
+        str | None, typer.Option(help="How far ahead; by default as the model, or 60min.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for verify.json, verify.png and the report verify.html."),
+    ] = None,
+    thresholds: Annotated[
+        str, typer.Option(help="Rain rates that make an event, mm h-1.")
+    ] = "0.1,1,5,10",
+    scales: Annotated[str, typer.Option(help="Neighbourhoods of the FSS, km.")] = "1,5,20",
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="First time; by default all, or the model's test part."),
+    ] = None,
+    stop: Annotated[str | None, typer.Option("--to", help="Last time.")] = None,
+    every: Annotated[
+        int,
+        typer.Option(min=1, help="Frames between two forecasts; leads that it divides are scored."),
+    ] = 1,
+    members: Annotated[
+        int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    as_json: Json = False,
 ) -> None:
-    """Print the scores and, given a folder, write them, their picture and a report."""
+    """Score forecasting methods on what was observed; needs no trained model.
+
+    CSI, POD, FAR, frequency bias, MAE, Brier score and CRPS by lead time and threshold, FSS by
+    scale, reliability, rank histogram, ROC and spectra, at the same valid times for all leads; with
+    intervals over events, and sentences that say who is better where.
+    """
     from nowcast.model.model import NowcastModel
     from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
@@ -55,7 +86,7 @@ def run(
         # What cannot be written is better known before the work than after it.
         out.mkdir(parents=True, exist_ok=True)
     network = None if model is None else NowcastModel.load(model)
-    chosen = choose(methods, model)
+    chosen = choose(method, model)
     with ExitStack() as stack:
         stores = [stack.enter_context(opened_rain(path)) for path in rain]
         scores = score(
@@ -145,6 +176,8 @@ def score(
     SettingsError
         When a time, lead, threshold or scale makes no sense.
     """
+    import numpy as np
+
     from nowcast.model.archives import grid_spacing
     from nowcast.model.model import minutes
     from nowcast.model.train import frames_ahead
@@ -198,6 +231,7 @@ def stretch(
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
     from nowcast.rain.store import path_of
+    from nowcast.rain.utc import parse_utc, utc_text
 
     first, last = store["time"].values[[0, -1]].astype("datetime64[s]")
     title = str(store.attrs.get("title", path_of(store)))
@@ -242,6 +276,7 @@ def write(
 
 def show(scores: xr.Dataset) -> None:
     """Print the table of the threshold nearest to 1 mm h-1, and what the scores say."""
+    import numpy as np
     from rich.console import Console
 
     from nowcast.verification import findings, score_table
@@ -263,6 +298,8 @@ def _check_long_enough(
     stop: str | None,
 ) -> None:
     """Raise a DataError that names the stretch when no part has a run that is long enough."""
+    import numpy as np
+
     from nowcast.rain.store import path_of
     from nowcast.verification import valid_starts
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def test_all_that_it_promises_is_there_and_right(tmp_path):
     """One test: its processes are not to be started by each of those that run tests."""
     made = tmp_path / "demo"
-    demo.run(made, seed=0, cluster="local", workers=2, hours=14)
+    demo.demo(made, seed=0, cluster="local", workers=2, hours=14)
 
     rain = open_rain(made / "rain.zarr")
     assert rain.sizes["time"] == 84
