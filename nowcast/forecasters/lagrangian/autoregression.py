@@ -13,7 +13,7 @@ Float = NDArray[np.float32]
 
 #: Correlations between frames are raised to this power: the motion is not quite that of the rain
 #: ahead, which makes each scale fade somewhat faster than it did between the last frames. Of 1,
-#: 1.25 and 1.6 the best over seven events, +30 and +60 min.
+#: 1.25 and 1.6 the best mean CSI over six events at 0.1 and 1 mm h-1, +30 and +60 min.
 FADING = 1.25
 #: Correlations are kept below this, so that every band forgets in the end.
 LARGEST = 0.9999
