@@ -10,6 +10,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
+from daskdl.kernels.products.matmul import matmul as multiply_matrices
 from daskdl.nn.operators.table import TABLE, Call, Value, array, elementwise, is_float, operator
 
 #: Comparisons and logic have no gradient.
@@ -140,7 +141,7 @@ def matmul(call: Call, a: Value, b: Value) -> Value:
     """Multiply matrices as numpy's ``matmul``, vectors too."""
     x, y = array(a), array(b)
     if not is_float(a):
-        return np.matmul(x, y)
+        return multiply_matrices(x, y)
     if x.ndim == 1:
         a = ops.reshape(a, shape=(1, *x.shape))
     if y.ndim == 1:
@@ -156,7 +157,7 @@ def gemm(call: Call, a: Value, b: Value, c: Value = None) -> Value:
     if not is_float(a):
         x = array(a).T if call.get("transA", 0) else array(a)
         y = array(b).T if call.get("transB", 0) else array(b)
-        z = call.get("alpha", 1.0) * (x @ y)
+        z = call.get("alpha", 1.0) * multiply_matrices(x, y)
         z = z if c is None else z + call.get("beta", 1.0) * array(c)
         return z.astype(x.dtype)
     a = ops.transpose(a, axes=(1, 0)) if call.get("transA", 0) else a

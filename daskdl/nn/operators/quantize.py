@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.products.matmul import matmul
 from daskdl.nn.operators.convolution import conv
 from daskdl.nn.operators.shapes import dtype_of
 from daskdl.nn.operators.table import Call, Value, array, operator
@@ -74,7 +75,7 @@ def _centred(x: Value, zero: Value, axis: int | None = None) -> Array:
 def matmul_integer(call: Call, a: Value, b: Value, za: Value = None, zb: Value = None) -> Value:
     """Multiply matrices of integers, each less its zero point; int32."""
     rows = array(a).ndim - 2
-    return (_centred(a, za, rows) @ _centred(b, zb)).astype(np.int32)
+    return matmul(_centred(a, za, rows), _centred(b, zb)).astype(np.int32)
 
 
 @operator("ConvInteger")
@@ -88,7 +89,7 @@ def qlinear_matmul(
     call: Call, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value
 ) -> Value:
     """Multiply matrices of integers and quantize the product."""
-    product = _centred(a, za) @ _centred(b, zb)
+    product = matmul(_centred(a, za), _centred(b, zb))
     scale = array(sa).astype(np.float64) * array(sb) / array(sy)
     return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
 
