@@ -17,6 +17,7 @@ from distributed import KilledWorker
 from distributed.client import FuturesCancelledError
 from distributed.comm import CommClosedError
 
+from daskdl.cluster.heartbeats import Heartbeats
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
@@ -68,6 +69,7 @@ class Cluster:
         #: Whether workers can be reached from here; behind a gateway they cannot.
         self.direct = not self._address.startswith("gateway:")
         # Of all tasks from here. Without, Dask begins another span with every graph that finds the
+        self._heartbeats = Heartbeats()
         # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
         self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
 
@@ -79,7 +81,7 @@ class Cluster:
     def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, waiting for the first.
 
-        Those ``without`` are not counted.
+        Those ``without`` are not counted, nor the :meth:`silent`.
 
         Raises
         ------
@@ -89,7 +91,9 @@ class Cluster:
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         while True:
             running = self._running(what)
-            found = {w: n for w, n in running.items() if w not in without}
+            if silent := self._heartbeats.silent:
+                silent = self.silent(what)
+            found = {w: n for w, n in running.items() if w not in without and w not in silent}
             if found:
                 return found
             waited = time.monotonic() - began
@@ -299,6 +303,16 @@ class Cluster:
         return set(self._asked(what, "ncores"))
 
     def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def silent(self, what: str) -> dict[str, float]:
+        """Return the workers that seem to be stopped or cut off, and the seconds since when.
+
+        It has to be asked every few seconds; see :class:`daskdl.cluster.heartbeats.Heartbeats`.
+        """
+        workers = self._asked(what, "identity")["workers"]
+        last_seen = {address: float(it["last_seen"]) for address, it in workers.items()}
+        self._heartbeats.look(last_seen, time.monotonic())
+        return self._heartbeats.silent
+
         """Have all workers handle a message and return the answers.
 
         Nobody who does not answer is waited for.

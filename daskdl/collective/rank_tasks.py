@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Ranks of a group of whom the scheduler is asked in a second whether they are there.
 ASKED_IN_A_SECOND = 32
 
+#: Seconds between two questions for workers that send no heartbeats, if ranks are few.
+HEARD_EVERY = 1.5
+
 #: Of a future that has not failed.
 UNDER_WAY = ("pending", "finished")
 
@@ -41,6 +44,7 @@ class RankTasks:
     ) -> None:
         self._cluster, self._group, self._futures = cluster, group, list(futures)
         self._where: dict[str, Any] = {"run": run, "attempt": attempt}
+        self._silent: dict[str, float] = {}  # as Cluster.silent has it
 
     @property
     def over(self) -> bool:
@@ -87,7 +91,7 @@ class RankTasks:
 
     def _wait(self, asked: concurrent.Future[Any] | None, what: str, stall: float) -> Any:
         """Wait for rank 0's answer or the tasks' end, or for a while when one is lost or failed."""
-        began = looked = time.monotonic()
+        began = looked = heard = time.monotonic()
         ended = 0.0
         # Ranks notice by themselves when a peer is lost; to ask costs as much as there are.
         pause, lost = len(self._group.addresses) / ASKED_IN_A_SECOND, list[int]()
@@ -108,12 +112,20 @@ class RankTasks:
             if now - looked > pause:
                 alive, looked = self._cluster.alive(what), now
                 lost = [r for r, a in enumerate(self._group.addresses) if a not in alive]
-            if not ended and (lost or self.failed):
-                name = f"{self._group.name(lost[0])} is lost" if lost else "another rank has failed"
+            if now - heard > max(HEARD_EVERY, 2 * pause):
+                self._silent, heard = self._cluster.silent(what), now
+            late = [r for r, future in enumerate(self._futures) if future.status == "pending"]
+            silent = [r for r in late if self._group.addresses[r] in self._silent]
+            if not ended and (lost or silent or self.failed):
+                name = "another rank has failed"
+                if lost or silent:
+                    name = (
+                        f"{self._group.name(lost[0])} is lost" if lost else self._quiet(silent[0])
+                    )
                 self.end(name)
                 ended = now
-            late = [r for r, future in enumerate(self._futures) if future.status == "pending"]
-            if ended and now - ended > self._group.patience:  # a rank's work may take long
+            # A rank's work may take long, but nobody waits for those that are silent.
+            if ended and (len(late) == len(silent) or now - ended > self._group.patience):
                 if asked is not None:
                     asked.cancel()
                 return None
@@ -138,15 +150,22 @@ class RankTasks:
     def _raise(self, what: str) -> None:
         """Raise the error that tells most of those ranks that have not come to a good end."""
         errors = [
-            self._error(future, self._group.name(rank), what)
+            self._error(future, rank, what)
             for rank, future in enumerate(self._futures)
             if future.status != "finished"
         ]
         if errors:
             raise min(errors, key=_says_little)
 
-    def _error(self, future: Future, name: str, what: str) -> BaseException:
+    def _quiet(self, rank: int) -> str:
+        since = self._silent[self._group.addresses[rank]]
+        return f"{self._group.name(rank)} has sent no heartbeat for {since:.0f} s"
+
+    def _error(self, future: Future, rank: int, what: str) -> BaseException:
         """Return why a rank has not come to a good end."""
+        name = self._group.name(rank)
+        if future.status == "pending" and self._group.addresses[rank] in self._silent:
+            return BrokenGangError(f"{what}: {self._quiet(rank)}")
         if future.status == "pending":
             return BrokenGangError(f"{what}: {name} does not come to an end")
         error = self._cluster.error(future)
