@@ -37,10 +37,12 @@ def doctor(
         _print(diagnosis(), as_json)
         return
     from daskdl.cluster import connect
-    from daskdl.cluster.connection import wait_for
+    from daskdl.cluster.connection import PATIENCE, wait_for
+    from daskdl.cluster.doctor import WORKERS_WITHIN
 
+    queued = cluster.endswith((".yaml", ".yml"))
     with connect(cluster, workers=workers) as client:
-        wait_for(client, workers or 1, "doctor")
+        wait_for(client, workers or 1, "doctor", PATIENCE if queued else WORKERS_WITHIN)
         facts = diagnosis_of(client)
     if not as_json:
         same = "none: all versions are the client's"

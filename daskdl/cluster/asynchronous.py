@@ -85,6 +85,11 @@ def _checked(client: Any) -> Any:
             f"client: expected a distributed.Client, found {client!r}; make one of an address "
             "by daskdl.cluster.connect"
         )
+    if client.status in ("closing", "closed"):
+        raise SettingsError(
+            f"client: expected one that is connected, found {client!r}, which has been closed; "
+            "make a new one, or call this before the with block of connect ends"
+        )
     if client.scheduler is None:
         raise SettingsError(
             f"client: expected one that is connected, found {client!r}; await it first"

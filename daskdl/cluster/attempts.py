@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from daskdl.cluster.client import LOST, Cluster
-from daskdl.cluster.failures import for_caller
+from daskdl.cluster.failures import daskdl_there, for_caller
 from daskdl.cluster.settings import setting
 from daskdl.errors import ClusterError
 
@@ -41,7 +41,7 @@ def until_done(
     tries = int(setting("attempts"))
     for left in reversed(range(tries)):
         try:
-            with for_caller():
+            with for_caller(), daskdl_there(what):
                 return attempt()
         except LOST as error:
             cluster.check_scheduler(what, error)

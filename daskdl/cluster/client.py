@@ -17,6 +17,7 @@ from distributed import KilledWorker
 from distributed.client import FuturesCancelledError
 from distributed.comm import CommClosedError
 
+from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
@@ -47,10 +48,11 @@ LOST = (
 
 
 @contextmanager
-def _leaving() -> Iterator[None]:
+def _leaving(what: str = "sending to workers") -> Iterator[None]:
     """Take a scheduler's error about a worker that has just left for the loss that it is."""
     try:
-        yield
+        with daskdl_there(what):
+            yield
     except KeyError as error:
         raise CommClosedError(f"{error} has left the cluster") from error
 
@@ -68,8 +70,8 @@ class Cluster:
         self._address = str(client.scheduler.address)  # a client whose scheduler is gone has none
         #: Whether workers can be reached from here; behind a gateway they cannot.
         self.direct = not self._address.startswith("gateway:")
-        # Of all tasks from here. Without, Dask begins another span with every graph that finds the
         self._heartbeats = Heartbeats()
+        # Of all tasks from here. Without, Dask begins another span with every graph that finds the
         # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
         self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
 
@@ -247,7 +249,7 @@ class Cluster:
                 {name: value}, broadcast=True, direct=self.direct, timeout=1, asynchronous=True
             )
 
-        with _leaving():
+        with _leaving(what):
             return self._client.sync(scatter, callback_timeout=limit)[name]
 
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
@@ -302,7 +304,6 @@ class Cluster:
         """Return the workers that the scheduler knows, also those that take no tasks now."""
         return set(self._asked(what, "ncores"))
 
-    def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
     def silent(self, what: str) -> dict[str, float]:
         """Return the workers that seem to be stopped or cut off, and the seconds since when.
 
@@ -313,6 +314,7 @@ class Cluster:
         self._heartbeats.look(last_seen, time.monotonic())
         return self._heartbeats.silent
 
+    def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Have all workers handle a message and return the answers.
 
         Nobody who does not answer is waited for.
@@ -331,10 +333,16 @@ class Cluster:
 
     def install(self, plugin: WorkerPlugin, what: str) -> None:
         """Have all workers, also those that come later, set up a plugin."""
-        try:
-            self._client.register_plugin(plugin)
-        except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
-            raise self._gone(what) from error
+        with daskdl_there(what):
+            try:
+                self._client.register_plugin(plugin)
+            except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
+                raise self._gone(what) from error
+            except Exception:
+                # The scheduler keeps it although it has failed, and would not send it again.
+                with suppress(Exception):
+                    self._client.unregister_worker_plugin(plugin.name)
+                raise
 
     def lock(self, name: str) -> Any:
         """Return a lock that the scheduler keeps, and gives back when its holder is lost.

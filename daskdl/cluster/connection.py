@@ -22,7 +22,9 @@ from daskdl.kernels.runtime.threads import available_cores
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Seconds to wait for workers.
+logger = logging.getLogger(__name__)
+
+#: Seconds to wait for workers; jobs of a queue may take some to start.
 PATIENCE = 300
 
 
@@ -105,14 +107,27 @@ def connect(
         yield client
 
 
-def wait_for(client: Client, workers: int, what: str) -> None:
-    """Wait until so many workers are there, or raise a ClusterError that begins with ``what``."""
+def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE) -> None:
+    """Wait until so many workers are there, and say so if they are not.
+
+    Raises
+    ------
+    ClusterError
+        When they are not there after ``patience`` seconds; it begins with ``what``.
+    """
+    there, address = len(client.nthreads()), client.scheduler.address
+    if there >= workers:
+        return
+    logger.warning(
+        "%s: waiting up to %g s for %d workers at %s, of which %d are there",
+        what, patience, workers, address, there,
+    )  # fmt: skip
     try:
-        client.wait_for_workers(workers, timeout=PATIENCE)
+        client.wait_for_workers(workers, timeout=patience)
     except TimeoutError as error:
         raise ClusterError(
-            f"{what}: expected {workers} workers within {PATIENCE} s, found "
-            f"{len(client.nthreads())}; see whether the jobs have started"
+            f"{what}: expected {workers} workers at {address} within {patience:g} s, found "
+            f"{len(client.nthreads())}; start workers, or see whether their jobs have started"
         ) from error
 
 

@@ -11,6 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.address import one_line
+from daskdl.cluster.failures import lacks_daskdl
+from daskdl.version import __version__
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -19,6 +23,9 @@ PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray"
 
 #: Beginnings of the names of environment variables that decide speed or results.
 DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
+
+#: Seconds to wait for workers of a scheduler that runs.
+WORKERS_WITHIN = 30
 
 #: Bytes that one worker fetches from another, so often, to time the network.
 FETCHED, FETCHES = 64 << 20, 5
@@ -66,20 +73,38 @@ def diagnosis_of(client: Client) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`; of
-        "differences", sentences about versions that are not the client's; and of "network", the
-        rate at which one worker fetches from another, if there are two.
+        Of "client", "scheduler" and "workers" (by address), each a :func:`diagnosis`, or "failed",
+        a sentence, where it could not be made; of "differences", sentences about versions that are
+        not the client's, and about packages that are missing; and of "network", the rate at which
+        one worker fetches from another, if there are two.
     """
-    here, there = diagnosis(), client.run_on_scheduler(diagnosis)
-    workers = client.run(_diagnosis_of_worker)
+    here = diagnosis()
+    try:
+        there = client.run_on_scheduler(diagnosis)
+    except Exception as error:  # whatever it takes for its own when it cannot load the function
+        there = error
+    workers = client.run(_diagnosis_of_worker, on_error="return")
     everyone = {"scheduler": there, **{f"worker {address}": w for address, w in workers.items()}}
+    facts = {name: _facts(name, it) for name, it in everyone.items()}
+    well = [address for address in workers if "failed" not in facts[f"worker {address}"]]
     return {
         "client": here,
-        "scheduler": there,
-        "workers": workers,
-        "differences": [line for name, it in everyone.items() for line in _unlike(name, it, here)],
-        "network": _network(client, list(workers)),
+        "scheduler": facts["scheduler"],
+        "workers": {address: facts[f"worker {address}"] for address in workers},
+        "differences": [line for name, it in facts.items() for line in _unlike(name, it, here)],
+        "network": _network(client, well),
     }
+
+
+def _facts(name: str, found: Any) -> dict[str, Any]:
+    """Return a diagnosis, or why there is none."""
+    if not isinstance(found, BaseException):
+        return dict(found)
+    if lacks_daskdl(found):
+        reason = f"expected daskdl {__version__} as here, found none; install it there"
+    else:
+        reason = f"expected a diagnosis, found {type(found).__name__}: {one_line(found)}"
+    return {"failed": f"{name}: {reason}"}
 
 
 def _diagnosis_of_worker(dask_worker: Any) -> dict[str, Any]:
@@ -94,6 +119,8 @@ def _diagnosis_of_worker(dask_worker: Any) -> dict[str, Any]:
 
 def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """Return a sentence for each version that is not the client's."""
+    if "failed" in it:
+        return [it["failed"]]
     pairs = {"python": (it["python"], here["python"])}
     pairs |= {p: (it["packages"][p], here["packages"][p]) for p in PACKAGES}
     pairs["libraries"] = _libraries(it), _libraries(here)

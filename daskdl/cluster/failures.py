@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import cloudpickle
 
-from daskdl.errors import TrainingError
+from daskdl.cluster.address import one_line
+from daskdl.errors import ClusterError, TrainingError
+from daskdl.version import __version__
 
 
 class TaskError(Exception):
@@ -45,6 +48,28 @@ def for_caller() -> Iterator[None]:
     except TaskError as error:
         raised, cause = error.for_caller()
         raise raised from cause
+
+
+@contextmanager
+def daskdl_there(what: str) -> Iterator[None]:
+    """Say of an import that has failed on a machine without daskdl what to do."""
+    try:
+        yield
+    except Exception as error:
+        if not lacks_daskdl(error):
+            raise
+        raise ClusterError(
+            f"{what}: expected daskdl {__version__} on every machine of the cluster, as here, "
+            f"found one that lacks it ({one_line(error)}); daskdl doctor --cluster says which, "
+            "install it there"
+        ) from error
+
+
+def lacks_daskdl(error: BaseException) -> bool:
+    """Return whether an error says that a worker or scheduler has no daskdl."""
+    # Dask hands on what a plugin raises as an Exception of its repr.
+    text = repr(error) if isinstance(error, ImportError) or type(error) is Exception else ""
+    return re.search(r"ModuleNotFoundError\(.*\bdaskdl\b", text) is not None
 
 
 def at_worker() -> str:

@@ -167,8 +167,13 @@ def test_errors_come_to_who_awaits(cluster: LocalCluster, client: Client) -> Non
                 await new().fit(problem(), **options(epochs=-1, client=mine))
             with pytest.raises(TrainingError, match="ZeroDivisionError: a mistake of the user's"):
                 await new().fit(problem().map(failing), **options(client=mine))
-        with pytest.raises(SettingsError, match=r"one that is connected, .*; await it first"):
+        with pytest.raises(SettingsError, match=r"connected, .* has been closed; make a new one"):
             await new().fit(problem(), **options(client=mine))
+        other = Client(address, asynchronous=True, set_as_default=False)
+        with pytest.raises(SettingsError, match=r"one that is connected, .*; await it first"):
+            await new().fit(problem(), **options(client=other))
+        await other
+        await other.close()
 
     asyncio.run(program())
 
