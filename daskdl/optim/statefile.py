@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from daskdl.errors import CheckpointError
+from daskdl.files import sync, write_synced
 from daskdl.optim.method import State
 
 
@@ -25,8 +26,10 @@ def save_state(path: str | os.PathLike[str], state: State) -> None:
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         # Not ascontiguousarray, which makes (1,) of a scalar.
-        beside.write_bytes(save({name: np.asarray(a, order="C") for name, a in state.items()}))
+        content = save({name: np.asarray(a, order="C") for name, a in state.items()})
+        write_synced(beside, content)
         beside.replace(target)
+        sync(target.parent)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise CheckpointError(

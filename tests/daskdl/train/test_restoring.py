@@ -13,9 +13,11 @@ import pytest
 
 from daskdl.errors import CheckpointError
 from daskdl.nn import Linear, MSELoss, ReLU, Sequential
-from daskdl.optim import SGD
+from daskdl.optim import SGD, Adam, Method
+from daskdl.optim.schedules import Cosine, Plateau, Warmup
 from daskdl.train import BestModel, Callback, Trainer
 from daskdl.train.checkpoint import CheckpointFolder
+from tests.daskdl.optim.test_layout import METHODS
 from tests.daskdl.train.runs import digest, fit, network, problem
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
@@ -140,3 +142,29 @@ def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path
     assert second.said.startswith(f"{tmp_path}: expected a folder of this fit alone, found another")
     assert len(list(tmp_path.glob("step-*"))) == 2
     fit(problem(), epochs=3, checkpoint=tmp_path, client=False)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS, SGD(Plateau(0.1, patience=1)), Adam(Warmup(Cosine(0.05, 25), 5), amsgrad=True)],
+    ids=lambda method: type(method).__name__,
+)
+def test_the_state_of_every_method_goes_on(tmp_path: Path, method: Method) -> None:
+    """A step leaves names, shapes and dtypes of the state as they were at the beginning."""
+
+    def trained(iterations: int, **options: Any) -> Trainer:
+        model = Sequential(Linear(5, 8, seed=1), Linear(8, 2, seed=2), Linear(2, 2, seed=3))
+        trainer = Trainer(model, MSELoss(), method, seed=5)
+        samples = problem().map(of_few_numbers)
+        trainer.fit(
+            samples, iterations=iterations, batch_size=8, validation=samples, progress=False,
+            client=False, **options,
+        )  # fmt: skip
+        return trainer
+
+    trained(9, checkpoint=tmp_path)
+    assert digest(trained(12, checkpoint=tmp_path)) == digest(trained(12))
+
+
+def of_few_numbers(batch: dict[str, Any]) -> dict[str, Any]:
+    return {**batch, "x": batch["x"] / 50}
