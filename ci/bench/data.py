@@ -32,7 +32,7 @@ WIDTH = 4096
 
 @dataclass(frozen=True)
 class Result:
-    """What an epoch has taken; sizes in MB, times in seconds."""
+    """Cost of an epoch; sizes in MB, times in seconds."""
 
     store: float
     limit: float  #: of each worker

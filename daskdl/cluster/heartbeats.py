@@ -15,7 +15,7 @@ COUNTED = 4.0
 
 
 class Heartbeats:
-    """What is known of each worker's heartbeats, look after look.
+    """Heartbeats of each worker, from one look at the scheduler to the next.
 
     Only that one comes after another is of interest, so that no clocks are compared.
 

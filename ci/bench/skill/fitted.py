@@ -1,4 +1,4 @@
-"""What is fitted to a method's field on other radars: thresholds, and a logistic probability."""
+"""Thresholds and logistic probabilities of a method's field, fitted on other radars."""
 
 from __future__ import annotations
 

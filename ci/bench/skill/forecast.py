@@ -1,4 +1,4 @@
-"""What a method gives from one start: a field, and where it can, probabilities and members."""
+"""Forecast of a method from one start: a field, and where it can, probabilities and members."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Results:
         return list(by_radar.values())
 
     def threshold(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """Where to cut a method's field on an event, as other radars say."""
+        """Return the threshold of a method's field on an event, fitted on other radars."""
         return calibrated_threshold(self.others(event, method, lead), threshold)
 
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:

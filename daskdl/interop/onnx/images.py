@@ -1,4 +1,4 @@
-"""What is written for operations on images and sequences: they hold (N, C, ...) in the file."""
+"""ONNX nodes of operations on images and sequences, which are (N, C, ...) in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written for operations that move numbers."""
+"""ONNX nodes of operations that move numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written for each operation of daskdl.ops: general ones, and those over rows."""
+"""ONNX nodes of the operations of daskdl.ops: general ones, and ones over rows."""
 
 from __future__ import annotations
 

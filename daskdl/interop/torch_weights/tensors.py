@@ -23,7 +23,7 @@ _REBUILD = {"_rebuild_tensor", "_rebuild_tensor_v2"}
 
 
 class Tensors:
-    """What a pickle's calls stand for.
+    """Stand-ins for the calls of a pickle.
 
     Parameters
     ----------
