@@ -1,9 +1,8 @@
 """Forecasters: methods that turn the last frames of rain into a forecast of the next ones."""
 
-from nowcast.forecasters.baselines import baselines
 from nowcast.forecasters.extrapolation import Extrapolation
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
-from nowcast.forecasters.forecaster import FieldForecaster, FieldsOnly, Forecaster
+from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.persistence import Persistence
 from nowcast.forecasters.pysteps import Pysteps
 from nowcast.forecasters.registry import forecaster, method_names
@@ -13,15 +12,12 @@ from nowcast.forecasters.steps import Steps
 __all__ = [
     "THRESHOLDS",
     "Extrapolation",
-    "FieldForecaster",
-    "FieldsOnly",
     "Forecast",
     "Forecaster",
     "Persistence",
     "Pysteps",
     "Sprog",
     "Steps",
-    "baselines",
     "forecaster",
     "method_names",
 ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +12,6 @@ from daskdl.errors import SettingsError, ShapeError
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 
 Float = NDArray[np.float32]
-
-#: From the last frames (n_in, y, x) to the next ones (n_out, y, x), all in mm h-1.
-FieldForecaster = Callable[[Float], Float]
 
 
 class Forecaster(Protocol):
@@ -77,35 +73,6 @@ class Forecaster(Protocol):
             If a setting makes no sense.
         """
         ...
-
-
-@dataclass(frozen=True)
-class FieldsOnly:
-    """A forecaster with its settings: called with frames, it answers with its single field.
-
-    Parameters
-    ----------
-    forecaster : Forecaster
-    leads : int
-        Number of frames to forecast.
-    spacing_km, step_minutes : float
-        Of the frames that it will be called with.
-    """
-
-    forecaster: Forecaster
-    leads: int
-    spacing_km: float
-    step_minutes: float
-
-    def __call__(self, rain: Float, /) -> Float:
-        """Forecast (n_in, y, x) -> (leads, y, x), mm h-1."""
-        return self.forecaster.forecast(
-            rain[-self.forecaster.n_in :],
-            self.leads,
-            spacing_km=self.spacing_km,
-            step_minutes=self.step_minutes,
-            thresholds=(),
-        ).rain
 
 
 def check_past(

@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nowcast.forecasters import THRESHOLDS, Extrapolation, FieldsOnly, Forecast, Persistence
+from nowcast.forecasters import THRESHOLDS, Extrapolation, Forecast, Forecaster, Persistence
+
+
+@dataclass(frozen=True)
+class FieldsOnly:
+    """A forecaster with its settings: called with frames, it answers with its single field.
+
+    Parameters
+    ----------
+    forecaster : Forecaster
+    leads : int
+        Number of frames to forecast.
+    spacing_km, step_minutes : float
+        Of the frames that it will be called with.
+    """
+
+    forecaster: Forecaster
+    leads: int
+    spacing_km: float
+    step_minutes: float
+
+    def __call__(self, rain: np.ndarray, /) -> np.ndarray:
+        """Forecast (n_in, y, x) -> (leads, y, x), mm h-1."""
+        return self.forecaster.forecast(
+            rain[-self.forecaster.n_in :],
+            self.leads,
+            spacing_km=self.spacing_km,
+            step_minutes=self.step_minutes,
+            thresholds=(),
+        ).rain
 
 
 def persistence(leads: int) -> FieldsOnly:
