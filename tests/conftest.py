@@ -1,4 +1,4 @@
-"""What all tests share: settings of hypothesis, and the folder of real radar data."""
+"""Fixtures of all tests: settings of hypothesis, and the folder of real radar data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benchmarks beside PyTorch have in common: options, its threads and ours, and the table."""
+"""Benchmarks beside PyTorch: options, threads of both, and the table."""
 
 from __future__ import annotations
 

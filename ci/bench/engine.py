@@ -1,4 +1,4 @@
-"""What synchronization costs: ``python -m ci.bench.engine``, both engines beside gloo and sockets.
+"""Cost of synchronization: ``python -m ci.bench.engine``, both engines beside gloo and sockets.
 
 Two worker processes and models of several sizes. All contestants take turns, so that whatever else
 the machine does disturbs all of them; a ratio is of medians in one run. "gang over TCP" is what

@@ -1,4 +1,4 @@
-"""How long an engine takes to train a model of any size that computes next to nothing."""
+"""Time an engine's training of a model of any size that computes next to nothing."""
 
 from __future__ import annotations
 

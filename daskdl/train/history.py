@@ -10,16 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from daskdl.train.step import Record
+from daskdl.train.step import PHASES, Record
 
 if TYPE_CHECKING:
     import pandas as pd
-
-#: Phases of an iteration, in seconds. Data, forward and backward are those of the mean shard, and
-#: idle is how much longer the slowest takes in all three. Reduce and broadcast are the gang
-#: engine's, of the member that waited least for others in them; what the other engines spend on
-#: them, and whatever else is left, is wait.
-PHASES = ("data", "forward", "backward", "idle", "reduce", "update", "broadcast", "wait")
 
 #: Columns of an iteration.
 COLUMNS = ("loss", "samples", "seconds", *PHASES)

@@ -13,9 +13,9 @@ from daskdl.data.batches import Batches, Share
 from daskdl.errors import CheckpointError
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
-from daskdl.train.history import PHASES, History
+from daskdl.train.history import History
 from daskdl.train.progress import Progress
-from daskdl.train.step import Record, State
+from daskdl.train.step import PHASES, Record, State
 
 if TYPE_CHECKING:
     from daskdl.train.trainer import Trainer

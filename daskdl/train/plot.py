@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
+from daskdl.train.step import PHASES
 
 if TYPE_CHECKING:
     from daskdl.train.history import History
@@ -55,8 +56,6 @@ def _draw_metrics(history: History, ax: Any) -> None:
 
 
 def _draw_phases(history: History, ax: Any) -> None:
-    from daskdl.train.history import PHASES
-
     at, heights = _means(history, PHASES)
     shown = [i for i, row in enumerate(heights) if row.any()]
     if shown:

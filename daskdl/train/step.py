@@ -31,9 +31,16 @@ from daskdl.train.tables import Tables
 Vector = NDArray[np.float32]
 
 
+#: Phases of an iteration, in seconds. Data, forward and backward are those of the mean shard, and
+#: idle is how much longer the slowest takes in all three. Reduce and broadcast are the gang
+#: engine's, of the member that waited least for others in them; what the other engines spend on
+#: them, and whatever else is left, is wait.
+PHASES = ("data", "forward", "backward", "idle", "reduce", "update", "broadcast", "wait")
+
+
 @dataclass(frozen=True)
 class Record:
-    """Loss, counts and seconds of one iteration; see :data:`daskdl.train.history.PHASES`."""
+    """Loss, counts and seconds of one iteration; see :data:`PHASES`."""
 
     loss: float
     samples: int

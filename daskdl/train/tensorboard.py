@@ -11,7 +11,8 @@ import numpy as np
 
 from daskdl.errors import MissingExtraError
 from daskdl.train.callbacks import Callback, Logs
-from daskdl.train.history import PHASES, rate
+from daskdl.train.history import rate
+from daskdl.train.step import PHASES
 
 if TYPE_CHECKING:
     from daskdl.train.trainer import Trainer

@@ -35,7 +35,7 @@ class Origin(BaseModel):
     created_by: str
     """Name and address of who made the store, as ``Name <name@example.org>``."""
     created_with: str
-    """Where the recipe of the data set is kept, with its version: the convention wants
+    """Place of the data set's recipe, with its version: the convention wants
     ``https://github.com/mlcast-community/mlcast-dataset-INSTITUTION-NAME@v0.1.0``."""
     license: str
     """SPDX identifier of the data's licence, such as ``CC-BY-4.0``."""

@@ -28,7 +28,7 @@ class IngestSettings(BaseModel):
     centre: tuple[float, float] | None = None
     """Latitude and longitude of the grid's middle; the radar by default."""
     site: Site | None = None
-    """Where the radar stands, for files that do not know: ``LAT,LON[,ALT]``."""
+    """Site of the radar, for files without one: ``LAT,LON[,ALT]``."""
     zr: str = "marshall-palmer"
     """Name of a Z-R relation (marshall-palmer, wsr88d, fmi) or ``a,b``."""
     hail_cap: float | None = 53.0
@@ -46,7 +46,7 @@ class IngestSettings(BaseModel):
     moment: str | None = None
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
     fill: Literal["auto", "missing", "no echo"] = "auto"
-    """What gates without a number mean in formats with a single code for both (CfRadial): "auto"
+    """Meaning of gates without a number in formats with a single code for both (CfRadial): "auto"
     takes them for no echo unless the sweep has another way to say that."""
     step: np.timedelta64 | None = None
     """Times are rounded to multiples of this many minutes (``5`` or ``5min``); whole minutes by

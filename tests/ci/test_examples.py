@@ -1,4 +1,4 @@
-"""What the examples reach: each program is run with its data, and its last line is kept."""
+"""The examples reach what they promise: each is run with its data, its last line is kept."""
 
 from __future__ import annotations
 

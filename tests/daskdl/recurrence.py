@@ -1,4 +1,4 @@
-"""What the tests of recurrent operations share: plain loops in float64 as oracles, and weights."""
+"""Oracles of recurrent operations: plain loops in float64, and weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How command lines end: exit codes, what goes to which stream, tracebacks on demand."""
+"""Command lines end with exit codes, streams kept apart, tracebacks on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a YAML becomes in the script of a job, for each queue."""
+"""A YAML file becomes the script of a job, for each queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``import daskdl`` hands out."""
+"""``import daskdl`` hands out its public names, quickly."""
 
 from __future__ import annotations
 

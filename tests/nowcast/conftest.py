@@ -1,4 +1,4 @@
-"""What the tests of nowcast share: names of real radar files."""
+"""Fixtures of the tests of nowcast: names of real radar files."""
 
 from __future__ import annotations
 

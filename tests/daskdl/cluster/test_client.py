@@ -1,4 +1,4 @@
-"""What the engine asks of a cluster: where things lie, what is fetched, and what it waits for."""
+"""The engine asks a cluster where things lie, fetches and waits with deadlines."""
 
 from __future__ import annotations
 

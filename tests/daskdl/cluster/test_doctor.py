@@ -1,4 +1,4 @@
-"""What a cluster's machines have and can do."""
+"""The doctor tells what a cluster's machines have and can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers of clusters that were started here do beside their tasks."""
+"""Workers of clusters that were started here are not disturbed beside their tasks."""
 
 from __future__ import annotations
 

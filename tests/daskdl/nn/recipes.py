@@ -1,4 +1,4 @@
-"""How to make each layer of the registry, and an input that it takes."""
+"""Arguments and inputs for each layer of the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers say about settings and inputs that do not fit."""
+"""Layers refuse settings and inputs that do not fit, in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What samples are to a network: float32, or what they are."""
+"""Networks take samples as float32, and integers as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watcher is told, and that a model is left as it was."""
+"""A watcher is told each layer's output, and the model is left as it was."""
 
 from __future__ import annotations
 

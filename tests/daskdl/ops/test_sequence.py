@@ -1,4 +1,4 @@
-"""What recurrent operations share: each is a loop over steps, whatever its arguments look like."""
+"""Recurrent operations equal a loop over steps, whatever their arguments look like."""
 
 from __future__ import annotations
 

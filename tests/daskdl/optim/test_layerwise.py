@@ -1,4 +1,4 @@
-"""What LARS and LAMB share: norms by parameter, of the whole vector or added up over slices."""
+"""LARS and LAMB take norms by parameter, of the whole vector or added up over slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every optim method keeps."""
+"""Every optim method keeps its contract: slots, layout, settings, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods around a method share."""
+"""Methods that wrap a method share their settings, slots and steps."""
 
 from __future__ import annotations
 

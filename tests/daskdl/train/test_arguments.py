@@ -1,4 +1,4 @@
-"""What a Trainer and its fit refuse, in one sentence each, before anything starts."""
+"""A Trainer and its fit refuse arguments in one sentence each, before anything starts."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from daskdl.train.history import COLUMNS, PHASES, History
-from daskdl.train.step import Record
+from daskdl.train.history import COLUMNS, History
+from daskdl.train.step import PHASES, Record
 from tests.daskdl.train.runs import fit, problem
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from daskdl.errors import CheckpointError, SettingsError, TrainingError
 from daskdl.train.checkpoint import CheckpointFolder, Saved
-from daskdl.train.history import PHASES
 from daskdl.train.inprocess import InProcessEngine
 from daskdl.train.loop import GroupSize, inside
-from daskdl.train.step import Record
+from daskdl.train.step import PHASES, Record
 from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
 
 

@@ -15,7 +15,7 @@ from tensorboardX.proto.event_pb2 import Event
 
 from daskdl.errors import MissingExtraError
 from daskdl.train import TensorBoard
-from daskdl.train.history import PHASES
+from daskdl.train.step import PHASES
 from tests.daskdl.train.interrupted import Interrupt
 from tests.daskdl.train.runs import fit, problem
 

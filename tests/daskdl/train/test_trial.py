@@ -1,4 +1,4 @@
-"""What one sample shows before anything starts."""
+"""One sample is tried before anything starts, and its faults are told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the files of one radar agree on."""
+"""The files of one radar agree on site, grid and step."""
 
 from __future__ import annotations
 

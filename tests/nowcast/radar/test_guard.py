@@ -1,4 +1,4 @@
-"""Whose fault an exception is: the file's, in one sentence, or this program's, with the place."""
+"""An exception is the file's fault, in one sentence, or this program's, with the place."""
 
 from __future__ import annotations
 

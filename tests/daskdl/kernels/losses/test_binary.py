@@ -1,4 +1,4 @@
-"""What logits cost and its slope, against numpy in float64, with any threads."""
+"""Costs of logits and their slopes equal numpy's in float64, with any threads."""
 
 from __future__ import annotations
 

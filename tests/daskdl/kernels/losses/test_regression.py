@@ -1,4 +1,4 @@
-"""What deviations cost and their slopes, against numpy in float64, with any threads."""
+"""Costs of deviations and their slopes equal numpy's in float64, with any threads."""
 
 from __future__ import annotations
 

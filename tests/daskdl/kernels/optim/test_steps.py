@@ -1,4 +1,4 @@
-"""How a kernel runs over a vector: by threads, by ranges, past the caches or not."""
+"""A kernel runs over a vector by threads, by ranges, past the caches or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled."""
+"""Kernels are compiled with the flags that they ask for, and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all losses are, and a user's own."""
+"""All losses share one contract, and a user's own keeps it."""
 
 from __future__ import annotations
 

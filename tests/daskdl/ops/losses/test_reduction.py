@@ -1,4 +1,4 @@
-"""How losses become means over samples: weights, cuts into shards, and what is refused."""
+"""Losses become means over samples: weights, cuts into shards, and refusals."""
 
 from __future__ import annotations
 
