@@ -2,18 +2,31 @@
 
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
+from daskdl.models.mobilenet import MobileNetTrunk
+from daskdl.models.multibox import BoxTargets, MultiBoxLoss
 from daskdl.models.ncf import NeuMF
+from daskdl.models.priors import PriorBoxes
 from daskdl.models.resnet import ResNet
 from daskdl.models.seq2seq import ConvLSTMForecaster
+from daskdl.models.ssd import SSD, SSD300, MobileSSD
 from daskdl.models.text import TextClassifier
+from daskdl.models.vgg import VGG16
 from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
 
 __all__ = [
+    "SSD",
+    "SSD300",
+    "VGG16",
     "AuxiliaryLoss",
+    "BoxTargets",
     "ConvLSTMForecaster",
     "InceptionV1",
     "LeNet5",
+    "MobileNetTrunk",
+    "MobileSSD",
+    "MultiBoxLoss",
     "NeuMF",
+    "PriorBoxes",
     "ResNet",
     "TextClassifier",
     "load",

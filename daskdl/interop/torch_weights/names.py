@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from daskdl.errors import ShapeError
 from daskdl.models.resnet import DEPTHS, ResNet
+from daskdl.models.ssd import SSD300
+from daskdl.models.vgg import PLACES, VGG16
 from daskdl.nn.module import Module
 from daskdl.tensor import Array
 
@@ -116,4 +118,32 @@ def _counts(model: Any) -> tuple[int, ...]:
     )
 
 
-_RENAMES: dict[type, Callable[[Any, str], str]] = {ResNet: _resnet}
+def _vgg(model: Any, path: str) -> str:
+    """Return torchvision's name of a layer of VGG-16."""
+    part, _, number = path.removeprefix("trunk.").partition(".")
+    if part == "convolutions":
+        return f"features.{PLACES[int(number)]}"
+    return {"linear1": "classifier.0", "linear2": "classifier.3", "linear": "classifier.6"}[part]
+
+
+def _ssd300(model: Any, path: str) -> str:
+    """Return torchvision's name of a layer of SSD300: what follows conv4_3 counts from there."""
+    part, *rest = path.removeprefix("trunk.").split(".")
+    if part == "trunk":
+        return "backbone"
+    if part in ("classification", "regression"):
+        return f"head.{part}_head.module_list.{rest[-1]}"
+    if part in ("fc6", "fc7"):
+        return f"backbone.extra.0.7.{1 if part == 'fc6' else 3}"
+    place = PLACES[int(rest[0])] if part == "convolutions" else int(rest[0])
+    if part == "extra":
+        return f"backbone.extra.{1 + place // 2}.{2 * (place % 2)}"
+    conv4_3 = PLACES[9]
+    # its ReLU stays before, the pooling behind it is the first of the rest
+    behind = place > conv4_3
+    return f"backbone.extra.0.{place - conv4_3 - 2}" if behind else f"backbone.features.{place}"
+
+
+_RENAMES: dict[type, Callable[[Any, str], str]] = {
+    ResNet: _resnet, VGG16: _vgg, SSD300: _ssd300,
+}  # fmt: skip

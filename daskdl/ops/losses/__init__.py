@@ -9,6 +9,7 @@ from daskdl.ops.losses.divergence import *
 from daskdl.ops.losses.hinge import *
 from daskdl.ops.losses.likelihood import *
 from daskdl.ops.losses.margins import *
+from daskdl.ops.losses.multibox import *
 from daskdl.ops.losses.overlap import *
 from daskdl.ops.losses.pairs import *
 from daskdl.ops.losses.precipitation import *

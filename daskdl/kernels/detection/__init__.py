@@ -1,0 +1,1 @@
+"""Boxes of detectors: overlaps, matching with priors, hard negatives, suppression."""

@@ -1,0 +1,106 @@
+"""Matching: which box each prior is to find, and the offsets that lead from one to the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.team import over_range
+
+Array = NDArray[Any]
+
+#: What offsets of centres and of logarithms of sizes are multiplied with, as SSD has them.
+CENTRE, SIZE = 10.0, 5.0
+#: Images that are worth a thread of their own.
+FEW = 2
+
+
+def match(
+    priors: Array, boxes: Array, labels: NDArray[np.int64], overlap: float
+) -> tuple[NDArray[np.int64], Array]:
+    """Return of all priors the class to find, and the offsets to its box.
+
+    A prior finds the box that it overlaps most, if at least by ``overlap``; and each box is found
+    by the prior that overlaps it most, whatever that would have found.
+
+    W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2.
+
+    Parameters
+    ----------
+    priors : array (P, 4)
+        Centre x and y, width and height.
+    boxes : array (N, most, 4)
+        Left, top, right and bottom edge, in the unit of the priors.
+    labels : int64 (N, most)
+        Classes from 0; negative where there is no box.
+    overlap : float
+
+    Returns
+    -------
+    classes : int64 (N, P)
+        The label + 1; 0 where there is nothing to find.
+    offsets : float32 (N, P, 4)
+    """
+    shape = len(boxes), len(priors)
+    classes, offsets = np.zeros(shape, np.int64), np.zeros((*shape, 4), np.float32)
+    over_range(
+        _match, len(boxes), FEW, np.ascontiguousarray(priors, np.float64),
+        np.ascontiguousarray(boxes, np.float64), np.ascontiguousarray(labels, np.int64),
+        float(overlap), classes, offsets,
+    )  # fmt: skip
+    return classes, offsets
+
+
+def decoded(offsets: Array, priors: Array) -> Array:
+    """Return the edges (..., P, 4) to which offsets (..., P, 4) lead from priors (P, 4)."""
+    centres = priors[:, :2] + offsets[..., :2] * (priors[:, 2:] / np.float32(CENTRE))
+    # as torchvision: a size is at most 62.5 times the prior's, whatever was predicted
+    most = np.float32(np.log(1000 / 16))
+    half = np.exp(np.minimum(offsets[..., 2:] / np.float32(SIZE), most)) * (priors[:, 2:] / 2)
+    result: Array = np.concatenate([centres - half, centres + half], -1)
+    return result
+
+
+@jit
+def _match(priors, boxes, labels, overlap, classes, offsets, which, first, stop):
+    n, most = priors.shape[0], boxes.shape[1]
+    best, found = np.empty(n, np.float64), np.empty(n, np.int64)
+    for image in range(first, stop):
+        best[:] = 0
+        found[:] = -1
+        owners, owned = np.full(most, -1, np.int64), np.full(most, -1.0, np.float64)
+        for b in range(most):
+            if labels[image, b] < 0:
+                continue
+            left, top, right, bottom = boxes[image, b]
+            area = (right - left) * (bottom - top)
+            for p in range(n):
+                x, y, w, h = priors[p]
+                width = min(right, x + w / 2) - max(left, x - w / 2)
+                height = min(bottom, y + h / 2) - max(top, y - h / 2)
+                common = max(width, 0.0) * max(height, 0.0)
+                share = common / (area + w * h - common)
+                if share > best[p]:
+                    best[p] = share
+                    if share >= overlap:
+                        found[p] = b
+                if share > owned[b]:
+                    owned[b] = share
+                    owners[b] = p
+        for b in range(most):
+            if owners[b] >= 0:
+                found[owners[b]] = b
+        for p in range(n):
+            b = found[p]
+            if b < 0:
+                continue
+            left, top, right, bottom = boxes[image, b]
+            x, y, w, h = priors[p]
+            classes[image, p] = labels[image, b] + 1
+            offsets[image, p, 0] = CENTRE * ((left + right) / 2 - x) / w
+            offsets[image, p, 1] = CENTRE * ((top + bottom) / 2 - y) / h
+            offsets[image, p, 2] = SIZE * np.log(max(right - left, 1e-9) / w)
+            offsets[image, p, 3] = SIZE * np.log(max(bottom - top, 1e-9) / h)

@@ -1,0 +1,119 @@
+"""Detections: what a single-shot detector's offsets and logits come to, and how right they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.detection.matching import decoded
+from daskdl.kernels.detection.nms import nms
+from daskdl.kernels.losses.softmax import softmax
+from daskdl.metrics.detection import MeanAveragePrecision
+from daskdl.metrics.metric import Statistics
+from daskdl.models.multibox import split_targets
+from daskdl.tensor import Array
+
+#: Of one picture: boxes (k, 4), scores (k,), labels (k,).
+Detection = dict[str, Array]
+
+
+def detections(
+    offsets: Array,
+    logits: Array,
+    priors: Array,
+    *,
+    least: float = 0.01,
+    overlap: float = 0.45,
+    candidates: int = 400,
+    most: int = 200,
+) -> list[Detection]:
+    """Return the objects of each picture, those of the highest scores first.
+
+    Parameters
+    ----------
+    offsets : float32 (N, P, 4)
+    logits : float32 (N, P, classes + 1)
+    priors : float32 (P, 4)
+        Centre x and y, width and height.
+    least : float
+        Scores of at most this are left out.
+    overlap : float
+        Of two boxes of a class that overlap by more the one with the lower score is left out.
+    candidates : int
+        Boxes of a class that are looked at: those of the highest scores.
+    most : int
+        Objects of a picture.
+
+    Returns
+    -------
+    list of dict
+        ``boxes`` float32 (k, 4), left, top, right and bottom edge as fractions of the picture,
+        inside it; ``scores`` float32 (k,); ``labels`` int64 (k,) from 0.
+    """
+    chances = softmax(np.ascontiguousarray(logits, np.float32))
+    edges = np.clip(decoded(np.asarray(offsets, np.float32), priors), 0, 1)
+    return [
+        _of_picture(boxes, scores, least, overlap, candidates, most)
+        for boxes, scores in zip(edges, chances, strict=True)
+    ]
+
+
+def _of_picture(
+    boxes: Array, scores: Array, least: float, overlap: float, candidates: int, most: int
+) -> Detection:
+    found, chances, labels = [], [], []
+    for label in range(scores.shape[1] - 1):
+        own = scores[:, label + 1]
+        which = np.flatnonzero(own > least)
+        if len(which) > candidates:
+            which = which[np.argsort(-own[which], kind="stable")[:candidates]]
+        which = which[nms(boxes[which], own[which], overlap, most)]
+        found.append(boxes[which])
+        chances.append(own[which])
+        labels.append(np.full(len(which), label, np.int64))
+    together = np.concatenate(chances)
+    order = np.argsort(-together, kind="stable")[:most]
+    return {
+        "boxes": np.concatenate(found)[order],
+        "scores": together[order],
+        "labels": np.concatenate(labels)[order],
+    }
+
+
+@dataclass(frozen=True)
+class Detections(MeanAveragePrecision):
+    """Mean average precision of a single-shot detector, from its offsets and logits.
+
+    Parameters
+    ----------
+    classes, style, overlaps, most :
+        As :class:`~daskdl.metrics.MeanAveragePrecision`'s.
+    priors : tuple of (x, y, width, height)
+    least, suppressed : float
+        ``least`` and ``overlap`` of :func:`detections`.
+    """
+
+    priors: tuple[tuple[float, ...], ...] = ()
+    least: float = 0.01
+    suppressed: float = 0.45
+
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
+        """Compare offsets (N, P, 4) and logits (N, P, classes + 1) with y (N, most, 5)."""
+        if not isinstance(prediction, tuple) or len(prediction) != 2:
+            raise ShapeError(
+                f"Detections: expected offsets and logits, found {type(prediction).__name__}"
+                "; give what an SSD returns"
+            )
+        found = detections(
+            *prediction, np.asarray(self.priors, np.float32), least=self.least,
+            overlap=self.suppressed, most=self.most,
+        )  # fmt: skip
+        boxes, labels = split_targets("Detections", target)
+        wanted = [
+            {"boxes": edges[own >= 0], "labels": own[own >= 0]}
+            for edges, own in zip(boxes, labels, strict=True)
+        ]
+        return super().statistics(found, wanted, sample_weight)

@@ -1,0 +1,104 @@
+"""MobileNet's trunk: convolutions of each channel alone, and 1x1 ones that mix them.
+
+A. G. Howard et al., MobileNets, arXiv 1704.04861.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from daskdl.nn.batchnorm import BatchNorm
+from daskdl.nn.conv2d import Conv2d
+from daskdl.nn.module import Module
+from daskdl.tensor import Tensor
+
+#: Channels and stride of each block of table 1, at full width.
+BLOCKS = (
+    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2),
+    (512, 1), (512, 1), (512, 1), (512, 1), (512, 1), (1024, 2), (1024, 1),
+)  # fmt: skip
+
+
+class DepthwiseBlock(Module):
+    """A 3x3 convolution of each channel alone and a 1x1 one, each normalised, with a ReLU.
+
+    Parameters
+    ----------
+    below, above : int
+        Channels of what comes in and goes out.
+    stride : int
+    """
+
+    def __init__(self, below: int, above: int, stride: int = 1) -> None:
+        self.depthwise = Conv2d(below, below, 3, stride, padding=1, bias=False, groups=below)
+        self.norm1 = BatchNorm(below, relu=True)
+        self.pointwise = Conv2d(below, above, 1, bias=False)
+        self.norm2 = BatchNorm(above, relu=True)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to (N, H / stride, W / stride, above)."""
+        x = self.norm1(self.depthwise(x))
+        return self.norm2(self.pointwise(x))
+
+
+class ConvolutionBlock(Module):
+    """A convolution, its normalisation and a ReLU.
+
+    Parameters
+    ----------
+    below, above : int
+        Channels of what comes in and goes out.
+    size, stride : int
+        Of the convolution, which is padded by half its size.
+    """
+
+    def __init__(self, below: int, above: int, size: int = 3, stride: int = 1) -> None:
+        self.conv = Conv2d(below, above, size, stride, padding=size // 2, bias=False)
+        self.norm = BatchNorm(above, relu=True)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to (N, rows, columns, above)."""
+        return self.norm(self.conv(x))
+
+
+class MobileNetTrunk(Module):
+    """MobileNet's blocks, and what comes out of some of them.
+
+    Parameters
+    ----------
+    width : float
+        Channels, as a share of the paper's; a multiple of 8 each.
+    blocks : int
+        How many of the thirteen blocks there are.
+    taps : sequence of int
+        Blocks, from 0, of which the results are wanted.
+    channels : int
+        Of the pictures.
+    """
+
+    def __init__(
+        self, width: float = 1.0, blocks: int = 13, taps: Sequence[int] = (12,), channels: int = 3
+    ) -> None:
+        self._taps = tuple(taps)
+        below = _channels(32, width)
+        self.stem = ConvolutionBlock(channels, below, 3, 2)
+        self.blocks: list[DepthwiseBlock] = []
+        for full, stride in BLOCKS[:blocks]:
+            self.blocks.append(DepthwiseBlock(below, _channels(full, width), stride))
+            below = _channels(full, width)
+        #: Channels of each result.
+        self.widths = [_channels(BLOCKS[tap][0], width) for tap in self._taps]
+
+    def forward(self, x: Any) -> tuple[Tensor, ...]:
+        """Map x (N, H, W, C) to a tuple of maps (N, rows, columns, width), one for each tap."""
+        x, found = self.stem(x), []
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+            if i in self._taps:
+                found.append(x)
+        return tuple(found)
+
+
+def _channels(full: int, width: float) -> int:
+    return max(8, round(full * width / 8) * 8)

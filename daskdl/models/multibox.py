@@ -1,0 +1,100 @@
+"""Training a single-shot detector: boxes as an array of one shape, and the loss that reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskdl.data.ragged import Ragged
+from daskdl.errors import ShapeError
+from daskdl.kernels.detection.matching import match
+from daskdl.models.priors import PriorBoxes
+from daskdl.nn.losses.loss import Loss, parts
+from daskdl.ops import losses as ops
+from daskdl.tensor import Array, Tensor
+
+
+@dataclass(frozen=True)
+class BoxTargets:
+    """Function for :meth:`SampleSet.map`: columns ``boxes`` and ``labels`` become ``y``.
+
+    Put it behind all that moves boxes, and :class:`daskdl.data.image.NormalizeBoxes`.
+
+    Parameters
+    ----------
+    most : int
+        Boxes of an image; of more the first are kept.
+    """
+
+    most: int = 32
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Return the batch with y float32 (N, most, 5) instead of them.
+
+        ``y[..., :4]`` are left, top, right and bottom edge as fractions of the image, ``y[..., 4]``
+        is the label, -1 behind an image's last box.
+        """
+        missing = {"boxes", "labels"} - batch.keys()
+        if missing:
+            raise ShapeError(
+                f"BoxTargets: expected columns boxes and labels, found {sorted(batch)}"
+                "; give samples with boxes (k, 4) and labels (k,)"
+            )
+        rest = {key: value for key, value in batch.items() if key not in ("boxes", "labels")}
+        boxes, labels = (_ragged(batch[name]) for name in ("boxes", "labels"))
+        y = np.full((len(boxes), self.most, 5), -1, np.float32)
+        y[..., :4] = boxes.padded(self.most) if boxes.values.size else 0
+        y[..., 4] = labels.padded(self.most, -1) if labels.values.size else -1
+        return {**rest, "y": y}
+
+
+def _ragged(column: Any) -> Ragged:
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return Ragged.from_array(column)
+    return column if isinstance(column, Ragged) else Ragged.of(list(column))
+
+
+def split_targets(name: str, y: Any) -> tuple[Array, Array]:
+    """Return the boxes (N, most, 4) and labels int64 (N, most) of y (N, most, 5)."""
+    y = np.asarray(y)
+    if y.ndim != 3 or y.shape[2] != 5:
+        raise ShapeError(
+            f"{name}: expected y (N, most, 5), edges and label of each box, found {y.shape}"
+            "; SampleSet.map(BoxTargets()) makes it of boxes and labels"
+        )
+    return y[..., :4], y[..., 4].astype(np.int64)
+
+
+class MultiBoxLoss(Loss):
+    """The loss of SSD: the classes and offsets that its priors are to find.
+
+    Parameters
+    ----------
+    priors : PriorBoxes
+    overlap : float
+        Intersection over union from which on a prior is to find a box.
+    ratio : float
+        Priors that are to find nothing for each that is to find a box: those that are most wrong.
+    """
+
+    def __init__(self, priors: PriorBoxes, overlap: float = 0.5, ratio: float = 3.0) -> None:
+        self.priors, self.overlap, self.ratio = priors, overlap, ratio
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare offsets (N, P, 4) and logits (N, P, classes + 1) with y (N, most, 5)."""
+        offsets, logits = parts(self, prediction, 2)
+        boxes, labels = split_targets("MultiBoxLoss", target)
+        most = int(labels.max(initial=-1))
+        if most >= logits.shape[-1] - 1:
+            raise ShapeError(
+                f"MultiBoxLoss: expected labels from 0 to {logits.shape[-1] - 2}, found {most}"
+                "; count classes from 0, or give the model more classes"
+            )
+        classes, wanted = match(self.priors.array, boxes, labels, self.overlap)
+        result: Tensor = ops.multibox(
+            offsets, logits, classes, wanted.astype(offsets.dtype, copy=False),
+            ratio=self.ratio, sample_weight=sample_weight,
+        )  # fmt: skip
+        return result

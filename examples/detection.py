@@ -1,0 +1,98 @@
+"""SSD on MobileNet's trunk learns to find QR codes, discs and triangles in photographs.
+
+Data: see examples/scenes.py. Every epoch draws new scenes; the test's are always the same.
+Run: python examples/detection.py --save detector.safetensors
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+from scenes import CLASSES, Scenes, photographs
+
+from daskdl import SampleSet, Trainer, connect, save
+from daskdl.data.image import (
+    ColorJitter,
+    HorizontalFlip,
+    Normalize,
+    NormalizeBoxes,
+    RandomIoUCrop,
+    Resize,
+)
+from daskdl.models import BoxTargets, MobileSSD
+from daskdl.optim import Adam, Groups
+from daskdl.optim.schedules import OneCycle
+
+#: How the detector's pictures are made float32.
+NORMALISED = Normalize(0.5, 0.25)
+
+
+def held_out(count: int, size: int, seed: int = 1) -> SampleSet:
+    """Return scenes of photographs that are not trained on, as the detector takes them."""
+    drawn = Scenes(photographs("test"), size * 5 // 4)(
+        {"x": np.empty(count)}, np.random.default_rng(seed)
+    )
+    ready = Resize((size, size)) | NORMALISED | NormalizeBoxes()
+    return SampleSet.from_arrays(**BoxTargets()(ready(drawn)))
+
+
+def main(arguments: list[str] | None = None) -> float:
+    """Train, and return the mean average precision at an overlap of 0.5 in the test scenes."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--size", type=int, default=128, help="pixels of a side")
+    parser.add_argument("--width", type=float, default=0.5, help="share of MobileNet's channels")
+    parser.add_argument("--scenes", type=int, default=1500, help="drawn for each epoch")
+    parser.add_argument("--epochs", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
+    parser.add_argument("--test", type=int, default=300, help="test scenes")
+    parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
+    parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
+    parser.add_argument("--save", type=Path, help="file for the trained detector")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+
+    model = MobileSSD(len(CLASSES), options.size, options.width, seed=options.seed)
+    augmented = (
+        RandomIoUCrop(overlaps=(0.3, 0.5, 0.7))
+        | HorizontalFlip()
+        | Resize((options.size, options.size))
+        | ColorJitter(0.2, 0.2, 0.2)
+        | NORMALISED
+        | NormalizeBoxes()
+    )
+    workers = options.workers
+    numbers = SampleSet.from_arrays(x=np.arange(options.scenes), partitions=max(1, workers))
+    train = (
+        numbers.map(Scenes(photographs("train"), options.size * 5 // 4))
+        .map(augmented)
+        .map(BoxTargets())
+    )
+    test = held_out(options.test, options.size)
+    steps = options.epochs * -(-options.scenes // options.batch)
+    method = Groups(Adam(OneCycle(options.rate, over=steps), weight_decay=1e-4))
+    metrics = {"map50": model.detections(style="voc2010", overlaps=(0.5,))}
+    trainer = Trainer(model, model.loss(), method, options.seed, metrics)
+    began = time.monotonic()
+    with connect("local", workers=workers) if workers else nullcontext() as client:
+        trainer.fit(
+            train, epochs=options.epochs, batch_size=options.batch, validation=test,
+            client=client, checkpoint=options.checkpoint, training_metrics=False,
+        )  # fmt: skip
+    print(trainer.history.to_frame(epochs=True).round(4).to_string())
+    precision = float(trainer.history.epochs[-1]["val_map50"])
+    print(f"{model.flat.size:,} parameters, {time.monotonic() - began:.0f} s; "
+          f"mAP@0.5 {precision:.3f} in {options.test} scenes of other photographs")  # fmt: skip
+    if options.save:
+        save(model, options.save)
+    return precision
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The detector's example: scenes whose boxes hold the objects, and a short training."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch, wheel):
+    """Return a function that imports an example as Python does when it is run."""
+    monkeypatch.syspath_prepend(str(wheel("segno==1.6.6")))
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield importlib.import_module
+    for name in ("scenes", "detection"):
+        sys.modules.pop(name, None)
+
+
+def test_boxes_hold_what_was_pasted(example):
+    """Outside of them a scene is its photograph, here one of a single colour."""
+    scenes = example("scenes")
+    grey = np.full((90, 120, 3), 128, np.uint8)
+    rng, seen = np.random.default_rng(3), set()
+    for _ in range(20):
+        pixels, boxes, labels = scenes.Scenes([grey], size=96).draw(rng)
+        assert len(boxes) == len(labels)
+        outside = np.ones(pixels.shape[:2], bool)
+        for left, top, right, bottom in boxes.astype(int):
+            outside[top:bottom, left:right] = False
+        photograph = pixels[outside]
+        changed = (pixels != photograph[0]).any(2)
+        assert not changed[outside].any()
+        for left, top, right, bottom in boxes.astype(int):
+            inside = changed[top:bottom, left:right]
+            assert inside.mean() > 0.3
+            for edge in (inside[0], inside[-1], inside[:, 0], inside[:, -1]):
+                assert edge.any()
+        seen.update(labels.tolist())
+    assert seen == {0, 1, 2}
+
+
+def test_no_photograph_is_in_both_parts(example):
+    scenes = example("scenes")
+    assert not set(scenes.TRAIN) & set(scenes.TEST)
+    found = [scenes.photographs("train"), scenes.photographs("test")]
+    assert min(map(len, found)) >= 3
+    assert all(image.dtype == np.uint8 and image.shape[2] == 3 for image in (*found[0], *found[1]))
+
+
+def test_a_short_training_lessens_the_loss(example, tmp_path, capsys):
+    path = tmp_path / "detector.safetensors"
+    precision = example("detection").main(
+        ["--size", "64", "--width", "0.125", "--scenes", "24", "--epochs", "2", "--batch", "8",
+         "--test", "8", "--save", str(path)]
+    )  # fmt: skip
+    assert 0 <= precision <= 1
+    assert path.exists()
+    lines = capsys.readouterr().out.splitlines()
+    losses = [float(line.split()[2]) for line in lines if line[:1].isdigit() and "mAP" not in line]
+    assert losses[-1] < losses[0]
