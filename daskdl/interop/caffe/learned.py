@@ -1,0 +1,211 @@
+"""Layers with weights: convolutions, products, normalisation of batches, scales and biases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.interop.caffe.layers import Layer, Value, layer
+from daskdl.interop.caffe.prototxt import Message
+
+#: The largest kernel, stride and dilation that is believed.
+LARGEST = 4096
+
+
+def spatial(of: Layer, settings: Message, name: str, default: int, axes: int) -> list[int]:
+    """Return a setting of each axis of images: given once, for each, or as ``_h`` and ``_w``."""
+    least = 0 if name == "pad" else 1
+    short = name.removesuffix("_size")
+    if settings.has(f"{short}_h") or settings.has(f"{short}_w"):
+        return [settings.integer(f"{short}_{end}", default, least, LARGEST) for end in "hw"]
+    found = settings.integers(name, least, LARGEST) or [default]
+    found = found * axes if len(found) == 1 else found
+    if len(found) != axes:
+        of.fail(f"{name}: expected one number or {axes}, found {found}")
+    return found
+
+
+@layer("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
+def convolution(of: Layer) -> Value:
+    """Convolve; weights (M, C / group, ...), of Deconvolution (C, M / group, ...)."""
+    settings = of.settings.part("convolution_param")
+    weight = of.blob(0, "weights")
+    axes = weight.ndim - 2
+    if (
+        not 1 <= axes <= 3
+        or settings.integer("axis", 1, -9, 9) != 1
+        or of.bottom().rank != axes + 2
+    ):
+        of.fail(f"expected images of {axes} axes and the channels on axis 1")
+    count = settings.integer("num_output")
+    turned = of.kind == "Deconvolution"
+    depthwise = of.kind.endswith(("Depthwise", "DepthwiseConvolution")) and weight.shape[1] == 1
+    group = weight.shape[0] if depthwise else settings.integer("group", 1, 1)
+    if count != (weight.shape[1] * group if turned else weight.shape[0]):
+        of.fail(f"expected weights of {count} channels, found {weight.shape}")
+    pad = spatial(of, settings, "pad", 0, axes)
+    inputs = [of.bottom().name, of.weight(0, "weight", weight, filters=True)]
+    if settings.flag("bias_term", True):
+        inputs.append(of.weight(1, "bias", of.vector(1, "bias", count)))
+    return of.result(
+        "ConvTranspose" if turned else "Conv",
+        *inputs,
+        strides=tuple(spatial(of, settings, "stride", 1, axes)),
+        pads=(*pad, *pad),
+        dilations=tuple(spatial(of, settings, "dilation", 1, axes)),
+        group=group,
+    )
+
+
+@layer("InnerProduct")
+def inner_product(of: Layer) -> Value:
+    """Multiply all from an axis on with a matrix."""
+    settings = of.settings.part("inner_product_param")
+    count = settings.integer("num_output", 0, 1)
+    turned = settings.flag("transpose", False)
+    weight = of.blob(0, "weights")
+    if weight.size % count:
+        of.fail(f"expected weights of {count} outputs, found {weight.shape}")
+    weight = weight.reshape((-1, count) if turned else (count, -1))
+    bias = settings.flag("bias_term", True)
+    axis = of.axis(settings.integer("axis", 1, -9, 9))
+    given, rank = of.bottom()
+    more = [of.weight(1, "bias", of.vector(1, "bias", count))] if bias else []
+    matrix = of.weight(0, "weight", weight)
+    if axis == 1:
+        rows = given if rank == 2 else of.add("Flatten", given, axis=1)
+        return of.result("Gemm", rows, matrix, *more, rank=2, transB=int(not turned))
+    if axis != rank - 1:
+        lead = of.add("Shape", given, start=0, end=axis)
+        given = of.add("Reshape", given, of.add("Concat", lead, of.build.integers(-1), axis=0))
+    matrix = matrix if turned else of.add("Transpose", matrix, perm=(1, 0))
+    if not more:
+        return of.result("MatMul", given, matrix, rank=axis + 1)
+    return of.result("Add", of.add("MatMul", given, matrix), *more, rank=axis + 1)
+
+
+@layer("Embed")
+def embed(of: Layer) -> Value:
+    """Look up rows of a table by numbers."""
+    settings = of.settings.part("embed_param")
+    count = settings.integer("num_output", 0, 1)
+    table = of.blob(0, "weights")
+    if table.size % count:
+        of.fail(f"expected weights of {count} outputs, found {table.shape}")
+    ids = of.add("Cast", of.bottom().name, to=7)
+    weight = of.weight(0, "weight", table.reshape(-1, count))
+    rank = of.bottom().rank + 1
+    if not settings.flag("bias_term", True):
+        return of.result("Gather", weight, ids, rank=rank)
+    bias = of.weight(1, "bias", of.vector(1, "bias", count))
+    return of.result("Add", of.add("Gather", weight, ids), bias, rank=rank)
+
+
+@layer("BatchNorm")
+def batch_norm(of: Layer) -> Value:
+    """Normalise by the running sums of means and variances, divided by the sum of their weights."""
+    settings = of.settings.part("batch_norm_param")
+    mean = of.blob(0, "mean").reshape(-1)
+    count = mean.size
+    variance = of.vector(1, "variance", count)
+    total = float(of.vector(2, "moving factor", 1)[0])
+    factor = np.float32(1 / total if total else 0)
+    of.blobs = of.blobs[:3]
+    scale, bias = of.constant(np.ones(count)), of.constant(np.zeros(count))
+    if of.scale is not None:
+        weights = of.scale
+        scale = weights.weight(0, "weight", weights.vector(0, "scale", count))
+        if weights.settings.part("scale_param").flag("bias_term", False):
+            bias = weights.weight(1, "bias", weights.vector(1, "bias", count))
+    return _normalised(
+        of,
+        scale,
+        bias,
+        (mean * factor, variance * factor),
+        settings.number("eps", 1e-5),
+        settings.number("moving_average_fraction", 0.999),
+    )
+
+
+@layer("BN")
+def bn(of: Layer) -> Value:
+    """Normalise by running statistics, scale and shift, all in one layer (SegNet, PSPNet)."""
+    slope = of.blob(0, "scale").reshape(-1)
+    shift, mean, variance = (
+        of.vector(i, what, slope.size) for i, what in ((1, "shift"), (2, "mean"), (3, "variance"))
+    )
+    settings = of.settings.part("bn_param")
+    scale, bias = of.weight(0, "weight", slope), of.weight(1, "bias", shift)
+    eps, momentum = settings.number("eps", 1e-5), settings.number("momentum", 0.9)
+    return _normalised(of, scale, bias, (mean, variance), eps, momentum)
+
+
+def _normalised(
+    of: Layer, scale: str, bias: str, statistics: tuple[object, object], eps: float, momentum: float
+) -> Value:
+    mean, variance = statistics
+    return of.result(
+        "BatchNormalization",
+        of.bottom().name,
+        scale,
+        bias,
+        of.build.buffer(f"{of.name}.running_mean", np.asarray(mean)),
+        of.build.buffer(f"{of.name}.running_variance", np.asarray(variance)),
+        epsilon=eps,
+        momentum=momentum,
+    )
+
+
+def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
+    """Return weights of a Scale or Bias with axes behind them, so that they go from ``axis`` on."""
+    array = of.blob(i, what)
+    behind = of.bottom().rank - axis - array.ndim
+    if behind < 0:  # old files give four axes to vectors
+        array, behind = array.reshape(-1), of.bottom().rank - axis - 1
+    if behind < 0:
+        of.fail(f"expected {what} of fewer axes, found {array.shape}")
+    name = of.weight(i, "weight" if what == "scale" else "bias", array)
+    return name if not behind else of.add("Unsqueeze", name, of.build.integers(*range(-behind, 0)))
+
+
+@layer("Scale", "Bias")
+def scale(of: Layer) -> Value:
+    """Multiply with, or add, numbers from an axis on: weights, or a second bottom."""
+    settings = of.settings.part(f"{of.kind.lower()}_param")
+    axis = of.axis(settings.integer("axis", 1, -9, 9))
+    operator, what = ("Mul", "scale") if of.kind == "Scale" else ("Add", "bias")
+    bias = settings.flag("bias_term", False)
+    if len(of.bottoms) > 1:
+        behind = of.bottom().rank - axis - of.bottom(1).rank
+        other = of.bottom(1).name
+        if behind > 0:
+            other = of.add("Unsqueeze", other, of.build.integers(*range(-behind, 0)))
+        more = _aligned(of, 0, "bias", axis) if bias else ""
+    else:
+        other = _aligned(of, 0, what, axis)
+        more = _aligned(of, 1, "bias", axis) if bias else ""
+    if not more:
+        return of.result(operator, of.bottom().name, other)
+    return of.result("Add", of.add(operator, of.bottom().name, other), more)
+
+
+@layer("PReLU")
+def prelu(of: Layer) -> Value:
+    """Multiply what is negative with a slope of each channel, or one of all."""
+    slope = of.blob(0, "slope").reshape(-1)
+    if slope.size != 1:
+        slope = slope.reshape(-1, *(1,) * (of.bottom().rank - 2))
+    return of.result("PRelu", of.bottom().name, of.weight(0, "weight", slope))
+
+
+@layer("Normalize")
+def normalize(of: Layer) -> Value:
+    """Divide by the Euclidean length of each pixel's channels, or of all, then scale channels."""
+    settings = of.settings.part("norm_param")
+    axes = range(1, of.bottom().rank) if settings.flag("across_spatial", True) else (1,)
+    given = of.bottom().name
+    square = of.add("ReduceSumSquare", given, of.build.integers(*axes))
+    length = of.add("Sqrt", of.add("Add", square, of.constant(settings.number("eps", 1e-10))))
+    slope = of.blob(0, "scale").reshape(-1)
+    if slope.size != 1:
+        slope = slope.reshape(-1, *(1,) * (of.bottom().rank - 2))
+    return of.result("Mul", of.add("Div", given, length), of.weight(0, "weight", slope))

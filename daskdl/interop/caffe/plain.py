@@ -1,0 +1,233 @@
+"""Layers without weights: activations, arithmetic, pooling, local response, reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.interop.caffe.layers import Layer, Value, layer
+from daskdl.interop.caffe.learned import spatial
+
+_SAME = {"Sigmoid": "Sigmoid", "TanH": "Tanh", "AbsVal": "Abs", "BNLL": "Softplus"}
+
+
+@layer(*_SAME)
+def elementary(of: Layer) -> Value:
+    """Compute a function of each number."""
+    return of.result(_SAME[of.kind], of.bottom().name)
+
+
+@layer("ReLU")
+def relu(of: Layer) -> Value:
+    """max(x, 0), or with a slope below 0."""
+    slope = of.settings.part("relu_param").number("negative_slope")
+    if slope:
+        return of.result("LeakyRelu", of.bottom().name, alpha=slope)
+    return of.result("Relu", of.bottom().name)
+
+
+@layer("ReLU6", "Clip")
+def clip(of: Layer) -> Value:
+    """Numbers from a least to a largest one; ReLU6: from 0 to 6."""
+    settings = of.settings.part("clip_param")
+    low, high = settings.number("min", 0), settings.number("max", 6)
+    return of.result("Clip", of.bottom().name, of.constant(low), of.constant(high))
+
+
+@layer("ELU")
+def elu(of: Layer) -> Value:
+    """Exponential below 0."""
+    return of.result(
+        "Elu", of.bottom().name, alpha=of.settings.part("elu_param").number("alpha", 1)
+    )
+
+
+@layer("Swish")
+def swish(of: Layer) -> Value:
+    """X sigmoid(beta x)."""
+    beta = of.settings.part("swish_param").number("beta", 1)
+    return of.result("Swish", of.bottom().name, alpha=beta)
+
+
+def _affine(of: Layer, scale: float, shift: float) -> str:
+    name = of.bottom().name
+    name = of.add("Mul", name, of.constant(scale)) if scale != 1 else name
+    return of.add("Add", name, of.constant(shift)) if shift else name
+
+
+@layer("Power")
+def power(of: Layer) -> Value:
+    """(shift + scale x) ** power."""
+    settings = of.settings.part("power_param")
+    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
+    exponent = settings.number("power", 1)
+    if exponent == 1:
+        return of.result("Identity", inside)
+    return of.result("Pow", inside, of.constant(exponent))
+
+
+@layer("Exp")
+def exponential(of: Layer) -> Value:
+    """Raise a base, by default e, to shift + scale x."""
+    settings = of.settings.part("exp_param")
+    base = settings.number("base", -1)
+    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
+    if base > 0:
+        inside = of.add("Mul", inside, of.constant(np.log(base)))
+    return of.result("Exp", inside)
+
+
+@layer("Log")
+def logarithm(of: Layer) -> Value:
+    """Logarithm of shift + scale x, by default to the base e."""
+    settings = of.settings.part("log_param")
+    base = settings.number("base", -1)
+    inside = _affine(of, settings.number("scale", 1), settings.number("shift", 0))
+    if base <= 0 or base == 1:
+        return of.result("Log", inside)
+    return of.result("Mul", of.add("Log", inside), of.constant(1 / np.log(base)))
+
+
+@layer("Threshold")
+def threshold(of: Layer) -> Value:
+    """1 where above a threshold, 0 elsewhere."""
+    least = of.settings.part("threshold_param").number("threshold")
+    above = of.add("Greater", of.bottom().name, of.constant(least))
+    return of.result("Cast", above, to=1)
+
+
+@layer("Dropout")
+def dropout(of: Layer) -> Value:
+    """Set a share of all numbers to 0 in training."""
+    ratio = of.settings.part("dropout_param").number("dropout_ratio", 0.5)
+    if not 0 <= ratio < 1:
+        of.fail(f"dropout_ratio: expected at least 0 and less than 1, found {ratio}")
+    return of.result("Dropout", of.bottom().name, of.constant(ratio))
+
+
+@layer("Eltwise")
+def eltwise(of: Layer) -> Value:
+    """Add, with coefficients or without, multiply, or take the largest of several bottoms."""
+    settings = of.settings.part("eltwise_param")
+    operation = settings.word("operation", "SUM")
+    operators = {"SUM": "Add", "PROD": "Mul", "MAX": "Max"}
+    if operation not in operators or len(of.bottoms) < 2:
+        of.fail(f"expected SUM, PROD or MAX of two bottoms or more, found {operation}")
+    names = [bottom.name for bottom in of.bottoms]
+    factors = settings.numbers("coeff")
+    if factors and len(factors) != len(names):
+        of.fail(f"expected {len(names)} coefficients, found {len(factors)}")
+    if operation == "SUM":
+        names = [
+            name if factor == 1 else of.add("Mul", name, of.constant(factor))
+            for name, factor in zip(names, factors or [1.0] * len(names), strict=True)
+        ]
+    total = names[0]
+    for name in names[1:-1]:
+        total = of.add(operators[operation], total, name)
+    return of.result(operators[operation], total, names[-1])
+
+
+@layer("Pooling")
+def pooling(of: Layer) -> Value:
+    """Take the largest number or the mean of windows, which may reach beyond the image's end."""
+    settings = of.settings.part("pooling_param")
+    method = settings.word("pool", "MAX")
+    if method not in ("MAX", "AVE") or len(of.names) > 1 or of.bottom().rank != 4:
+        of.fail(f"expected one result of MAX or AVE of (N, C, H, W), found {method}")
+    given = of.bottom().name
+    if settings.flag("global_pooling", False):
+        return of.result("GlobalMaxPool" if method == "MAX" else "GlobalAveragePool", given)
+    kernel = spatial(of, settings, "kernel_size", 0, 2)
+    pad = spatial(of, settings, "pad", 0, 2)
+    if min(kernel) < 1 or any(p >= k for p, k in zip(pad, kernel, strict=True)):
+        of.fail(f"expected a kernel of at least 1 that is larger than its padding, found {kernel}")
+    ceil = settings.flag("ceil_mode", settings.word("round_mode", "CEIL") == "CEIL")
+    return of.result(
+        "MaxPool" if method == "MAX" else "AveragePool",
+        given,
+        kernel_shape=tuple(kernel),
+        strides=tuple(spatial(of, settings, "stride", 1, 2)),
+        pads=(*pad, *pad),
+        ceil_mode=int(ceil),
+        count_include_pad=1 if method == "AVE" else None,
+    )
+
+
+@layer("LRN")
+def local_response(of: Layer) -> Value:
+    """Divide by a power of the squares of the channels around, or of the pixels around."""
+    settings = of.settings.part("lrn_param")
+    size = settings.integer("local_size", 5, 1, 4096)
+    alpha, beta = settings.number("alpha", 1), settings.number("beta", 0.75)
+    given, k = of.bottom().name, settings.number("k", 1)
+    if size % 2 == 0:
+        of.fail(f"local_size: expected an odd number, found {size}")
+    region = settings.word("norm_region", "ACROSS_CHANNELS")
+    if region == "ACROSS_CHANNELS":
+        return of.result("LRN", given, size=size, alpha=alpha, beta=beta, bias=k)
+    mean = of.add(
+        "AveragePool",
+        of.add("Mul", given, given),
+        kernel_shape=(size, size),
+        pads=(size // 2,) * 4,
+        count_include_pad=1,
+    )
+    inside = of.add("Add", of.add("Mul", mean, of.constant(alpha)), of.constant(1))
+    return of.result("Mul", given, of.add("Pow", inside, of.constant(-beta)))
+
+
+@layer("MVN")
+def mean_variance(of: Layer) -> Value:
+    """Make the mean 0 and the deviation 1, of each channel or of each image."""
+    settings = of.settings.part("mvn_param")
+    first = 1 if settings.flag("across_channels", False) else 2
+    axes = of.build.integers(*range(first, of.bottom().rank))
+    given = of.bottom().name
+    mean = of.add("ReduceMean", given, axes)
+    if not settings.flag("normalize_variance", True):
+        return of.result("Sub", given, mean)
+    centred = of.add("Sub", given, mean)
+    deviation = of.add("Sqrt", of.add("ReduceMean", of.add("Mul", centred, centred), axes))
+    eps = of.constant(settings.number("eps", 1e-9))
+    return of.result("Div", centred, of.add("Add", deviation, eps))
+
+
+@layer("Softmax")
+def softmax(of: Layer) -> Value:
+    """Softmax along an axis, by default the channels."""
+    axis = of.axis(of.settings.part("softmax_param").integer("axis", 1, -9, 9))
+    return of.result("Softmax", of.bottom().name, axis=axis)
+
+
+@layer("Reduction")
+def reduction(of: Layer) -> Value:
+    """Sum, sum of magnitudes or of squares, or mean of all from an axis on."""
+    settings = of.settings.part("reduction_param")
+    operation = settings.word("operation", "SUM")
+    operators = {
+        "SUM": "ReduceSum", "ASUM": "ReduceL1", "SUMSQ": "ReduceSumSquare", "MEAN": "ReduceMean",
+    }  # fmt: skip
+    if operation not in operators:
+        of.fail(f"expected one of {', '.join(operators)}, found {operation}")
+    axis = of.axis(settings.integer("axis", 0, -9, 9))
+    axes = of.build.integers(*range(axis, of.bottom().rank))
+    given, factor = of.bottom().name, settings.number("coeff", 1)
+    if factor == 1:
+        return of.result(operators[operation], given, axes, rank=axis, keepdims=0)
+    found = of.add(operators[operation], given, axes, keepdims=0)
+    return of.result("Mul", found, of.constant(factor), rank=axis)
+
+
+@layer("ArgMax")
+def argmax(of: Layer) -> Value:
+    """Say where the largest number along an axis, or of each sample, is; in floats as Caffe."""
+    settings = of.settings.part("argmax_param")
+    if settings.flag("out_max_val", False) or settings.integer("top_k", 1) != 1:
+        of.fail("values of maxima and places of several are not supported")
+    given = of.bottom().name
+    if settings.has("axis"):
+        axis = of.axis(settings.integer("axis", 1, -9, 9))
+        return of.result("Cast", of.add("ArgMax", given, axis=axis, keepdims=1), to=1)
+    place = of.add("ArgMax", of.add("Flatten", given, axis=1), axis=1, keepdims=1)
+    place = of.add("Unsqueeze", place, of.build.integers(1))
+    return of.result("Cast", place, to=1, rank=3)

@@ -1,0 +1,229 @@
+"""Protobuf's text format, which Caffe's networks are written in, as messages of plain data."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from daskdl.errors import ModelFileError
+
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:[\s,;]|\#[^\n]*)+)
+    |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<number>[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf\b|nan\b)[fF]?)
+    |(?P<word>[A-Za-z_][\w./]*)
+    |(?P<mark>[{}<>:\[\]])""",
+    re.VERBOSE,
+)
+_CLOSED = {"{": "}", "<": ">"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+#: Messages in each other, and fields of a file, at most: a network of a thousand layers has 30,000.
+DEEPEST, MOST = 30, 100_000
+
+
+class Message:
+    """One message: lists of values by the names of their fields.
+
+    A value is a number, a :class:`str` (of quotes or an enum's word, ``true`` and ``false`` too),
+    or a message. The getters raise a ModelFileError when a value is none of what is asked for.
+    """
+
+    __slots__ = ("fields", "where")
+
+    def __init__(self, where: str) -> None:
+        self.fields: dict[str, list[Any]] = {}
+        self.where = where
+
+    def has(self, name: str) -> bool:
+        """Whether a field is given."""
+        return name in self.fields
+
+    def parts(self, name: str) -> list[Message]:
+        """Return the messages of a field."""
+        found = self.fields.get(name, [])
+        for value in found:
+            if not isinstance(value, Message):
+                self._wrong(name, "{ ... }", value)
+        return found
+
+    def part(self, name: str) -> Message:
+        """Return a field's message, the last one if there are several, an empty one if none."""
+        found = self.parts(name)
+        return found[-1] if found else Message(self.where)
+
+    def words(self, name: str) -> list[str]:
+        """Return texts or words of enums."""
+        found = self.fields.get(name, [])
+        for value in found:
+            if not isinstance(value, str):
+                self._wrong(name, "text", value)
+        return found
+
+    def word(self, name: str, default: str = "") -> str:
+        """Return a text or the word of an enum."""
+        found = self.words(name)
+        return found[-1] if found else default
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return a bool."""
+        found = self.fields.get(name, [default])[-1]
+        if found in ("true", "t", 1, True):
+            return True
+        if found in ("false", "f", 0, False):
+            return False
+        self._wrong(name, "true or false", found)
+
+    def numbers(self, name: str) -> list[float]:
+        """Return numbers."""
+        found = self.fields.get(name, [])
+        for value in found:
+            if isinstance(value, (str, Message)) or not math.isfinite(value):
+                self._wrong(name, "a number", value)
+        return [float(v) for v in found]
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Return a number."""
+        found = self.numbers(name)
+        return found[-1] if found else default
+
+    def integers(self, name: str, least: int = 0, most: int = 1 << 20) -> list[int]:
+        """Return whole numbers within bounds."""
+        found = self.numbers(name)
+        for value in found:
+            if value != int(value) or not least <= value <= most:
+                self._wrong(name, f"a whole number from {least} to {most}", value)
+        return [int(v) for v in found]
+
+    def integer(self, name: str, default: int = 0, least: int = 0, most: int = 1 << 20) -> int:
+        """Return a whole number within bounds."""
+        found = self.integers(name, least, most)
+        return found[-1] if found else default
+
+    def _wrong(self, name: str, expected: str, found: Any) -> NoReturn:
+        shown = "{ ... }" if isinstance(found, Message) else repr(found)[:60]
+        raise ModelFileError(f"{self.where}: {name}: expected {expected}, found {shown}")
+
+
+def parse(text: str, where: str) -> Message:
+    """Read a text.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        Names the file in errors.
+
+    Raises
+    ------
+    ModelFileError
+        With the line, when it is not in protobuf's text format, nested deeper than 30 times or of
+        more than 100,000 fields.
+    """
+    tokens = _Tokens(text, where)
+    top = Message(where)
+    stack: list[tuple[Message, str]] = [(top, "")]
+    count = 0
+    for kind, token in tokens:
+        message, closing = stack[-1]
+        if kind == "mark" and token == closing:
+            stack.pop()
+            continue
+        if kind != "word":
+            tokens.wrong("the name of a field", token)
+        count += 1
+        if count > MOST or len(stack) > DEEPEST:
+            raise ModelFileError(
+                f"{where}: more than {MOST} fields or messages nested deeper than {DEEPEST} times; "
+                "it was made to take memory, or is no network"
+            )
+        values = message.fields.setdefault(token, [])
+        mark = tokens.take(":", "{", "<")
+        if mark == ":":
+            mark = tokens.take("{", "<", "[")
+        elif not mark:
+            tokens.wrong("':' or '{' behind a name", token)
+        if mark in _CLOSED:
+            inner = Message(where)
+            values.append(inner)
+            stack.append((inner, _CLOSED[mark]))
+        elif mark == "[":
+            while not tokens.take("]"):
+                count += 1
+                if count > MOST:
+                    tokens.wrong(f"at most {MOST} values", "more")
+                values.append(tokens.value())
+        else:
+            values.append(tokens.value())
+    if len(stack) > 1:
+        raise ModelFileError(f"{where}: the file ends within {{ ... }}; it is cut short")
+    return top
+
+
+class _Tokens:
+    """The words, numbers, texts and marks of a text, one after the other."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where, self.at = text, where, 0
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        while found := self._next():
+            yield found
+
+    def _next(self) -> tuple[str, str] | None:
+        while self.at < len(self.text):
+            match = _TOKEN.match(self.text, self.at)
+            if match is None:
+                self.wrong("a name, number, text or mark", self.text[self.at])
+            self.at = match.end()
+            if match.lastgroup != "blank":
+                return str(match.lastgroup), match.group()
+        return None
+
+    def take(self, *marks: str) -> str:
+        """Return the next token if it is one of these marks, and go beyond it."""
+        before = self.at
+        found = self._next()
+        if found and found[0] == "mark" and found[1] in marks:
+            return found[1]
+        self.at = before
+        return ""
+
+    def value(self) -> Any:
+        """Return the number, word or text that comes next."""
+        kind, token = self._next() or ("", "the end of the file")
+        if kind == "number":
+            return self._number(token)
+        if kind == "word":
+            return token
+        if kind != "text":
+            self.wrong("a value", token)
+        whole = _unquoted(token)
+        while (following := self._peek()) and following[0] == "text":  # texts side by side are one
+            self._next()
+            whole += _unquoted(following[1])
+        return whole
+
+    def _peek(self) -> tuple[str, str] | None:
+        before = self.at
+        found = self._next()
+        self.at = before
+        return found
+
+    def _number(self, token: str) -> float:
+        if token[:2] in ("0x", "0X") or token[1:3] in ("0x", "0X"):
+            return float(int(token, 16)) if len(token) < 20 else math.inf
+        return float(token.rstrip("fF") if "inf" not in token else token)
+
+    def wrong(self, expected: str, found: str) -> NoReturn:
+        """Raise a ModelFileError with the line."""
+        line = self.text.count("\n", 0, self.at) + 1
+        raise ModelFileError(
+            f"{self.where}: line {line}: expected {expected}, found {found[:60]!r}; is it a "
+            "prototxt?"
+        )
+
+
+def _unquoted(token: str) -> str:
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), token[1:-1])

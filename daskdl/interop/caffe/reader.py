@@ -1,0 +1,289 @@
+"""Networks of Caffe as :class:`daskdl.nn.Graph`: a prototxt, and a caffemodel with its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.building import Builder
+from daskdl.interop.caffe import caffemodel, learned, plain, shaping
+from daskdl.interop.caffe.layers import TABLE, Layer, Value
+from daskdl.interop.caffe.prototxt import Message, parse
+from daskdl.nn.graph import Graph
+from daskdl.tensor import Array
+
+#: They put their layers into the table when they are imported.
+FAMILIES = (learned, plain, shaping)
+#: Kinds of the first version whose names are not those of the second in capitals.
+_OLD = {
+    "ABSVAL": "AbsVal", "ARGMAX": "ArgMax", "BNLL": "BNLL", "INNER_PRODUCT": "InnerProduct",
+    "LRN": "LRN", "MVN": "MVN", "RELU": "ReLU", "PRELU": "PReLU", "TANH": "TanH",
+    "SOFTMAX_LOSS": "SoftmaxWithLoss", "HDF5_DATA": "HDF5Data", "HDF5_OUTPUT": "HDF5Output",
+}  # fmt: skip
+_DATA = {
+    "Data", "ImageData", "MemoryData", "HDF5Data", "DummyData", "WindowData", "AnnotatedData",
+    "VideoData",
+}  # fmt: skip
+_DROPPED = {"Accuracy", "Silence", "HDF5Output", "DetectionEvaluate"}
+#: The largest prototxt that is read, in bytes.
+_LARGEST = 20_000_000
+
+
+def load(
+    path: str | Path, *, weights: str | Path | None = None, channels_last: bool = False
+) -> Graph:
+    """Read a network of Caffe as a graph that predicts, trains and is saved as any module.
+
+    Data layers become inputs; losses, accuracies and layers of the training phase are left out.
+    Filters lie channels last, as those of :class:`daskdl.nn.Conv2d`. The first axis of inputs is
+    free, and the size of images too unless an InnerProduct needs it.
+
+    Parameters
+    ----------
+    path : path
+        The ``.prototxt``: which layers there are.
+    weights : path, optional
+        The ``.caffemodel``; by default that of the same name beside the prototxt.
+    channels_last : bool
+        Whether images are taken and given as (N, H, W, C), which the rest of daskdl has; (N, C, H,
+        W) as in Caffe, otherwise.
+
+    Returns
+    -------
+    Graph
+        Its outputs are the blobs that no layer reads. Of a DetectionOutput these are (N, most, 6):
+        label, score, and the edges left, top, right and bottom; -1 is the label of no object.
+
+    Raises
+    ------
+    ModelFileError
+        When a file is missing, damaged or has layers that are not supported.
+    """
+    path = Path(path)
+    beside = path.with_suffix(".caffemodel") if weights is None else Path(weights)
+    if path.suffix == ".caffemodel":
+        raise ModelFileError(
+            f"{path}: expected the prototxt that says what the layers are; daskdl.load("
+            f"'NAME.prototxt', weights='{path.name}')"
+        )
+    for file, what in ((path, "prototxt"), (beside, "caffemodel; give it as weights=")):
+        if not file.is_file():
+            raise ModelFileError(f"{file}: there is no such {what}")
+    if path.stat().st_size > _LARGEST:
+        raise ModelFileError(
+            f"{path}: expected a text of up to {_LARGEST} bytes, is it a prototxt?"
+        )
+    return read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
+
+
+def read(
+    text: bytes, weights: bytes, where: str, weights_where: str, channels_last: bool = False
+) -> Graph:
+    """Read the bytes of both files, which ``where`` and ``weights_where`` name in errors."""
+    network = parse(text.decode("utf-8", "replace"), where)
+    blobs = caffemodel.read(weights, weights_where)
+    try:
+        return _Network(network, blobs, where, channels_last).graph()
+    except ModelFileError:
+        raise
+    except DaskdlError as error:
+        raise ModelFileError(f"{where}: {error}") from error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
+
+
+class _Network:
+    """Layers in their order, and what is known of each blob meanwhile."""
+
+    def __init__(
+        self, network: Message, blobs: dict[str, list[Array]], where: str, channels_last: bool
+    ) -> None:
+        self.network, self.blobs, self.where = network, blobs, where
+        self.channels_last = channels_last
+        self.old = network.has("layers")
+        self.layers = [m for m in network.parts("layers" if self.old else "layer") if _used(m)]
+        if not self.layers:
+            raise ModelFileError(f"{where}: there are no layers in it; is it a prototxt?")
+        self.kinds = [self._kind(message) for message in self.layers]
+        unknown = {
+            kind: message.word("name")
+            for kind, message in zip(self.kinds, self.layers, strict=True)
+            if kind not in TABLE and kind not in _DATA | _DROPPED | {"Input", "Split"}
+            and not kind.endswith("Loss")
+        }  # fmt: skip
+        if unknown:
+            listed = "; ".join(f"{kind} (layer {name!r})" for kind, name in sorted(unknown.items()))
+            raise ModelFileError(f"{where}: layers that are not supported: {listed}")
+        self.fixed = any(map(_fixes_size, self.kinds, self.layers))
+        self.build = Builder()
+        self.shared: dict[str, str] = {}
+        self.values: dict[str, Value] = {}
+        self.last = {t: i for i, m in enumerate(self.layers) for t in m.words("top")}
+
+    def graph(self) -> Graph:
+        """Return the graph."""
+        self._old_inputs()
+        absent: set[str] = set()
+        unread: dict[str, None] = dict.fromkeys(self.values)
+        merged: dict[int, list[Value]] = {}
+        for i, (message, kind) in enumerate(zip(self.layers, self.kinds, strict=True)):
+            bottoms, tops = message.words("bottom"), message.words("top")
+            if kind == "Input" or kind in _DATA:
+                self._inputs(message, kind)
+                absent.update(set(tops) - self.values.keys())
+                unread.update(dict.fromkeys(t for t in tops if t in self.values))
+                continue
+            if kind in _DROPPED or kind.endswith("Loss") or absent & set(bottoms):
+                absent.update(tops)
+                continue
+            for name in bottoms:
+                if name not in self.values:
+                    raise ModelFileError(
+                        f"{self.where}: layer {message.word('name')!r}: nothing computes {name!r}"
+                    )
+                unread.pop(name, None)
+            found = merged.get(i) or self._converted(i, message, kind, merged)
+            if len(found) != len(tops):
+                raise ModelFileError(
+                    f"{self.where}: layer {message.word('name')!r}, {kind}: expected {len(found)} "
+                    f"tops, found {len(tops)}"
+                )
+            for name, value in zip(tops, found, strict=True):
+                self.values[name] = value
+                unread[name] = None
+        inputs = {name for name, *_ in self.build.inputs}
+        outputs = [v for n in unread if (v := self.values[n]).name not in inputs]
+        if not outputs:
+            raise ModelFileError(f"{self.where}: no layer computes anything; is it a network?")
+        return self.build.graph(self._given(outputs))
+
+    def _kind(self, message: Message) -> str:
+        if self.old and message.has("layer"):
+            raise ModelFileError(
+                f"{self.where}: it is of Caffe's version 0; upgrade_net_proto_text brings it up to "
+                "date"
+            )
+        kind = message.word("type")
+        return _OLD.get(kind, kind.title().replace("_", "")) if self.old else kind
+
+    def _converted(
+        self, i: int, message: Message, kind: str, merged: dict[int, list[Value]]
+    ) -> list[Value]:
+        if kind == "Split":
+            return [self.values[message.words("bottom")[0]]] * len(message.words("top"))
+        layer = self._layer(i, message, kind)
+        follower = self._scale_of(i) if kind == "BatchNorm" else None
+        if follower is not None:
+            layer.scale = self._layer(follower, self.layers[follower], "Scale")
+            layer.names = layer.scale.names
+        found = TABLE[kind](layer)
+        values = found if isinstance(found, list) else [found]
+        if follower is not None:
+            merged[follower] = values
+        return values
+
+    def _layer(self, i: int, message: Message, kind: str) -> Layer:
+        name = message.word("name")
+        tops = message.words("top")
+        inside = [name if len(tops) == 1 else f"{name}/{top}" for top in tops]
+        names = [
+            top if self.last[top] == i else other for top, other in zip(tops, inside, strict=True)
+        ]
+        bottoms = [self.values[b] for b in message.words("bottom") if b in self.values]
+        return Layer(
+            name, kind, self.build, bottoms, names or [name], message,
+            list(self.blobs.get(name, [])), self.shared,
+        )  # fmt: skip
+
+    def _scale_of(self, i: int) -> int | None:
+        """Return the Scale that alone reads a BatchNorm, if there is one."""
+        (top,) = self.layers[i].words("top") or [""]
+        for j in range(i + 1, len(self.layers)):
+            message = self.layers[j]
+            if top in message.words("bottom"):
+                settings = message.part("scale_param")
+                alone = self.kinds[j] == "Scale" and len(message.words("bottom")) == 1
+                plain = settings.integer("axis", 1, -9, 9) == 1
+                plain = plain and settings.integer("num_axes", 1, -1, 9) == 1
+                again = top not in message.words("top") and any(
+                    top in m.words("bottom") for m in self._before_rewritten(j, top)
+                )
+                return j if alone and plain and not again else None
+            if top in message.words("top"):
+                return None
+        return None
+
+    def _before_rewritten(self, j: int, name: str) -> list[Message]:
+        """Return the layers behind one up to that which computes a blob anew."""
+        found = []
+        for message in self.layers[j + 1 :]:
+            found.append(message)
+            if name in message.words("top"):
+                break
+        return found
+
+    def _old_inputs(self) -> None:
+        """Add the inputs that stand outside of layers."""
+        names = self.network.words("input")
+        shapes = [m.integers("dim") for m in self.network.parts("input_shape")]
+        dims = self.network.integers("input_dim")
+        shapes = shapes or [dims[i : i + 4] for i in range(0, len(dims), 4)]
+        for i, name in enumerate(names):
+            self._input(name, shapes[i] if i < len(shapes) else None)
+
+    def _inputs(self, message: Message, kind: str) -> None:
+        tops = message.words("top")
+        if kind == "Input":
+            shapes = [m.integers("dim") for m in message.part("input_param").parts("shape")]
+            for i, name in enumerate(tops):
+                self._input(name, shapes[min(i, len(shapes) - 1)] if shapes else None)
+            return
+        for name in tops[:1]:  # the others are labels
+            if name in self.values:
+                continue
+            size = message.part("transform_param").integer("crop_size")
+            settings = message.part("memory_data_param")
+            shape = [settings.integer(k) for k in ("batch_size", "channels", "height", "width")]
+            self._input(name, shape if all(shape) else [1, 3, size, size] if size else None)
+
+    def _input(self, name: str, shape: list[int] | None) -> None:
+        lengths: list[int | None] = list(shape) if shape else [None] * 4
+        if not 1 <= len(lengths) <= 8:
+            raise ModelFileError(f"{self.where}: input {name!r}: found {len(lengths)} axes")
+        lengths[0] = None
+        if len(lengths) == 4 and not self.fixed:
+            lengths[2:] = [None, None]
+        first = self.build.free(name)
+        if self.channels_last and len(lengths) == 4:
+            self.build.inputs.append((first, "float32", (None, *lengths[2:], lengths[1])))
+            first = self.build.transposed(first, (0, 3, 1, 2))
+        else:
+            self.build.inputs.append((first, "float32", tuple(lengths)))
+        self.values[name] = Value(first, len(lengths))
+
+    def _given(self, outputs: list[Value]) -> list[str]:
+        return [
+            self.build.transposed(v.name, (0, 2, 3, 1)) if self.channels_last and v.rank == 4
+            else v.name
+            for v in outputs
+        ]  # fmt: skip
+
+
+def _fixes_size(kind: str, message: Message) -> bool:
+    """Whether a layer works for images of one size only."""
+    if kind == "Reshape":
+        return -1 not in message.part("reshape_param").part("shape").integers("dim", -1)
+    return kind == "InnerProduct"
+
+
+def _used(message: Message) -> bool:
+    """Whether a layer belongs to the phase in which a trained network is used."""
+
+    def met(rule: Any) -> bool:
+        return rule.word("phase", "TEST") == "TEST" and not rule.has("stage")
+
+    include, exclude = message.parts("include"), message.parts("exclude")
+    if include:
+        return any(met(rule) for rule in include)
+    return not any(met(rule) for rule in exclude)

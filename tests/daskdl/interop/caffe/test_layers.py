@@ -1,0 +1,380 @@
+"""Every layer gives the numbers of OpenCV's reader of Caffe's files, or those of its formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.errors import ModelFileError
+from daskdl.interop.caffe.layers import TABLE
+from daskdl.nn.parameter import Parameter
+from tests.daskdl.gradients import normal
+from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network
+
+ONE = ((2, 3, 9, 8),)
+TWO = ((2, 3, 9, 8),) * 2
+POSITIVE = np.abs
+
+
+def w(*shape):
+    return normal(*shape).astype("f4")
+
+
+#: name: (layers, weights, shapes of inputs)
+CASES = {
+    "convolution": (
+        layer("Convolution", "convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 }"),
+        {"l": [w(4, 3, 3, 3), w(4)]}, ONE,
+    ),
+    "convolution of two axes": (
+        layer("Convolution", "convolution_param { num_output: 6 kernel_h: 3 kernel_w: 1 pad_h: 1 "
+              "pad_w: 0 stride_h: 1 stride_w: 2 group: 3 bias_term: false }"),
+        {"l": [w(6, 1, 3, 1)]}, ONE,
+    ),
+    "dilated convolution": (
+        layer("Convolution", "convolution_param { num_output: 4 kernel_size: 3 dilation: 2 pad: 2"
+              " }"),
+        {"l": [w(4, 3, 3, 3), w(4)]}, ONE,
+    ),
+    "depthwise": (
+        layer("DepthwiseConvolution", "convolution_param { num_output: 3 kernel_size: 3 }"),
+        {"l": [w(3, 1, 3, 3), w(3)]}, ONE,
+    ),
+    "deconvolution": (
+        layer("Deconvolution", "convolution_param { num_output: 5 kernel_size: 4 stride: 2 pad: 1 "
+              "}"),
+        {"l": [w(3, 5, 4, 4), w(5)]}, ONE,
+    ),
+    "deconvolution in groups": (
+        layer("Deconvolution", "convolution_param { num_output: 3 kernel_size: 3 stride: 2 "
+              "group: 3 bias_term: false }"),
+        {"l": [w(3, 1, 3, 3)]}, ONE,
+    ),
+    "inner product": (
+        layer("InnerProduct", "inner_product_param { num_output: 5 }"),
+        {"l": [w(5, 216), w(5)]}, ONE,
+    ),
+    "inner product, transposed": (
+        layer("InnerProduct", "inner_product_param { num_output: 5 transpose: true axis: 2 "
+              "bias_term: false }"),
+        {"l": [w(72, 5)]}, ONE,
+    ),
+    "max pooling beyond the end": (
+        layer("Pooling", "pooling_param { pool: MAX kernel_size: 3 stride: 2 }"), {}, ONE,
+    ),
+    "mean pooling beyond the end": (
+        layer("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }"), {}, ONE,
+    ),
+    "pooling within": (
+        layer("Pooling", "pooling_param { pool: MAX kernel_size: 2 stride: 2 ceil_mode: false }"),
+        {}, ONE,
+    ),
+    "global max": (
+        layer("Pooling", "pooling_param { pool: MAX global_pooling: true }"), {}, ONE,
+    ),
+    "global mean": (
+        layer("Pooling", "pooling_param { pool: AVE global_pooling: true }"), {}, ONE,
+    ),
+    "lrn": (layer("LRN", "lrn_param { local_size: 3 alpha: 0.5 beta: 0.6 }"), {}, ONE),
+    "lrn within": (
+        layer("LRN", "lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }"), {}, ONE,
+    ),
+    "batch norm": (
+        layer("BatchNorm", "batch_norm_param { eps: 0.01 }"),
+        {"l": [w(3), np.abs(w(3)) + 1, [0.5]]}, ONE,
+    ),
+    "batch norm and scale": (
+        layer("BatchNorm", top="x2")
+        + layer("Scale", "scale_param { bias_term: true }", "x2", "x2", "s")
+        + layer("ReLU", bottom="x2", top="x2", name="r"),
+        {"l": [w(3), np.abs(w(3)) + 1, [2.0]], "s": [w(3), w(3)]}, ONE,
+    ),
+    "bn": (layer("BN"), {"l": [w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1]}, ONE),
+    "scale": (layer("Scale"), {"l": [w(3)]}, ONE),
+    "scale by another": (
+        layer("Scale", "scale_param { axis: 0 }", "x y"), {}, ((2, 3, 9, 8), (2, 3)),
+    ),
+    "scale from the first axis": (
+        layer("Scale", "scale_param { axis: 2 num_axes: 2 bias_term: true }"),
+        {"l": [w(9, 8), w(9, 8)]}, ONE,
+    ),
+    "bias": (layer("Bias"), {"l": [w(3)]}, ONE),
+    "prelu": (layer("PReLU"), {"l": [w(3)]}, ONE),
+    "prelu of all": (layer("PReLU", "prelu_param { channel_shared: true }"), {"l": [w(1)]}, ONE),
+    "elu": (layer("ELU"), {}, ONE),
+    "relu": (layer("ReLU"), {}, ONE),
+    "leaky relu": (layer("ReLU", "relu_param { negative_slope: 0.1 }"), {}, ONE),
+    "relu6": (layer("ReLU6"), {}, ONE),
+    "clip": (layer("Clip", "clip_param { min: -0.5 max: 0.25 }"), {}, ONE),
+    "swish": (layer("Swish"), {}, ONE),
+    "sigmoid": (layer("Sigmoid"), {}, ONE),
+    "tanh": (layer("TanH"), {}, ONE),
+    "absolute value": (layer("AbsVal"), {}, ONE),
+    "bnll": (layer("BNLL"), {}, ONE),
+    "power": (layer("Power", "power_param { power: 2 scale: 0.5 shift: 3 }"), {}, ONE),
+    "power alone": (layer("Power", "power_param { scale: -0.5 }"), {}, ONE),
+    "exp": (layer("Exp", "exp_param { base: 2 scale: 0.5 shift: 1 }"), {}, ONE),
+    "log": (
+        layer("AbsVal", top="a") + layer("Log", "log_param { base: 2 shift: 1 }", "a", name="g"),
+        {}, ONE,
+    ),
+    "threshold": (layer("Threshold", "threshold_param { threshold: 0.3 }"), {}, ONE),
+    "dropout": (layer("Dropout") + layer("ReLU", bottom="out", top="r", name="r"), {}, ONE),
+    "sum": (layer("Eltwise", bottom="x y"), {}, TWO),
+    "sum with coefficients": (
+        layer("Eltwise", "eltwise_param { operation: SUM coeff: 1 coeff: -0.5 }", "x y"), {}, TWO,
+    ),
+    "product": (layer("Eltwise", "eltwise_param { operation: PROD }", "x y"), {}, TWO),
+    "maximum": (layer("Eltwise", "eltwise_param { operation: MAX }", "x y"), {}, TWO),
+    "concat": (layer("Concat", bottom="x y"), {}, TWO),
+    "concat of rows": (layer("Concat", "concat_param { axis: 2 }", "x y"), {}, TWO),
+    "slice": (
+        layer("Slice", "slice_param { axis: 2 slice_point: 2 slice_point: 5 }", top="a b c")
+        + layer("Concat", "concat_param { axis: 2 }", "c a b", name="c"), {}, ONE,
+    ),
+    "slice into equal parts": (
+        layer("Slice", "", top="a b c") + layer("Eltwise", "", "a b c", name="e"), {}, ONE,
+    ),
+    "split": (
+        layer("Split", top="a b") + layer("Eltwise", "", "a b", name="e"), {}, ONE,
+    ),
+    "flatten": (layer("Flatten"), {}, ONE),
+    "flatten in the middle": (layer("Flatten", "flatten_param { axis: 1 end_axis: 2 }"), {}, ONE),
+    "reshape": (layer("Reshape", "reshape_param { shape { dim: 0 dim: -1 dim: 4 } }"), {}, ONE),
+    "reshape of some axes": (
+        layer("Reshape", "reshape_param { shape { dim: 12 dim: -1 } axis: 2 num_axes: 2 }"),
+        {}, ONE,
+    ),
+    "permute": (layer("Permute", "permute_param { order: 0 order: 2 order: 3 order: 1 }"), {}, ONE),
+    "normalize": (
+        layer("Normalize", "norm_param { across_spatial: false channel_shared: false }"),
+        {"l": [w(3)]}, ONE,
+    ),
+    "normalize all": (
+        layer("Normalize", "norm_param { across_spatial: true channel_shared: true }"),
+        {"l": [w(1)]}, ONE,
+    ),
+    "softmax": (layer("Softmax"), {}, ONE),
+    "softmax of rows": (layer("Softmax", "softmax_param { axis: 2 }"), {}, ONE),
+    "crop": (
+        layer("Crop", "crop_param { axis: 2 offset: 1 offset: 2 }", "x y"), {},
+        ((2, 3, 9, 8), (2, 3, 4, 5)),
+    ),
+    "mvn": (layer("MVN"), {}, ONE),
+    "mvn across channels": (layer("MVN", "mvn_param { across_channels: true }"), {}, ONE),
+    "mean alone": (layer("MVN", "mvn_param { normalize_variance: false }"), {}, ONE),
+    "interp": (layer("Interp", "interp_param { height: 17 width: 15 }"), {}, ONE),
+    "shuffle": (
+        layer("ShuffleChannel", "shuffle_channel_param { group: 2 }"), {}, ((2, 6, 3, 4),),
+    ),
+    "prior boxes": (
+        layer("PriorBox", "prior_box_param { min_size: 3 max_size: 5 aspect_ratio: 2 flip: true "
+              "clip: true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 offset: 0.5 }",
+              "x y"), {}, ((1, 3, 3, 4), (1, 3, 9, 8)),
+    ),
+    "prior boxes of steps": (
+        layer("PriorBox", "prior_box_param { min_size: 3 aspect_ratio: 2 aspect_ratio: 3 flip: "
+              "false step: 2 }", "x y"), {}, ((1, 3, 3, 4), (1, 3, 9, 8)),
+    ),
+}  # fmt: skip
+
+
+def shaped(array):
+    return np.reshape(array, (-1, 1, 1))
+
+
+#: What OpenCV has no layer for, or where it leaves settings out: the formulas of Caffe.
+FORMULAS = {
+    "absolute value": lambda x, _: np.abs(x),
+    "bias": lambda x, v: x + shaped(v[0]),
+    "bn": lambda x, v: v[0] * (x - shaped(v[2])) / np.sqrt(shaped(v[3]) + 1e-5) + v[1],
+    "threshold": lambda x, _: x > 0.3,
+    "clip": lambda x, _: np.clip(x, -0.5, 0.25),
+    "log": lambda x, _: np.log2(np.abs(x) + 1),
+    "inner product, transposed": lambda x, v: x.reshape(2, 3, 72) @ v[0],
+    "depthwise": lambda x, v: np.stack(
+        [
+            [[(x[n, c, i:i + 3, j:j + 3] * v[0][c, 0]).sum() + v[1][c] for j in range(6)]
+             for i in range(7)]
+            for n in range(2) for c in range(3)
+        ]
+    ).reshape(2, 3, 7, 6),
+    "argmax": lambda x, _: x.reshape(2, -1).argmax(1).reshape(2, 1, 1),
+    "argmax of channels": lambda x, _: x.argmax(1)[:, None],
+    "sum of all": lambda x, _: 2 * x.sum((1, 2, 3)),
+    "sum of squares": lambda x, _: (x**2).sum((2, 3)),
+    "tiles": lambda x, _: np.tile(x, (1, 1, 3, 1)),
+    "upsample": lambda x, _: x.repeat(2, 2).repeat(2, 3),
+    "embed": lambda x, v: v[0][np.abs(x).astype(int)] + v[1],
+    "lrn with k": lambda x, _: x * (2 + x**2 * 0.5) ** -0.75,
+    "prior boxes of steps": lambda x, _: priors(),
+}  # fmt: skip
+CASES |= {
+    "argmax": (layer("ArgMax"), {}, ONE),
+    "argmax of channels": (layer("ArgMax", "argmax_param { axis: 1 }"), {}, ONE),
+    "sum of all": (layer("Reduction", "reduction_param { axis: 1 coeff: 2 }"), {}, ONE),
+    "sum of squares": (layer("Reduction", "reduction_param { axis: 2 operation: SUMSQ }"), {}, ONE),
+    "tiles": (layer("Tile", "tile_param { axis: 2 tiles: 3 }"), {}, ONE),
+    "upsample": (layer("Upsample", "upsample_param { scale: 2 }"), {}, ONE),
+    "embed": (
+        layer("AbsVal", top="a") + layer("Embed", "embed_param { num_output: 2 }", "a", name="e"),
+        {"e": [w(9, 2), w(2)]}, ((2, 3),),
+    ),
+    "lrn with k": (layer("LRN", "lrn_param { local_size: 1 alpha: 0.5 k: 2 }"), {}, ONE),
+}  # fmt: skip
+
+
+def priors():
+    """Boxes of 3 pixels, and of two ratios, every 2 pixels of an image of 9 rows and 8 columns."""
+    found = []
+    for y in range(3):
+        for x in range(4):
+            for ratio in (1, 2, 3):
+                wide, high = 1.5 * ratio**0.5, 1.5 / ratio**0.5
+                cx, cy = (x + 0.5) * 2, (y + 0.5) * 2
+                found += [(cx - wide) / 8, (cy - high) / 9, (cx + wide) / 8, (cy + high) / 9]
+    return np.stack([found, np.full(len(found), 0.1)])[None]
+
+
+def inputs(shapes):
+    return [normal(*shape).astype("f4") for shape in shapes]
+
+
+@pytest.mark.parametrize("name", CASES.keys() - FORMULAS.keys())
+def test_numbers_of_opencv(name):
+    cv2 = pytest.importorskip("cv2")
+    if not hasattr(cv2.dnn, "readNetFromCaffe"):
+        pytest.skip("OpenCV 5 reads no Caffe")
+    text, weights, shapes = CASES[name]
+    text, given = network(text, shapes), inputs(shapes)
+    net = cv2.dnn.readNetFromCaffe(
+        np.frombuffer(text.encode(), np.uint8), np.frombuffer(caffemodel(weights), np.uint8)
+    )
+    for key, array in zip("xyz", given, strict=False):
+        net.setInput(array, key)
+    found = graph(text, weights)(*given).data
+    np.testing.assert_allclose(found, net.forward().reshape(found.shape), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_numbers_of_the_formula(name):
+    text, weights, shapes = CASES[name]
+    given = inputs(shapes)
+    found = graph(network(text, shapes), weights)(*given).data
+    right = FORMULAS[name](given[0], next(iter(weights.values()), None))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, right, atol=1e-5, rtol=1e-5)
+
+
+def test_every_layer_has_a_case():
+    cases = " ".join(text for text, *_ in CASES.values())
+    missing = {kind for kind in TABLE if f'type: "{kind}"' not in cases}
+    assert missing == {"ConvolutionDepthwise", "DetectionOutput"}  # an alias; and below
+
+
+@pytest.mark.parametrize("name", ["convolution", "batch norm and scale", "inner product", "scale"])
+def test_the_first_version_is_read(name):
+    text, weights, shapes = CASES[name]
+    new, given = network(text, shapes), inputs(shapes)
+    dims = " ".join(f"input_dim: {n}" for n in shapes[0])
+    old = f'input: "x" {dims} ' + text.replace("layer {", "layers {").replace(
+        'type: "Convolution"', "type: CONVOLUTION").replace(
+        'type: "InnerProduct"', "type: INNER_PRODUCT").replace(
+        'type: "BatchNorm"', "type: BATCH_NORM").replace(
+        'type: "Scale"', "type: SCALE").replace('type: "ReLU"', "type: RELU")  # fmt: skip
+    np.testing.assert_array_equal(
+        graph(old, weights, old=True)(*given).data, graph(new, weights)(*given).data
+    )
+
+
+def test_channels_last():
+    text, weights, shapes = CASES["convolution"]
+    (x,) = inputs(shapes)
+    right = graph(network(text, shapes), weights)(x).data
+    last = graph(network(text, shapes), weights, channels_last=True)
+    assert last.inputs[0][2] == (None, None, None, 3)
+    np.testing.assert_array_equal(last(x.transpose(0, 2, 3, 1)).data, right.transpose(0, 2, 3, 1))
+
+
+def test_weights_are_parameters_and_statistics_buffers():
+    net = graph(network(CASES["batch norm and scale"][0]), CASES["batch norm and scale"][1])
+    kinds = {name: type(held).__name__ for name, held in net.held()}
+    assert kinds == {"s.weight": "Parameter", "s.bias": "Parameter",
+                     "l.running_mean": "Buffer", "l.running_variance": "Buffer"}  # fmt: skip
+    assert len(net.nodes) == 2, "Scale is part of the normalisation"
+
+
+def test_a_batch_norm_that_others_read_keeps_its_scale_apart():
+    text = layer("BatchNorm", top="b") + layer("Scale", "", "b", "s", "s") + layer(
+        "Eltwise", "", "b s", name="e")  # fmt: skip
+    weights = {"l": [w(3), np.abs(w(3)) + 1, [1.0]], "s": [w(3)]}
+    (x,) = inputs(ONE)
+    mean, variance, _ = map(shaped, weights["l"])
+    b = (x - mean) / np.sqrt(variance + 1e-5)
+    found = graph(network(text), weights)(x).data
+    np.testing.assert_allclose(found, b + b * shaped(weights["s"][0]), atol=1e-5)
+
+
+def test_layers_of_training_and_labels_are_left_out():
+    text = """
+    layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TEST }
+            transform_param { crop_size: 5 } }
+    layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TRAIN } }
+    layer { name: "r" type: "ReLU" bottom: "data" top: "data" }
+    layer { name: "n" type: "DummyData" top: "n" include: { phase: TRAIN } }
+    layer { name: "a" type: "Accuracy" bottom: "data" bottom: "label" top: "a" }
+    layer { name: "s" type: "SoftmaxWithLoss" bottom: "data" bottom: "label" top: "loss" }
+    """
+    net = graph(text)
+    assert net.inputs == (("data", "float32", (None, 3, None, None)),)
+    assert net.outputs == ("data_2",) or len(net.outputs) == 1
+    x = normal(1, 3, 4, 4).astype("f4")
+    np.testing.assert_array_equal(net(x).data, np.maximum(x, 0))
+
+
+def test_weights_in_common_are_one_parameter():
+    shared = 'param { name: "w" } param { name: "b" } inner_product_param { num_output: 4 }'
+    text = layer("InnerProduct", shared, "x", "a", "one") + layer(
+        "InnerProduct", shared, "a", "b", "two")  # fmt: skip
+    weights = {"one": [w(4, 4), w(4)], "two": [w(4, 4), w(4)]}
+    net = graph(network(text, ((2, 4),)), weights)
+    assert {name for name, _ in net.held()} == {"one.weight", "one.bias"}
+
+
+def test_gradients_reach_all_weights():
+    text = "".join(
+        [
+            CASES["convolution"][0],
+            layer("BatchNorm", "", "out", "o2", "n"),
+            layer("Scale", "", "o2", "o2", "s"),
+            layer("Pooling", "pooling_param { kernel_size: 2 }", "o2", "o3", "p"),
+            layer("InnerProduct", "inner_product_param { num_output: 2 }", "o3", "o4", "i"),
+        ]
+    )
+    weights = {"l": [w(4, 3, 3, 3), w(4)], "n": [w(4), np.abs(w(4)) + 1, [1.0]], "s": [w(4)],
+               "i": [w(2, 48), w(2)]}  # fmt: skip
+    net = graph(network(text), weights).train()
+    net(inputs(ONE)[0]).sum().backward()
+    reached = {n for n, p in net.held() if isinstance(p, Parameter) and np.abs(p.grad).max() > 0}
+    assert reached >= {"l.weight", "s.weight", "i.weight", "i.bias"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (layer("Python"), "layers that are not supported: Python \\(layer 'l'\\)"),
+        (layer("ReLU", bottom="none"), "layer 'l': nothing computes 'none'"),
+        (layer("Convolution", "convolution_param { num_output: 4 }"), "expected its weights"),
+        (layer("Concat", "concat_param { axis: 7 }"), "expected an axis of 4, found 7"),
+        (layer("Pooling", "pooling_param { pool: STOCHASTIC kernel_size: 2 }"), "STOCHASTIC"),
+        (layer("Slice", "slice_param { slice_point: 4 slice_point: 2 }", top="a b c"), "that rise"),
+        (layer("Pooling", "pooling_param { kernel_size: 99999999 }"), "a whole number from 1 to"),
+        (layer("Scale", "", "y"), "nothing computes 'y'"),
+        (layer("ReLU", top="a b"), "expected 1 tops, found 2"),
+        ("", "no layer computes anything"),
+        ('layers { layer { name: "c" type: "conv" } }', "Caffe's version 0"),
+    ],
+)
+def test_what_is_refused(text, sentence):
+    with pytest.raises(ModelFileError, match=sentence):
+        graph(text if text.startswith("layers") else network(text))

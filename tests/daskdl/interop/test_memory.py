@@ -1,0 +1,77 @@
+"""What a hostile file of any format may cost: at most four times its size and 50 MB of memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+from tests.daskdl.interop.caffe import files as caffe
+
+#: What is read, in one process: starting one takes longer than all the reading.
+MEASURE = """
+import json, os, sys
+import daskdl
+from daskdl.errors import DaskdlError
+
+def memory(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
+
+def attempt(path):
+    try:
+        daskdl.load(path)
+        return "read"
+    except DaskdlError as error:
+        return str(error)
+
+for path in sys.argv[1:]:
+    attempt(path)  # all that is imported and compiled is there
+for path in sys.argv[1:]:
+    path = path.replace("small", "large")
+    if not os.fork():  # each with the memory that a process has which has read nothing large
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        before = memory("VmRSS")
+        sentence = attempt(path)
+        print(json.dumps([path, sentence, memory("VmHWM") - before]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def prototxts(folder):
+    body = caffe.layer("InnerProduct", "inner_product_param { num_output: 3000 }")
+    many = "".join(caffe.layer("ReLU", name=f"r{i}", top="x") for i in range(19_000))
+    weights = {"l": [np.zeros((3000, 8000), "f4"), np.zeros(3000, "f4")]}
+    field, plain = caffe.field, caffe.caffemodel({"none": [np.zeros(1)]})
+    return {
+        "weights": (caffe.network(body), caffe.caffemodel(weights)),
+        "layers": (caffe.network(body), field(100, b"") * 3_000_000),
+        "blobs": (caffe.network(body), field(100, field(7, b"") * 3_000_000)),
+        "messages": ("a{}" * 2_000_000, plain),
+        "numbers": ("a:1 " * 2_000_000, plain),
+        "relus": (caffe.network(many), plain),
+    }
+
+
+def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
+    paths, sizes = [], {}
+    for name, (text, weights) in prototxts(tmp_path).items():
+        body = caffe.layer("ReLU")
+        for kind, pair in {"large": (text, weights), "small": (caffe.network(body), b"")}.items():
+            path = tmp_path / f"{name}_{kind}.prototxt"
+            path.write_text(pair[0])
+            path.with_suffix(".caffemodel").write_bytes(pair[1])
+            sizes[str(path)] = len(pair[0]) + len(pair[1])
+        paths.append(str(tmp_path / f"{name}_small.prototxt"))
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True
+    )
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(found) == len(paths)
+    for path, sentence, taken in found:
+        print(path, sentence[:100], taken / 1e6, sizes[path] / 1e6)
+        assert taken <= 4 * sizes[path] + 50_000_000, (path, sentence)
