@@ -35,6 +35,7 @@ _ROOMS = (
     "ops",
     "optim",
     "predict",
+    "search",
     "sklearn",
     "train",
 )

@@ -1,0 +1,216 @@
+"""The nearest codes by Hamming distance: every code is looked at, in vectors, by all threads.
+
+Codes lie in planes, the first 64 bits of all of them before the next 64, so that a vector holds the
+same word of several codes. A query first takes only the least distance of a group of codes; most
+groups are farther than what it has found already, and are never looked at one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.jit import fastjit, jit
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.search.popcount import popcount
+
+Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+
+#: Codes whose least distance is taken at once, and codes that all queries see while they are near.
+GROUP, BLOCK = 256, 2048
+#: Codes that are worth a thread.
+LEAST = 1 << 14
+#: More than any distance.
+FAR = 1 << 40
+
+
+def planes(codes: NDArray[np.uint8]) -> Words:
+    """Return codes (n, bytes) as planes of 64 bits, uint64 (words, n); zeros fill the last word.
+
+    There are 1, 2 or a multiple of 4 words.
+    """
+    n, size = codes.shape
+    words = -(-size // 8)
+    words = words if words < 3 else -(-words // 4) * 4
+    result = np.empty((words, n), np.uint64)
+    for start in range(0, n, 1 << 16):  # a piece that stays in the cache
+        part = codes[start : start + (1 << 16)]
+        whole = np.zeros((len(part), 8 * words), np.uint8)
+        whole[:, :size] = part
+        result[:, start : start + len(part)] = whole.view(np.uint64).T
+    return result
+
+
+def nearest(codes: Words, queries: Words, k: int) -> tuple[Numbers, Numbers]:
+    """Return distances and numbers of the k nearest codes of each query, the nearest first.
+
+    Parameters
+    ----------
+    codes : uint64 (words, n)
+        As :func:`planes` gives them.
+    queries : uint64 (words, q)
+    k : int, up to n
+
+    Returns
+    -------
+    distances, numbers : int64 (q, k)
+        Of equal distances the first codes.
+    """
+    parts, count = threads(), queries.shape[1]
+    distances = np.full((parts, count, k), FAR, np.int64)
+    numbers = np.full((parts, count, k), -1, np.int64)
+    over_range(_nearest, codes.shape[1], LEAST, codes, queries.T.copy(), distances, numbers)
+    if parts == 1:
+        return distances[0], numbers[0]
+    # parts follow each other, so that a stable order has the first codes first
+    flat = np.moveaxis(distances, 0, 1).reshape(count, -1)
+    order = np.argsort(flat, axis=1, kind="stable")[:, :k]
+    found = np.moveaxis(numbers, 0, 1).reshape(count, -1)
+    return np.take_along_axis(flat, order, 1), np.take_along_axis(found, order, 1)
+
+
+def within(codes: Words, queries: Words, radius: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Return all codes that are no farther from each query than a radius.
+
+    Returns
+    -------
+    offsets : int64 (q + 1,)
+        Query i has found what lies from offsets[i] to offsets[i + 1].
+    numbers, distances : int64 (found,)
+        In the order of the codes.
+    """
+    parts, rows = threads(), queries.T.copy()
+    nothing = np.zeros(0, np.int64)
+    counts = np.zeros((len(rows), parts), np.int64)
+    arguments = codes, rows, radius, counts
+    over_range(_within, codes.shape[1], LEAST, *arguments, counts, nothing, nothing, False)
+    ends = np.cumsum(counts.reshape(-1))
+    starts = (ends - counts.reshape(-1)).reshape(counts.shape)
+    numbers, distances = (np.empty(int(counts.sum()), np.int64) for _ in range(2))
+    offsets = np.append(starts[:, 0], numbers.size)
+    over_range(_within, codes.shape[1], LEAST, *arguments, starts, numbers, distances, True)
+    return offsets, numbers, distances
+
+
+@fastjit
+def _least(codes, start, stop, query):
+    """Return the least distance of some codes to a query."""
+    words, least = codes.shape[0], np.int64(FAR)
+    first, last = np.uintp(start), np.uintp(stop)
+    if words == 1:
+        for i in range(first, last):
+            least = min(least, popcount(codes[0, i] ^ query[0]))
+    elif words == 2:
+        for i in range(first, last):
+            d = popcount(codes[0, i] ^ query[0]) + popcount(codes[1, i] ^ query[1])
+            least = min(least, d)
+    elif words == 4:
+        a, b, c, d = query[0], query[1], query[2], query[3]
+        for i in range(first, last):
+            near = popcount(codes[0, i] ^ a) + popcount(codes[1, i] ^ b)
+            far = popcount(codes[2, i] ^ c) + popcount(codes[3, i] ^ d)
+            least = min(least, near + far)
+    else:
+        for i in range(first, last):
+            least = min(least, _distance(codes, i, query))
+    return least
+
+
+@fastjit
+def _distance(codes, i, query):
+    total = np.int64(0)
+    for w in range(codes.shape[0]):
+        total += popcount(codes[w, i] ^ query[w])
+    return total
+
+
+@jit
+def _nearest(codes, queries, distances, numbers, which, start, stop):
+    """Do a part: candidates of each query in the order of codes, cut back when there are too many.
+
+    A candidate is nearer than the k-th nearest so far; how many there are at each distance says
+    how far that is.
+    """
+    k, bits = distances.shape[2], 64 * codes.shape[0]
+    room = 2 * k + 64
+    held = np.zeros(queries.shape[0], np.int64)
+    near = np.empty((queries.shape[0], room), np.int64)
+    at = np.empty((queries.shape[0], room), np.int64)
+    counts = np.zeros((queries.shape[0], bits + 1), np.int64)
+    limits = np.full(queries.shape[0], bits + 1, np.int64)
+    for block in range(start, stop, BLOCK):
+        for q in range(queries.shape[0]):
+            query = queries[q]
+            for group in range(block, min(block + BLOCK, stop), GROUP):
+                end = min(group + GROUP, stop)
+                if _least(codes, group, end, query) >= limits[q]:
+                    continue
+                for i in range(group, end):
+                    d = _distance(codes, i, query)
+                    if d >= limits[q]:
+                        continue
+                    if held[q] == room:
+                        held[q] = _cut(near[q], at[q], counts[q], room, k)
+                    near[q, held[q]], at[q, held[q]] = d, i
+                    held[q] += 1
+                    counts[q, d] += 1
+                    limits[q] = _limit(counts[q], limits[q], k)
+    for q in range(queries.shape[0]):
+        held[q] = _cut(near[q], at[q], counts[q], held[q], k)
+        order = np.argsort(near[q, : held[q]], kind="mergesort")
+        for j in range(held[q]):
+            distances[which, q, j], numbers[which, q, j] = near[q, order[j]], at[q, order[j]]
+
+
+@jit
+def _limit(counts, before, k):
+    """Return the distance from which on nothing is wanted: that of the k-th nearest so far."""
+    total = 0
+    for d in range(min(before, counts.size)):
+        total += counts[d]
+        if total >= k:
+            return d
+    return before
+
+
+@jit
+def _cut(near, at, counts, held, k):
+    """Leave the k nearest candidates, of equal ones the first, in their order; return how many."""
+    edge, total = 0, 0
+    while edge < counts.size and total + counts[edge] <= k:
+        total += counts[edge]
+        edge += 1
+    spare, kept = k - total, 0
+    for j in range(held):
+        if near[j] < edge or (near[j] == edge and spare > 0):
+            if near[j] == edge:
+                spare -= 1
+            near[kept], at[kept] = near[j], at[j]
+            kept += 1
+    if edge < counts.size:
+        counts[edge] = k - total - spare
+        counts[edge + 1 :] = 0
+    return kept
+
+
+@jit
+def _within(codes, queries, radius, counts, starts, numbers, distances, write, which, start, stop):
+    """Count what is near enough, or write it from the places where it begins."""
+    for block in range(start, stop, BLOCK):
+        for q in range(queries.shape[0]):
+            query = queries[q]
+            for group in range(block, min(block + BLOCK, stop), GROUP):
+                end = min(group + GROUP, stop)
+                if _least(codes, group, end, query) > radius:
+                    continue
+                for i in range(group, end):
+                    d = _distance(codes, i, query)
+                    if d > radius:
+                        continue
+                    if write:
+                        numbers[starts[q, which]], distances[starts[q, which]] = i, d
+                        starts[q, which] += 1
+                    else:
+                        counts[q, which] += 1

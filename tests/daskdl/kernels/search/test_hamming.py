@@ -1,0 +1,63 @@
+"""The nearest codes, and all within a radius, are those of a plain count of bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.search import hamming
+
+
+def codes_of(n, size, seed, ties=False):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 4 if ties else 256, (n, size), dtype=np.uint8)
+
+
+def plain(codes, queries):
+    return np.bitwise_count(codes[None] ^ queries[:, None]).sum(2, dtype=np.int64)
+
+
+@given(
+    n=st.integers(1, 700),
+    size=st.sampled_from([1, 2, 8, 9, 16, 24, 32, 40, 64]),
+    k=st.integers(1, 60),
+    seed=st.integers(0, 99),
+    ties=st.booleans(),
+)
+def test_nearest_and_of_equals_the_first(n, size, k, seed, ties):
+    codes, queries = codes_of(n, size, seed, ties), codes_of(3, size, seed + 1, ties)
+    k = min(k, n)
+    found, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(queries), k)
+    expected = plain(codes, queries)
+    order = np.argsort(expected, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(numbers, order)
+    np.testing.assert_array_equal(found, np.take_along_axis(expected, order, 1))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_codes_on_threads(threads):
+    codes, queries = codes_of(70_001, 4, 0), codes_of(5, 4, 1)
+    planes, asked = hamming.planes(codes), hamming.planes(queries)
+    expected = plain(codes, queries)
+    with thread_budget(threads):
+        found, numbers = hamming.nearest(planes, asked, 300)
+        offsets, near, distances = hamming.within(planes, asked, 5)
+    order = np.argsort(expected, axis=1, kind="stable")[:, :300]
+    np.testing.assert_array_equal(numbers, order)
+    np.testing.assert_array_equal(found, np.take_along_axis(expected, order, 1))
+    for q, row in enumerate(expected):
+        own = slice(offsets[q], offsets[q + 1])
+        np.testing.assert_array_equal(near[own], np.flatnonzero(row <= 5))
+        np.testing.assert_array_equal(distances[own], row[row <= 5])
+
+
+def test_codes_that_come_nearer_and_nearer_push_all_others_out():
+    """The worst order: every code is a candidate."""
+    steps = np.arange(256)[::-1]
+    codes = np.packbits(np.arange(256)[None] < steps[:, None], axis=1)
+    found, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(0 * codes[:1]), 7)
+    assert found.tolist() == [[*range(7)]]
+    assert numbers.tolist() == [[255, 254, 253, 252, 251, 250, 249]]
