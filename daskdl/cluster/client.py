@@ -92,7 +92,7 @@ class Cluster:
         """
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
         while True:
-            running = self._running(what)
+            running = self.running(what)
             if silent := self._heartbeats.silent:
                 silent = self.silent(what)
             found = {w: n for w, n in running.items() if w not in without and w not in silent}
@@ -291,7 +291,7 @@ class Cluster:
     def check_scheduler(self, what: str, error: BaseException) -> None:
         """Raise a ClusterError unless the scheduler still answers."""
         try:
-            self._running(what)
+            self.running(what)
         except ClusterError as gone:
             raise gone from error
 
@@ -368,7 +368,8 @@ class Cluster:
                 return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
         return "no worker at work"
 
-    def _running(self, what: str) -> dict[str, int]:
+    def running(self, what: str) -> dict[str, int]:
+        """Return address and threads of the workers that take tasks, none if there are none."""
         return self._asked(what, "ncores_running")
 
     def _asked(self, what: str, operation: str) -> dict[str, Any]:

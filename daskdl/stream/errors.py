@@ -1,0 +1,11 @@
+"""Ends of a worker's session that are no mistakes of the user."""
+
+from __future__ import annotations
+
+
+class RolledBackError(Exception):
+    """What was written since the last commit does not count, and is to be read again."""
+
+
+class FencedError(Exception):
+    """Another has taken this writer's slot; nothing can be committed any more."""

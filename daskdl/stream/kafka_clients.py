@@ -1,0 +1,107 @@
+"""Settings of Kafka clients, and the import of confluent-kafka."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+logger = logging.getLogger("daskdl.stream.kafka")
+
+#: Settings that the stream's promises rest on, and that nobody else is to set.
+OURS = (
+    "enable.auto.commit", "enable.auto.offset.store", "enable.partition.eof", "group.id",
+    "transactional.id", "enable.idempotence", "auto.offset.reset", "delivery.report.only.error",
+)  # fmt: skip
+
+
+def confluent() -> Any:
+    """Return the module confluent_kafka.
+
+    Raises
+    ------
+    MissingExtraError
+        When it is not installed.
+    """
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Kafka: expected the package confluent-kafka, found {error}; "
+            "pip install 'daskdl[kafka]'"
+        ) from error
+    return confluent_kafka
+
+
+class Brokers:
+    """Where brokers are, and how to speak to them; secrets are never shown.
+
+    Parameters
+    ----------
+    servers : str
+        ``host:port``, several with commas.
+    settings : mapping of str to value
+        Any of librdkafka's for both producers and consumers, such as ``security.protocol``,
+        ``sasl.mechanism``, ``sasl.username``, ``sasl.password`` and ``ssl.ca.location``.
+
+    Raises
+    ------
+    SettingsError
+        For a setting that is the stream's own.
+    """
+
+    def __init__(self, servers: str, settings: Mapping[str, Any] | None = None) -> None:
+        own = sorted(set(settings or ()) & {*OURS, "bootstrap.servers"})
+        if own:
+            raise SettingsError(
+                f"kafka settings: expected none of the stream's own, found {own[0]}; leave it out"
+            )
+        self.servers, self._settings = servers, dict(settings or {})
+
+    def __repr__(self) -> str:
+        return f"Brokers({self.servers!r}, {sorted(self._settings)})"
+
+    def client(self, kind: str, **settings: Any) -> Any:
+        """Return a Consumer, Producer or AdminClient.
+
+        Parameters
+        ----------
+        kind : str
+        **settings :
+            Librdkafka's, with ``_`` in the place of dots; they give way to those of the user.
+
+        Raises
+        ------
+        SettingsError
+            When librdkafka does not take a setting.
+        """
+        kafka = confluent()
+        if kind == "AdminClient":
+            from confluent_kafka.admin import AdminClient
+
+            made = AdminClient
+        else:
+            made = getattr(kafka, kind)
+        chosen = {
+            name if callable(value) else name.replace("_", "."): value
+            for name, value in settings.items()
+        }
+        chosen |= {"bootstrap.servers": self.servers, **self._settings}
+        try:
+            return made(chosen)
+        except kafka.KafkaException as error:
+            # The message names the setting; a secret's value is never in it, but its place may be.
+            text = str(error.args[0].str() if error.args else error)
+            raise SettingsError(
+                f"kafka settings: expected settings of librdkafka, found that it says: {text}; "
+                "see its list of settings"
+            ) from None
+
+    def unreachable(self, what: str, error: object) -> ClusterError:
+        """Return the error for brokers that do not answer."""
+        return ClusterError(
+            f"{what}: expected Kafka brokers to answer at {self.servers}, found {error}; see "
+            "whether they run, and whether TLS and SASL are set as they want them"
+        )

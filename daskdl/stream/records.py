@@ -1,0 +1,90 @@
+"""Records: what a stream reads, and what it writes for each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+
+class Partition(NamedTuple):
+    """A part of a topic whose records have an order.
+
+    Parameters
+    ----------
+    topic : str
+    number : int
+        From 0.
+    """
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.number}"
+
+
+class Record(NamedTuple):
+    """One message of a source.
+
+    Parameters
+    ----------
+    partition : Partition
+    offset : int
+        Its place in the partition, from 0; numbers may be missing.
+    timestamp : int
+        Milliseconds since 1970 at which the broker had it; 0 if nobody knows.
+    key, value : bytes or None
+    """
+
+    partition: Partition
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def place(self) -> str:
+        """Topic, partition and offset, as the key of its answer has them: ``calls/3/17``."""
+        return f"{self.partition.topic}/{self.partition.number}/{self.offset}"
+
+
+class Output(NamedTuple):
+    """One message for a sink: the answer to a record, or the record as a dead letter.
+
+    Parameters
+    ----------
+    record : Record
+    topic : str
+        Where it goes; of a sink without topics, a name for its kind.
+    value : bytes or None
+    headers : tuple of (str, bytes)
+    """
+
+    record: Record
+    topic: str
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def dead_letter(record: Record, topic: str, reason: str, **more: str) -> Output:
+    """Return a record as a dead letter: its own bytes, with reason and place as headers."""
+    headers: dict[str, Any] = {
+        "reason": reason.encode(),
+        "topic": record.partition.topic.encode(),
+        "partition": str(record.partition.number).encode(),
+        "offset": str(record.offset).encode(),
+        "timestamp": str(record.timestamp).encode(),
+        **{name: value.encode() for name, value in more.items()},
+    }
+    if record.key is not None:
+        headers["key"] = record.key
+    return Output(record, topic, record.value, tuple(headers.items()))
+
+
+def as_json(output: Output) -> str:
+    """Return an output as a line of JSON, for sinks that are no brokers."""
+    value = None if output.value is None else output.value.decode(errors="replace")
+    if not output.headers:  # an answer, which is JSON already
+        return f'{{"place": {json.dumps(output.record.place)}, "answer": {value}}}'
+    headers = {name: content.decode(errors="replace") for name, content in output.headers}
+    return json.dumps({"place": output.record.place, **headers, "value": value})
