@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
+from daskdl.data.nested import flat
 from daskdl.data.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 
 class Constructors(ABC):
-    """Class methods ``from_...`` of a SampleSet, each a function of ``daskdl.data.sources``."""
+    """Class methods ``from_...`` of a SampleSet, each a function of ``daskdl.data.sources``.
+
+    Several arrays may stand under one name, as a mapping in the place of an array, a column or a
+    path: ``x={"age": ..., "words": ...}``. They become ``x.age`` and ``x.words``, see
+    :mod:`daskdl.data.nested`.
+    """
 
     @abstractmethod
     def __init__(self, recipes: Sequence[Recipe]) -> None: ...
@@ -44,7 +50,8 @@ class Constructors(ABC):
             there are samples. Dask arrays have a partition for each chunk along the first axis
             unless another number is given, zarr arrays one for each chunk.
         **arrays : array_like, Ragged, dask.array.Array, DataArray or zarr.Array (n, ...)
-            By name; for training ``x`` and ``y``. What is given beside a Dask array is cut as that.
+            By name; for training ``x`` and ``y``, each of which may be a tuple or a mapping of
+            several. What is given beside a Dask array is cut as that.
 
         Raises
         ------
@@ -101,7 +108,7 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.dataframe import from_dataframe
 
-        return cls(from_dataframe(frame, fields, decode, on_error))
+        return cls(from_dataframe(frame, flat(fields), decode, on_error))
 
     @classmethod
     def from_parquet(
@@ -126,7 +133,7 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.parquet import from_parquet
 
-        return cls(from_parquet(urls, fields, decode, on_error, storage_options))
+        return cls(from_parquet(urls, flat(fields), decode, on_error, storage_options))
 
     @classmethod
     def from_delayed(
@@ -175,7 +182,7 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.xarray import from_xarray
 
-        return cls._cut(from_xarray(data, dim, fields, partitions), partitions)
+        return cls._cut(from_xarray(data, dim, flat(fields), partitions), partitions)
 
     @classmethod
     def from_zarr(
@@ -200,7 +207,7 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.zarr import from_zarr
 
-        return cls._cut(from_zarr(url, names, partitions, storage_options), partitions)
+        return cls._cut(from_zarr(url, flat(names), partitions, storage_options), partitions)
 
     @classmethod
     def from_files(
@@ -233,7 +240,7 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.files import from_files
 
-        return cls(from_files(urls, read, partitions, on_error, storage_options, columns))
+        return cls(from_files(urls, read, partitions, on_error, storage_options, flat(columns)))
 
     @classmethod
     def from_tar(
@@ -267,4 +274,4 @@ class Constructors(ABC):
         """
         from daskdl.data.sources.tars import from_tar
 
-        return cls(from_tar(urls, endings, decode, on_error, storage_options))
+        return cls(from_tar(urls, flat(endings), decode, on_error, storage_options))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.random import generator
@@ -21,7 +22,7 @@ def take(
     partition: Partition, indices: Indices, functions: Sequence[Function], seeds: tuple[Any, ...]
 ) -> Batch:
     """Return samples of a partition passed through functions; see :meth:`SampleSet.take`."""
-    batch = partition.take(indices)
+    batch = flat(partition.take(indices))
     for i, function in enumerate(functions):
         more = (generator(*seeds, i),) if wants_rng(function) else ()
         batch = checked(function, function(batch, *more), len(indices))
@@ -35,6 +36,7 @@ def plainly(functions: Sequence[Function], partition: Partition, indices: Indice
 
 def checked(function: Function, batch: Any, count: int) -> Batch:
     """Return a function's result if it is a batch of so many samples, or raise a DataError."""
+    batch = flat(batch) if isinstance(batch, dict) else batch
     if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
         return batch
     found = (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
 from daskdl.data.random import permutation
 
@@ -75,6 +76,9 @@ class ColumnPartition(Partition):
 
     arrays: Batch
     bad: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", flat(self.arrays))
 
     @property
     def nbytes(self) -> int:

@@ -20,6 +20,7 @@ from daskdl.data.lazy.counting import derived, left_out
 from daskdl.data.lazy.derived import part_of, select_from
 from daskdl.data.lazy.joined import cut, even_bounds, join
 from daskdl.data.lazy.transformations import SHUFFLED, Filter, MapBatches, Permuted
+from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Recipe
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 class SampleSet(Constructors, Exports):
     """Samples in partitions, each loaded where it is used.
 
-    A sample is a set of named arrays (``x`` and ``y`` for training). Nothing is loaded before it is
+    A sample is a set of named arrays (``x`` and ``y`` for training; ``x.0``, ``x.1`` or ``x.age``
+    where these are several, see :mod:`daskdl.data.nested`). Nothing is loaded before it is
     needed, and a partition is loaded again from its recipe where a worker that held it died. Where
     only loading tells how many samples there are, the workers count them when it is asked for.
 
@@ -83,7 +85,7 @@ class SampleSet(Constructors, Exports):
     def counted(self, client: Client | None = None) -> SampleSet:
         """Count the samples where only loading tells how many there are, and return itself.
 
-        What only workers can read they count: those of the client, by default of the current one.
+        What only workers can read they count: of the client, by default the current one.
         """
         if not self.is_counted:
             from daskdl.data.on_workers.tasks import count
@@ -387,7 +389,7 @@ class SampleSet(Constructors, Exports):
 
 
 def _first(n: int, partition: Partition, number: int) -> Batch:
-    return partition.take(np.arange(min(n, len(partition))))
+    return flat(partition.take(np.arange(min(n, len(partition)))))
 
 
 def _check_function(method: str, function: Any) -> None:

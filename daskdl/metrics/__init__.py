@@ -6,6 +6,7 @@ from daskdl.metrics.curves import PRAUC, ROCAUC
 from daskdl.metrics.detection import MeanAveragePrecision
 from daskdl.metrics.mean import Mean
 from daskdl.metrics.metric import Metric
+from daskdl.metrics.output import Output
 from daskdl.metrics.ranking import NDCG, HitRatio
 from daskdl.metrics.regression import MeanAbsoluteError, MeanSquaredError
 
@@ -22,6 +23,7 @@ __all__ = [
     "MeanAveragePrecision",
     "MeanSquaredError",
     "Metric",
+    "Output",
     "Precision",
     "Recall",
     "TopKAccuracy",

@@ -114,10 +114,14 @@ class Graph(Module):
         _check(self.nodes, self.outputs, known)
         self._last = _last_uses(self.nodes, self.outputs)
 
-    def forward(self, *inputs: Any) -> Any:
-        """Compute the outputs, a tensor or a tuple of them, of the inputs in their order."""
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Compute the outputs, a tensor or a tuple of them, of inputs in their order or by name."""
+        names = [name for name, *_ in self.inputs]
+        if named and not inputs and named.keys() == set(names):
+            inputs = tuple(named[name] for name in names)
+        elif named:
+            raise ShapeError(f"Graph: expected inputs called {names}, found {sorted(named)}")
         if len(inputs) != len(self.inputs):
-            names = [name for name, *_ in self.inputs]
             raise ShapeError(f"Graph: expected {len(names)} inputs, {names}, found {len(inputs)}")
         values: dict[str, Any] = dict(self._constants)
         values.update((name, getattr(self, name)) for name in self._held)

@@ -107,15 +107,17 @@ class Module(Structure, Predicting):
         return self
 
     def summary(
-        self, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
+        self,
+        input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]],
+        dtype: str | Sequence[str] = "float32",
     ) -> Summary:
         """Return the table of all modules: what comes out of each, and what they weigh.
 
         Parameters
         ----------
-        input_shape : sequence of int, or a sequence of them for several inputs
+        input_shape : sequence of int, or a sequence or mapping of them for several inputs
             Of one sample, without the batch's axis.
-        dtype : str
+        dtype : str, or one for each input
             Of the inputs; ``"int64"`` where they are ids.
         """
         return summarise(self, input_shape, dtype)

@@ -42,9 +42,12 @@ class Sequential(Module):
         self.__dict__["_arguments"] = (tuple(self.layers), {})
         return self
 
-    def forward(self, x: Any) -> Any:
-        """Apply all layers to x."""
-        for layer in self.layers:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Apply all layers, the first to all inputs."""
+        if not self.layers:
+            return inputs[0]
+        x = self.layers[0](*inputs, **named)
+        for layer in self.layers[1:]:
             x = layer(x)
         return x
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from daskdl.nn.inputs import call, parts_of
 from daskdl.nn.parameter import Parameter
 from daskdl.nn.structure import Structure
 from daskdl.nn.watching import arrays, watched
@@ -80,7 +81,9 @@ class Summary:
 
 
 def summarise(
-    model: Structure, input_shape: Sequence[int] | Sequence[Sequence[int]], dtype: str = "float32"
+    model: Structure,
+    input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]],
+    dtype: str | Sequence[str] = "float32",
 ) -> Summary:
     """Run one sample of zeros through a model, in inference, and return what comes out of each.
 
@@ -88,19 +91,23 @@ def summarise(
     ----------
     model : Module
         Is left as it was.
-    input_shape : sequence of int, or a sequence of them for several inputs
+    input_shape : sequence of int, or a sequence or mapping of them for several inputs
         Without the batch's axis.
-    dtype : str
+    dtype : str, or one for each input
     """
-    shapes: Any = input_shape if any(not isinstance(n, int) for n in input_shape) else [input_shape]
-    inputs = [np.zeros((1, *shape), dtype) for shape in shapes]
+    named = input_shape if isinstance(input_shape, Mapping) else None
+    several = named is None and any(not isinstance(n, int) for n in input_shape)
+    shapes: Any = parts_of(input_shape if named or several else [tuple(input_shape)])
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
+    arrays_in = [np.zeros((1, *shape), d) for shape, d in zip(shapes, dtypes, strict=True)]
+    inputs = tuple(arrays_in) if named is None else dict(zip(named, arrays_in, strict=True))
     seen: dict[str, Any] = {}
     with (
         no_grad(),
         _inference(model),
         watched(model, lambda name, module, given, result: seen.update({name: result})),
     ):
-        model(*inputs)
+        call(model, inputs)
     rows: list[Row] = []
     held: set[int] = set()
     for name, module in model.modules():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
 
         def watching(*inputs: Any, **settings: Any) -> Any:
             result = forward(*inputs, **settings)
-            watcher(name, module, inputs, result)
+            watcher(name, module, (*inputs, *settings.values()), result)
             return result
 
         module.__dict__["forward"] = watching  # goes before that of the class
@@ -41,11 +41,13 @@ def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
 
 
 def arrays(value: Any) -> Iterator[Any]:
-    """Yield the arrays in what a module was given or returned: tensors, arrays, tuples of them."""
+    """Yield the arrays in what a module was given or returned: tensors, arrays, several of them."""
     if isinstance(value, Tensor):
         yield value.data
     elif isinstance(value, (tuple, list)):
         for part in value:
             yield from arrays(part)
+    elif isinstance(value, Mapping):
+        yield from arrays(tuple(value.values()))
     elif hasattr(value, "dtype"):
         yield value

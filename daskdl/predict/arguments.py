@@ -9,7 +9,7 @@ from typing import Any
 
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
-from daskdl.metrics import Metric
+from daskdl.metrics import Metric, Output
 
 
 def whole(where: str, value: Any, least: int = 1) -> int:
@@ -41,7 +41,7 @@ def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[st
         Names that stand for something else.
     """
     if isinstance(metrics, Mapping):
-        named = [(str(name), metric) for name, metric in metrics.items()]
+        named = [pair for name, metric in metrics.items() for pair in _of_output(name, metric)]
     elif isinstance(metrics, Sequence) and not isinstance(metrics, str):
         named = [(_snake(type(metric).__name__), metric) for metric in metrics]
     else:
@@ -63,6 +63,16 @@ def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[st
             "metrics by name"
         )
     return result
+
+
+def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:
+    """Return a metric by its name; of a list those of an output, by its name and theirs."""
+    if not isinstance(metric, (list, tuple)):
+        return [(str(name), metric)]
+    return [
+        (f"{name}_{_snake(type(m).__name__)}", Output(name, m) if isinstance(m, Metric) else m)
+        for m in metric
+    ]
 
 
 def wrong(where: str, expected: str, found: Any) -> SettingsError:

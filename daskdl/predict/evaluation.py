@@ -19,6 +19,7 @@ from daskdl.cluster.threads import threads_of_task
 from daskdl.compat.dask_graph import TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.functions import take
+from daskdl.data.nested import nested
 from daskdl.data.on_workers.shards import load_shard
 from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
@@ -27,7 +28,7 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_inputs, call
 from daskdl.predict.arguments import check_samples, metrics_by_name, whole
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor
@@ -77,7 +78,7 @@ def evaluate_partition(
     for start in range(0, len(partition), batch_size):
         chosen = np.arange(start, min(start + batch_size, len(partition)))
         batch = take(partition, chosen, functions, (seed, "validation", start, number))
-        prediction = model(as_inputs(batch["x"]))
+        prediction = call(model, as_inputs(nested(batch, "x")))
         loss += float(measures.compare(prediction, batch, chosen)) * len(chosen)
         found.append(measures.measure(prediction, batch))
     return Evaluation(len(partition), loss, measures.merged(found))

@@ -11,8 +11,10 @@ import numpy as np
 
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
+from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
+from daskdl.nn.inputs import parts_of
 from daskdl.predict import partitions
 from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
@@ -75,6 +77,8 @@ def predict(
         return of_dataarray(predictor, samples, dims)
     if _is(samples, "xarray", "Dataset"):
         return of_dataset(predictor, samples, dims)
+    if is_nested(samples) and any(hasattr(a, "__dask_graph__") for a in parts_of(samples)):
+        return of_samples(_lazily(predictor), SampleSet.from_arrays(x=samples))
     return predictor(prepared(samples))
 
 

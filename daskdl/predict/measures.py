@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.nested import nested
 from daskdl.data.partition import Indices
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import Metric
 from daskdl.metrics.metric import Statistics
 from daskdl.nn import CrossEntropyLoss, NLLLoss
-from daskdl.tensor import Tensor
+from daskdl.nn.inputs import as_arrays
 
 #: The statistics of each metric, of some predictions.
 Measured = tuple[Statistics, ...]
@@ -33,23 +34,28 @@ class Measures:
 
         Parameters
         ----------
-        prediction : Tensor
+        prediction : Tensor, or tuple or mapping of them
         batch : mapping of name to array
         positions : int (n,), optional
             Of the samples in their partition, by which an error calls one with a wrong label.
         """
+        y = nested(batch, "y")
         try:
-            return self.loss(prediction, batch["y"], **_weight(batch))
+            return self.loss(prediction, y, **_weight(batch))
         except ShapeError as error:
-            found = wrong_labels(self.loss, np.shape(_data(prediction)), batch["y"])
-            if positions is None or not found.size:
+            if positions is None or isinstance(prediction, (tuple, Mapping)):
+                raise
+            found = wrong_labels(self.loss, np.shape(as_arrays(prediction)), y)
+            if not found.size:
                 raise
             raise ShapeError(f"{error} in sample {positions[found[0]]} of the partition") from error
 
     def measure(self, prediction: Any, batch: Mapping[str, Any]) -> Measured:
         """Return each metric's statistics of a prediction."""
-        held = _data(prediction)
-        return tuple(m.statistics(held, batch["y"], **_weight(batch)) for m in self.metrics)
+        if not self.metrics:
+            return ()
+        held, y = as_arrays(prediction), nested(batch, "y")
+        return tuple(m.statistics(held, y, **_weight(batch)) for m in self.metrics)
 
     def merged(self, parts: Sequence[Measured]) -> Measured:
         """Return each metric's statistics of all parts together; nothing of no parts."""
@@ -98,9 +104,9 @@ def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) 
     y : array (m, ...)
         Which need not be as many.
     """
-    y = np.asarray(y)
     if not isinstance(loss, CrossEntropyLoss | NLLLoss) or len(prediction) < 2:
         return np.zeros(0, np.int64)
+    y = np.asarray(y)
     if y.dtype.kind not in "iu" or y.ndim != len(prediction) - 1:
         return np.zeros(0, np.int64)
     outside = (y < 0) | (y >= prediction[-1])
@@ -116,15 +122,6 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:
     return {"sample_weight": batch["sample_weight"]} if "sample_weight" in batch else {}
-
-
-def _data(prediction: Any) -> Any:
-    """Return the arrays of tensors."""
-    if isinstance(prediction, Tensor):
-        return prediction.data
-    if isinstance(prediction, (tuple, list)):
-        return tuple(map(_data, prediction))
-    return prediction
 
 
 def _takes_weight(function: Callable[..., Any]) -> bool:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.failures import at_worker
 from daskdl.data.functions import take
+from daskdl.data.nested import flat, has, nested
 from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
+from daskdl.nn.inputs import parts_of
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -73,26 +75,28 @@ def of_samples(
 
 def inputs_of(
     partition: Partition, functions: Sequence[Callable[..., Any]], number: int
-) -> Callable[[int, int], Array]:
+) -> Callable[[int, int], Any]:
     """Return the function that gives ``x`` of the samples from one position to another."""
 
-    def inputs(start: int, stop: int) -> Array:
+    def inputs(start: int, stop: int) -> Any:
         draw = (0, "predict", start, number)
         batch = take(partition, np.arange(start, stop), functions, draw)
-        if "x" not in batch:
+        if not has(batch, "x"):
             raise DataError(
                 f"predict: expected samples with x, found {sorted(batch)}"
                 "; name the array x when the SampleSet is made"
             )
-        return batch["x"]
+        return nested(batch, "x")
 
     return inputs
 
 
-def stacked(elements: Sequence[Any]) -> Array:
-    """Return elements of a Bag as one array: arrays or numbers, or dicts of which it is ``x``."""
+def stacked(elements: Sequence[Any]) -> Any:
+    """Return elements of a Bag as inputs: arrays or numbers, or dicts of which they are ``x``."""
+    held = [flat(e) if isinstance(e, dict) else {"x": np.asarray(e)} for e in elements]
     try:
-        return np.stack([e["x"] if isinstance(e, dict) else np.asarray(e) for e in elements])
+        inputs = [name for name in held[0] if name.split(".")[0] == "x"] or ["x"]
+        return nested({name: np.stack([e[name] for e in held]) for name in inputs}, "x")
     except (KeyError, ValueError) as error:
         shapes = {str(sorted(e) if isinstance(e, dict) else np.shape(e)) for e in elements[:100]}
         raise DataError(
@@ -120,9 +124,10 @@ def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Seri
 
 def only(result: Any) -> Array:
     """Return a result that is one array, for kinds of samples that can hold no more."""
-    if isinstance(result, tuple):
+    if isinstance(result, tuple | dict):
         raise DataError(
             f"predict: expected one array from the model, found {len(result)} of shapes "
-            f"{[part.shape for part in result]}; give numpy arrays, or ask for one layer by embed"
+            f"{[part.shape for part in parts_of(result)]}; give numpy arrays, or ask for one layer "
+            "by embed"
         )
     return result

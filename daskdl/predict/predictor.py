@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,10 +14,11 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_arrays, as_inputs, call, each, parts_of
 from daskdl.nn.watching import arrays, watched
 from daskdl.tensor import Tensor, no_grad
 
@@ -101,25 +102,25 @@ class Predictor:
         token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
         return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[])
 
-    def __call__(self, x: Array) -> Any:
-        """Return the results of inputs (N, ...): an array (N, ...), or a tuple of them."""
-        return self.over(lambda start, stop: x[start:stop], len(x))
+    def __call__(self, x: Any) -> Any:
+        """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them."""
+        return self.over(lambda start, stop: each(lambda a: a[start:stop], x), rows(x))
 
-    def over(self, batch: Callable[[int, int], Array], n: int) -> Any:
+    def over(self, batch: Callable[[int, int], Any], n: int) -> Any:
         """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
-        results: tuple[Array, ...] = ()
+        results = dict[Any, Array]()
         with self.at_work() as model:
             size = self.batch_size or (self._try(model, batch(0, 1))[1] if n > 1 else 1)
             for start in range(0, max(n, 1), size):
                 stop = min(start + size, n)
                 parts = self._pass(model, batch(start, stop))
                 if not results:
-                    results = tuple(np.empty((n, *p.shape[1:]), p.dtype) for p in parts)
-                for whole, part in zip(results, parts, strict=True):
-                    whole[start:stop] = part
+                    results = {k: np.empty((n, *p.shape[1:]), p.dtype) for k, p in parts.items()}
+                for name, part in parts.items():
+                    results[name][start:stop] = part
         return _one(results)
 
-    def tried(self, one: Array) -> tuple[Predictor, Any]:
+    def tried(self, one: Any) -> tuple[Predictor, Any]:
         """Return this with a batch size, and the result of one sample (1, ...).
 
         By default batches are of so many samples that the largest array between two layers takes
@@ -131,8 +132,8 @@ class Predictor:
         size = self.batch_size or fitting
         return replace(self, batch_size=size, token=f"{self.token}-{size}"), _one(parts)
 
-    def _try(self, model: Module, one: Array) -> tuple[tuple[Array, ...], int]:
-        largest = [one.nbytes]
+    def _try(self, model: Module, one: Any) -> tuple[dict[Any, Array], int]:
+        largest = [part.nbytes for part in parts_of(one)]
 
         def weigh(name: str, module: Module, inputs: Any, result: Any) -> None:
             largest.extend(part.nbytes for part in arrays(result))
@@ -155,26 +156,30 @@ class Predictor:
             yield model
             self._idle.append(model)  # unless something went wrong in the middle of a pass
 
-    def _pass(self, model: Module, x: Array) -> tuple[Array, ...]:
-        """Return the results of a batch (n, ...); of no samples, empty arrays of the same shape."""
+    def _pass(self, model: Module, x: Any) -> dict[Any, Array]:
+        """Return the results of a batch (n, ...); of no samples, empty arrays of the same shape.
+
+        They are by name where the model returns a mapping, and else by number.
+        """
         x = prepared(x)
-        if not len(x):
-            return tuple(
-                part[:0] for part in self._pass(model, np.zeros((1, *x.shape[1:]), x.dtype))
-            )
-        result = model(x) if self.layer is None else self._until(self.layer, model, x)
-        parts = tuple(arrays(result))
-        for part in parts:
-            if part.shape[:1] != (len(x),):
+        n = rows(x)
+        if not n:
+            one = each(lambda a: np.zeros((1, *a.shape[1:]), a.dtype), x)
+            return {name: part[:0] for name, part in self._pass(model, one).items()}
+        result = call(model, x) if self.layer is None else self._until(self.layer, model, x)
+        named = isinstance(result, Mapping)
+        parts = as_arrays(result) if named else dict(enumerate(arrays(result)))
+        for part in parts.values():
+            if part.shape[:1] != (n,):
                 where = type(model).__name__ if self.layer is None else f"layer {self.layer}"
                 raise ShapeError(
-                    f"{where}: expected a result for each of {len(x)} samples, found shape "
+                    f"{where}: expected a result for each of {n} samples, found shape "
                     f"{part.shape}"
                     "; let forward keep the samples on the first axis"
                 )
-        return tuple(map(_class_of, parts)) if self.classes else parts
+        return {k: _class_of(p) for k, p in parts.items()} if self.classes else parts
 
-    def _until(self, layer: str, model: Module, x: Array) -> Any:
+    def _until(self, layer: str, model: Module, x: Any) -> Any:
         target, found = dict(model.modules())[layer], list[Any]()
 
         def look(name: str, module: Module, inputs: Any, result: Any) -> None:
@@ -184,7 +189,7 @@ class Predictor:
 
         try:
             with watched(model, look):
-                model(x)
+                call(model, x)
         except _Reached:
             return found[0]
         raise SettingsError(
@@ -194,26 +199,46 @@ class Predictor:
         )
 
 
-def _one(results: tuple[Array, ...]) -> Any:
-    return results[0] if len(results) == 1 else results
+def _one(results: dict[Any, Array]) -> Any:
+    if any(isinstance(name, str) for name in results):
+        return results
+    return results[0] if len(results) == 1 else tuple(results.values())
 
 
-def prepared(x: Any) -> Array:
-    """Return an array of inputs as models take them.
+def rows(x: Any) -> int:
+    """Return the number of samples of inputs.
+
+    Raises
+    ------
+    DataError
+        When several inputs differ in it.
+    """
+    lengths = [len(part) for part in parts_of(x)]
+    if len(set(lengths)) != 1:
+        raise DataError(
+            f"predict: expected inputs with one common length of the first axis, found {lengths}"
+            "; give one entry for each sample in every array"
+        )
+    return lengths[0]
+
+
+def prepared(x: Any) -> Any:
+    """Return inputs as models take them: an array, or a tuple or dict of several.
 
     Raises
     ------
     DataError
         When they are not numbers.
     """
+    if is_nested(x):
+        return each(prepared, x)
     x = np.asarray(x)
     if x.dtype.kind not in "fiub" or not x.ndim:
         raise DataError(
             f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}"
             "; encode words first, and give one row for each sample"
         )
-    inputs: Array = as_inputs(x)
-    return inputs
+    return as_inputs(x)
 
 
 def _tensors(model: Module) -> list[Tensor]:

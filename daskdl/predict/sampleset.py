@@ -12,6 +12,7 @@ from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
+from daskdl.data.nested import has, nested
 from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import graph_of
 from daskdl.data.recipe import Recipe
@@ -34,12 +35,12 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     from daskdl.compat.dask_graph import HighLevelGraph
 
     one = samples.head(1)
-    if "x" not in one:
+    if not has(one, "x"):
         raise DataError(
             f"predict: expected samples with x, found {sorted(one)}"
             "; name the array x when the SampleSet is made"
         )
-    predictor, result = predictor.tried(one["x"])
+    predictor, result = predictor.tried(nested(one, "x"))
     result = partitions.only(result)
     held = held_by_workers(predictor)
     name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.nested import has, nested
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_inputs, call, parts_of
 from daskdl.predict.measures import Measures, name_of
 from daskdl.tensor import Tensor, no_grad
 
@@ -35,14 +36,14 @@ def check_evaluation(
     check_label(where, batch)
     measures.check_weight(where, batch)
     with naming_shapes(model, batch), no_grad():
-        prediction = model(as_inputs(batch["x"]))
+        prediction = call(model, as_inputs(nested(batch, "x")))
         check_loss(measures, measures.compare(prediction, batch))
         check_metrics(measures, prediction, batch)
 
 
 def check_names(where: str, batch: Mapping[str, Any]) -> None:
     """Raise a DataError for samples without x or y."""
-    if "x" not in batch or "y" not in batch:
+    if not has(batch, "x") or not has(batch, "y"):
         raise DataError(
             f"{where}: expected samples with x and y, found {sorted(batch)}; name the arrays when "
             "the SampleSet is made, as in from_arrays(x=..., y=...)"
@@ -51,13 +52,13 @@ def check_names(where: str, batch: Mapping[str, Any]) -> None:
 
 def check_label(where: str, batch: Mapping[str, Any]) -> None:
     """Raise a DataError for a target of words, which no loss can take."""
-    y = np.asarray(batch["y"])
-    words = y.dtype.kind in "TUS" or (y.dtype.kind == "O" and isinstance(y.ravel()[0], str))
-    if words:
-        raise DataError(
-            f"{where}: expected y as numbers, found words such as {str(y.ravel()[0])!r}; number "
-            "the classes from 0, as numpy.unique(labels, return_inverse=True) does"
-        )
+    for y in map(np.asarray, parts_of(nested(batch, "y"))):
+        words = y.dtype.kind in "TUS" or (y.dtype.kind == "O" and isinstance(y.ravel()[0], str))
+        if words:
+            raise DataError(
+                f"{where}: expected y as numbers, found words such as {str(y.ravel()[0])!r}; "
+                "number the classes from 0, as numpy.unique(labels, return_inverse=True) does"
+            )
 
 
 def check_loss(measures: Measures, loss: Any) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data import SampleSet
+from daskdl.data.nested import is_nested
 from daskdl.errors import SettingsError
 from daskdl.nn import Linear, Module, ReLU, Sequential
+from daskdl.nn.inputs import each, parts_of
 from daskdl.optim import Adam, Method
 from daskdl.sklearn.base import (
     BaseEstimator,
@@ -40,7 +42,8 @@ class Estimator(BaseEstimator):
         Outputs of the hidden layers of a network of affine layers with ReLU between them.
     model : callable, optional
         Another network instead: ``model(n_features, n_outputs, seed) -> Module``, from (N,
-        n_features) to (N, n_outputs).
+        n_features) to (N, n_outputs). Where X is a tuple or mapping of arrays, ``n_features`` has
+        in its place the shapes of a sample.
     loss : callable, optional
         As for :class:`daskdl.train.Trainer`.
     optimizer : Method, optional
@@ -56,7 +59,7 @@ class Estimator(BaseEstimator):
         The fitted network.
     history_ : History
         Of the fit.
-    n_features_in_ : int
+    n_features_in_ : int, or shapes
     feature_names_in_ : array of str
         Where it was fitted to a DataFrame.
     """
@@ -65,7 +68,7 @@ class Estimator(BaseEstimator):
         self,
         hidden_layer_sizes: Sequence[int] = (100,),
         *,
-        model: Callable[[int, int, int], Module] | None = None,
+        model: Callable[[Any, int, int], Module] | None = None,
         loss: Callable[..., Any] | None = None,
         optimizer: Method | None = None,
         epochs: int = 100,
@@ -82,6 +85,9 @@ class Estimator(BaseEstimator):
 
     def _inputs(self, x: Any, y: Any, sample_weight: Any, **targets: bool) -> tuple[Any, Any, Any]:
         """Return inputs, targets and weights as arrays, in memory or lazy, once checked."""
+        if is_nested(x):
+            self.n_features_in_ = each(lambda a: tuple(a.shape[1:]), x)
+            return x, y if is_lazy(y) else np.asarray(y), sample_weight
         if not is_lazy(x):
             x, y = validate_data(self, x, y, dtype=np.float32, **targets)
             if sample_weight is not None:
@@ -105,12 +111,17 @@ class Estimator(BaseEstimator):
             SampleSet.from_arrays(x=x, y=y, **weight),
             epochs=self.epochs,
             batch_size=self.batch_size,
-            client=None if is_lazy(x) else False,
+            client=None if any(map(is_lazy, parts_of(x))) else False,
             progress=False,
         )
         return self
 
-    def _network(self, features: int, outputs: int, seed: int) -> Module:
+    def _network(self, features: Any, outputs: int, seed: int) -> Module:
+        if not isinstance(features, int):
+            raise SettingsError(
+                f"{type(self).__name__}, model: expected one for X of several arrays, found none"
+                "; give model=, a function that makes a Module of so many inputs"
+            )
         try:
             sizes = [operator.index(n) for n in self.hidden_layer_sizes]
         except TypeError:
@@ -130,6 +141,8 @@ class Estimator(BaseEstimator):
     def _outputs(self, x: Any) -> Any:
         """Return the network's results for inputs: an array or a dask Array (n, outputs)."""
         check_is_fitted(self)
+        if is_nested(x):
+            return self.model_.predict(x)
         if is_lazy(x):
             validate_data(self, no_rows(x), reset=False, skip_check_array=True)
             return self.model_.predict(array_of(x))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, TrainingError
+from daskdl.nn.inputs import each
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, torch
 
@@ -64,7 +65,7 @@ class TorchLoss:
         Parameters
         ----------
         prediction : Tensor or array (N, ...), or a tuple of them
-        target : array (N, ...)
+        target : array (N, ...), or a tuple or mapping of them
         """
         budgeted()
         several = isinstance(prediction, (tuple, list))
@@ -75,7 +76,7 @@ class TorchLoss:
             if wanted and wants_grad(p):
                 tensor.requires_grad_(True)
         with torch.set_grad_enabled(wanted):
-            loss = self.function(tuple(tensors) if several else tensors[0], as_tensor(target))
+            loss = self.function(tuple(tensors) if several else tensors[0], each(as_tensor, target))
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             shape = tuple(getattr(loss, "shape", ()))
             raise TrainingError(

@@ -96,12 +96,13 @@ class TorchModule(Module):
         self._take_buffers()
         return self._module
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
         """Call the module.
 
         Parameters
         ----------
-        *inputs : arrays, or Tensors of layers before
+        *inputs, **named : arrays, or Tensors of layers before
+            As the module's own forward takes them, by order or by name.
 
         Returns
         -------
@@ -112,15 +113,16 @@ class TorchModule(Module):
         budgeted()
         if self._module.training != self.training:
             self._module.train(self.training)
+        names, inputs = tuple(named), (*inputs, *named.values())
         given = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
         if not recording():
             with torch.no_grad():
-                results = self._call(given)
+                results = self._call(given, names)
             return _one([Tensor(as_array(r)) for r in results])
         for tensor, x in zip(given, inputs, strict=True):
             if wants_grad(x):
                 tensor.requires_grad_(True)
-        results = self._call(given)
+        results = self._call(given, names)
         return _one(self._recorded(inputs, given, results))
 
     def state_dict(self, *, names: str = "torch") -> dict[str, Any]:
@@ -224,7 +226,10 @@ class TorchModule(Module):
 
     # --- a pass
 
-    def _call(self, given: Sequence[Any]) -> list[Any]:
+    def _call(self, given: Sequence[Any], names: Sequence[str]) -> list[Any]:
+        """Return the module's results; the last inputs are given by name."""
+        ordered = given[: len(given) - len(names)]
+        named = dict(zip(names, given[len(ordered) :], strict=True))
         module = self._module
         if self._compile:
             if self._compiled is None:
@@ -233,11 +238,11 @@ class TorchModule(Module):
         if self.training and self._draws is not False:
             with drawing_from(*next_draw()):
                 before = torch.random.get_rng_state()
-                found = module(*given)
+                found = module(*ordered, **named)
                 # A pass that draws nothing says that no other does.
                 self._draws = not torch.equal(before, torch.random.get_rng_state())
         else:
-            found = module(*given)
+            found = module(*ordered, **named)
         if self.training:
             self._put_buffers()
         return list(_tensors(found, self._output))

@@ -8,7 +8,8 @@ from typing import Any
 
 from daskdl.errors import SettingsError
 from daskdl.metrics import Metric
-from daskdl.nn import Module
+from daskdl.nn import Module, MultiLoss
+from daskdl.nn.inputs import parts_of
 from daskdl.optim import Method
 from daskdl.predict.arguments import check_samples, whole, wrong
 from daskdl.train.callbacks import Callback
@@ -21,15 +22,20 @@ def check_trainer(model: Any, loss: Any, optimizer: Any, seed: Any) -> None:
             " (wrap one of torch: daskdl.torch.TorchModule(model))" if _of_torch(model) else ""
         )
         raise wrong("Trainer, model", f"a Module of daskdl.nn{wrapped}", model)
-    if not callable(loss) or isinstance(loss, type):
-        raise wrong("Trainer, loss", "a loss such as daskdl.nn.MSELoss()", loss)
+    for one in parts_of(loss) or [loss]:
+        if not callable(one) or isinstance(one, type):
+            raise wrong("Trainer, loss", "a loss such as daskdl.nn.MSELoss()", one)
     if not isinstance(optimizer, Method):
         raise wrong("Trainer, optimizer", "a Method of daskdl.optim such as Adam(1e-3)", optimizer)
     whole("Trainer, seed", seed, 0)
 
 
 def as_loss(loss: Any) -> Any:
-    """Return a loss of torch as one of daskdl, and any other as it is."""
+    """Return a loss of torch as one of daskdl, several as their sum, and any other as it is."""
+    if isinstance(loss, Mapping):
+        return MultiLoss({name: as_loss(one) for name, one in loss.items()})
+    if isinstance(loss, (tuple, list)):
+        return MultiLoss([as_loss(one) for one in loss], paired=True)
     if not _of_torch(loss):
         return loss
     from daskdl.torch import TorchLoss

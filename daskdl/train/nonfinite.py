@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.nested import nested
 from daskdl.nn import Module, drawing
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_inputs, call
 from daskdl.nn.watching import arrays, watched
 from daskdl.rows import Rows
 from daskdl.tensor import no_grad
@@ -59,7 +60,7 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
         if (grad := p.grad.values if isinstance(p.grad, Rows) else p.grad) is not None
         and not finite(grad.ravel())
     ]
-    first, order = _first(model, as_inputs(batch["x"]), seed)
+    first, order = _first(model, as_inputs(nested(batch, "x")), seed)
     if spoilt:
         where = f"the weights were not finite before it, first {spoilt[0]}"
     elif first is not None:
@@ -100,7 +101,7 @@ def _first(model: Module, x: Any, seed: int) -> tuple[_Seen | None, list[str]]:
     # Running statistics change in a pass: they are put back.
     buffers = model.flat_buffers.copy()
     with no_grad(), drawing(seed), np.errstate(all="ignore"), watched(model, look):
-        model(x)
+        call(model, x)
     model.flat_buffers[:] = buffers
     return (seen[0] if seen else None), order
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskdl.cluster.failures import naming
 from daskdl.collective.codec import round_in_place
 from daskdl.data.functions import take
+from daskdl.data.nested import nested
 from daskdl.data.partition import Partition
 from daskdl.data.random import generator
 from daskdl.errors import TrainingError
@@ -19,7 +20,7 @@ from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to, times
 from daskdl.nn import Module, drawing
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_inputs, call
 from daskdl.optim import Method
 from daskdl.rows import Rows
 from daskdl.train.clocks import Clocks
@@ -116,7 +117,7 @@ def gradient(
         before = buffers.copy()
         draws = int(seed.integers(2**63))
         with drawing(draws):
-            prediction = model(as_inputs(batch["x"]))
+            prediction = call(model, as_inputs(nested(batch, "x")))
             loss = tools.compare(prediction, batch, chosen)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through

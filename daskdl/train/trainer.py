@@ -55,15 +55,17 @@ class Trainer:
     ----------
     model : Module
         Changed by :meth:`fit`.
-    loss : callable
+    loss : callable, or a list or mapping of them
         ``loss(prediction, target)``, the mean over the samples. If these have ``sample_weight`` it
-        is given that too, by this name.
+        is given that too, by this name. Of a model with several results a list or mapping of
+        losses, one each, or :class:`~daskdl.nn.MultiLoss` with a weight for each.
     optimizer : Method
     seed : int
         Of the order of samples and of the functions that draw random numbers.
     metrics : sequence of Metric, or mapping of names to them
         Computed of every training batch, and with every validation, of all its samples together.
-        Without a name a metric has that of its class, as in ``mean_absolute_error``.
+        Without a name a metric has that of its class, as in ``mean_absolute_error``. A list under
+        the name of one of several results is of this one: ``{"price": [MeanAbsoluteError()]}``.
 
     Attributes
     ----------
@@ -74,7 +76,7 @@ class Trainer:
     def __init__(
         self,
         model: Module,
-        loss: Callable[..., Any],
+        loss: Callable[..., Any] | Sequence[Any] | Mapping[str, Any],
         optimizer: Method,
         seed: int = 0,
         metrics: Sequence[Metric] | Mapping[str, Metric] = (),
@@ -121,7 +123,8 @@ class Trainer:
         ----------
         samples : SampleSet
             Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same. Each is
-            seen once an epoch.
+            seen once an epoch. Several arrays of ``x`` are given to the model one by one, or by
+            their names.
         epochs, iterations : int
             How long, one of the two.
         batch_size : int

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from daskdl.data import Arrays, Ragged, SampleSet
+from daskdl.data.nested import nested
 from daskdl.errors import DataError, TrainingError
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.nn.inputs import as_inputs
+from daskdl.nn.inputs import as_inputs, call
 from daskdl.predict.measures import wrong_labels
 from daskdl.predict.trial import check_label, check_loss, check_metrics, check_names, naming_shapes
 from daskdl.tensor import Tensor, no_grad, wants_grad
@@ -42,14 +43,14 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     check_label("Trainer.fit", batch)
     tools = job.tools()
     tools.check_weight("Trainer.fit", batch)
-    x = as_inputs(batch["x"])
+    x = as_inputs(nested(batch, "x"))
     with naming_shapes(tools.model, batch), thread_budget(job.threads):
-        loss = tools.compare(tools.model.train()(x), batch)
+        loss = tools.compare(call(tools.model.train(), x), batch)
         check_loss(tools, loss)
         _check_tape(tools, loss)
         loss.backward()
         with no_grad():
-            prediction = tools.model.eval()(x)
+            prediction = call(tools.model.eval(), x)
             check_metrics(tools, prediction, batch)
     return prediction
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.arrays import Arrays
+from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import from_dask_arrays
@@ -20,7 +21,7 @@ def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recip
 
     Those in memory are one recipe, whatever ``partitions`` says.
     """
-    arrays = {name: _bare(name, array) for name, array in arrays.items()}
+    arrays = {name: _bare(name, array) for name, array in flat(arrays).items()}
     values = arrays.values()
     if any(hasattr(value, "__dask_graph__") for value in values):
         return from_dask_arrays(arrays)

@@ -14,6 +14,7 @@ from daskdl.compat.dask_graph import convert_legacy_graph
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.nested import flat
 from daskdl.data.on_workers.tasks import itself
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
@@ -161,6 +162,7 @@ class ToPartition:
         if self.function is not None:
             value = self.function(value)
         if isinstance(value, dict):
+            value = flat(value)
             return ToArrays(tuple(value))(*value.values())
         if not isinstance(value, Partition):
             raise DataError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.arrays import Arrays
+from daskdl.data.nested import flat
 from daskdl.data.ragged import stacked
 from daskdl.errors import DataError, SettingsError
 
@@ -30,11 +31,9 @@ def check_on_error(on_error: str) -> None:
 
 def as_sample(value: Any) -> Sample:
     """Return a record as values by name: a dict is that, a pair is x and y, all else is x."""
-    if isinstance(value, dict):
-        return value
     if isinstance(value, tuple) and len(value) == 2:
-        return {"x": value[0], "y": value[1]}
-    return {"x": value}
+        value = {"x": value[0], "y": value[1]}
+    return flat(value if isinstance(value, dict) else {"x": value})
 
 
 @dataclass(frozen=True)

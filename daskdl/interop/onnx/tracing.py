@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.errors import SettingsError
+from daskdl.nn.inputs import call, parts_of
 from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor, no_grad, watched_operations
 
@@ -32,7 +33,12 @@ class Trace(NamedTuple):
     outputs: tuple[Tensor, ...]
 
 
-def traces(model: Module, shapes: Sequence[Sequence[int]], dtypes: Sequence[str]) -> list[Trace]:
+def traces(
+    model: Module,
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[str],
+    names: Sequence[str] = (),
+) -> list[Trace]:
     """Run a model in inference on random samples, in batches of two sizes.
 
     Raises
@@ -43,7 +49,7 @@ def traces(model: Module, shapes: Sequence[Sequence[int]], dtypes: Sequence[str]
     modes = {name: module.training for name, module in model.modules()}
     model.eval()
     try:
-        found = [_trace(model, shapes, dtypes, batch) for batch in BATCHES]
+        found = [_trace(model, shapes, dtypes, names, batch) for batch in BATCHES]
     finally:
         for name, module in model.modules():
             module.training = modes[name]
@@ -57,7 +63,11 @@ def traces(model: Module, shapes: Sequence[Sequence[int]], dtypes: Sequence[str]
 
 
 def _trace(
-    model: Module, shapes: Sequence[Sequence[int]], dtypes: Sequence[str], batch: int
+    model: Module,
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[str],
+    names: Sequence[str],
+    batch: int,
 ) -> Trace:
     rng = np.random.default_rng(batch)
     inputs = tuple(
@@ -75,8 +85,8 @@ def _trace(
         steps.append(Step(function.__name__, given, settings, results))
 
     with no_grad(), watched_operations(write_down):
-        outputs = model(*inputs)
-    return Trace(inputs, steps, outputs if isinstance(outputs, tuple) else (outputs,))
+        outputs = call(model, dict(zip(names, inputs, strict=True)) if names else inputs)
+    return Trace(inputs, steps, tuple(parts_of(outputs)))
 
 
 def _sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:

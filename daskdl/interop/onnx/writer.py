@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.operations import WRITERS, refuse
 from daskdl.interop.onnx.tracing import Step, Trace, traces
 from daskdl.nn.graph import Graph
+from daskdl.nn.inputs import parts_of
 from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
@@ -29,7 +30,7 @@ TABLES = (images, moving)
 def save(
     model: Module,
     path: str | Path,
-    input_shape: Sequence[int] | Sequence[Sequence[int]] = (),
+    input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]] = (),
     dtype: str | Sequence[str] = "float32",
     *,
     channels_first: bool = False,
@@ -45,8 +46,9 @@ def save(
     model : Module
     path : path
         An existing file is replaced only by a complete one.
-    input_shape : sequence of int, or a sequence of them for several inputs
-        Of one sample, without the batch's axis; not needed for a Graph.
+    input_shape : sequence of int, or a sequence or mapping of them for several inputs
+        Of one sample, without the batch's axis; not needed for a Graph. A mapping's names are those
+        of the inputs in the file.
     dtype : str, or one for each input
     channels_first : bool
         Whether inputs of images are (N, C, H, W) in the file; (N, H, W, C) as here, otherwise.
@@ -73,7 +75,7 @@ def save(
 
 def to_proto(
     model: Module,
-    input_shape: Sequence[int] | Sequence[Sequence[int]] = (),
+    input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]] = (),
     dtype: str | Sequence[str] = "float32",
     *,
     channels_first: bool = False,
@@ -87,8 +89,9 @@ def to_proto(
         ) from error
     if isinstance(model, Graph):
         return graph_model(model)
-    several = bool(input_shape) and not isinstance(input_shape[0], int)
-    shapes: list[Any] = list(input_shape) if several else [input_shape]
+    names = tuple(input_shape) if isinstance(input_shape, Mapping) else ()
+    several = any(not isinstance(n, int) for n in parts_of(input_shape))
+    shapes: list[Any] = parts_of(input_shape) if several else [input_shape]
     dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
     emit = Emitter(OPSET)
     own = zoo.WRITERS.get(type(model).__name__)
@@ -96,7 +99,9 @@ def to_proto(
     if own is not None and type(model).__module__.startswith("daskdl."):
         inputs, outputs = own(emit, model, writing.names, shapes)
     else:
-        inputs, outputs = writing.traced(traces(model, shapes, dtypes), dtypes, channels_first)
+        inputs, outputs = writing.traced(
+            traces(model, shapes, dtypes, names), dtypes, channels_first, names
+        )
     used = {name for node in emit.nodes for name in node.input} | {o.name for o in outputs}
     helper = onnx.helper
     graph = helper.make_graph(
@@ -131,7 +136,7 @@ class _Writing:
                 known[id(held)] = known[id(held.data)] = value
 
     def traced(
-        self, runs: list[Trace], dtypes: Sequence[str], channels_first: bool
+        self, runs: list[Trace], dtypes: Sequence[str], channels_first: bool, names: Sequence[str]
     ) -> tuple[list[Any], list[Any]]:
         """Write what was done in both runs; return the graph's inputs and outputs."""
         from onnx import helper
@@ -139,7 +144,7 @@ class _Writing:
         emit, inputs = self.emit, []
         for i, (a, b) in enumerate(zip(*(run.inputs for run in runs), strict=True)):
             first = channels_first and a.ndim > 2
-            name = emit.free("x" if len(dtypes) == 1 else f"x{i}")
+            name = emit.free(names[i] if names else "x" if len(dtypes) == 1 else f"x{i}")
             value = Value(name, a.ndim, first)
             for known, tensor in zip(self.known, (a, b), strict=True):
                 known[id(tensor)] = known[id(tensor.data)] = value

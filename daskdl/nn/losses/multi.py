@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from daskdl.errors import SettingsError, ShapeError
@@ -17,9 +17,10 @@ class MultiLoss(Loss):
 
     Parameters
     ----------
-    losses : sequence of Loss
-    weights : a number for each, optional
-        All 1 by default.
+    losses : sequence of Loss, or mapping of names to them
+        With names prediction and target are mappings too, and each loss compares those of its name.
+    weights : a number for each, in the same form, optional
+        All 1 by default; in a mapping also of those that are left out.
     paired : bool
         Whether prediction and target are tuples with an item for each loss; otherwise all compare
         the same two.
@@ -38,11 +39,16 @@ class MultiLoss(Loss):
 
     def __init__(
         self,
-        losses: Sequence[Loss],
-        weights: Sequence[float] | None = None,
+        losses: Sequence[Loss] | Mapping[str, Loss],
+        weights: Sequence[float] | Mapping[str, float] | None = None,
         paired: bool = False,
     ) -> None:
-        weights = [1.0] * len(losses) if weights is None else list(weights)
+        self._names: tuple[str, ...] | None = None
+        if isinstance(losses, Mapping):
+            self._names = tuple(losses)
+            weights = _by_name(self._names, weights)
+            losses = list(losses.values())
+        weights = [1.0] * len(losses) if weights is None else list(weights)  # type: ignore[arg-type]
         if not losses or len(weights) != len(losses):
             raise SettingsError(
                 f"MultiLoss: expected a weight for each of at least 1 loss, found {len(losses)} "
@@ -57,7 +63,10 @@ class MultiLoss(Loss):
         """Add up what the losses find."""
         n = len(self.losses)
         predictions, targets = (prediction,) * n, (target,) * n
-        if self.paired:
+        if self._names is not None:
+            predictions = tuple(_called(self._names, "predictions", prediction))
+            targets = tuple(_called(self._names, "targets", target))
+        elif self.paired:
             predictions = parts(self, prediction, n)
             if not isinstance(target, (tuple, list)) or len(target) != n:
                 raise ShapeError(
@@ -75,3 +84,24 @@ class MultiLoss(Loss):
         for term in terms[1:]:
             total = total + term
         return total
+
+
+def _by_name(names: Sequence[str], weights: Any) -> list[float]:
+    """Return a weight for each name."""
+    if weights is not None and not (isinstance(weights, Mapping) and weights.keys() <= set(names)):
+        raise SettingsError(
+            f"MultiLoss: expected weights by the names {list(names)}, found {weights!r}"
+            "; give a dict with a number for each"
+        )
+    return [float((weights or {}).get(name, 1.0)) for name in names]
+
+
+def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
+    """Return what stands under each name."""
+    if not isinstance(held, Mapping) or not set(names) <= held.keys():
+        found = sorted(held) if isinstance(held, Mapping) else type(held).__name__
+        raise ShapeError(
+            f"MultiLoss: expected {what} called {list(names)}, found {found}; return a dict from "
+            "forward, and give y={name: array} to the SampleSet"
+        )
+    return [held[name] for name in names]

@@ -1,0 +1,43 @@
+"""Torch modules whose forward takes several inputs, some of them by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.data import SampleSet
+from daskdl.nn import CrossEntropyLoss
+from daskdl.optim import SGD
+from daskdl.train import Trainer
+
+torch = pytest.importorskip("torch")
+
+from daskdl.torch import TorchModule  # noqa: E402
+
+IDS = np.random.default_rng(0).integers(0, 9, (30, 4))
+MASK = (np.arange(4) < np.random.default_rng(1).integers(1, 5, 30)[:, None]).astype(np.int64)
+LABEL = (IDS[:, 0] > 4).astype(np.int64)
+
+
+class Masked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(9, 6)
+        self.linear = torch.nn.Linear(6, 2)
+
+    def forward(self, input_ids, *, attention_mask):
+        assert input_ids.dtype == attention_mask.dtype == torch.int64
+        held = self.table(input_ids) * attention_mask[..., None]
+        return self.linear(held.sum(1) / attention_mask.sum(1, keepdim=True))
+
+
+def test_inputs_by_name_are_torchs_own():
+    torch.manual_seed(0)
+    net = Masked()
+    x = {"attention_mask": MASK, "input_ids": IDS}
+    samples = SampleSet.from_arrays(x=x, y=LABEL, partitions=2)
+    trainer = Trainer(TorchModule(net), CrossEntropyLoss(), SGD(0.5))
+    history = trainer.fit(samples, epochs=20, batch_size=10, progress=False)
+    assert history["loss"][-1] < 0.8 * history["loss"][0]
+    wanted = net(torch.from_numpy(IDS), attention_mask=torch.from_numpy(MASK)).detach().numpy()
+    np.testing.assert_allclose(trainer.model.predict(x), wanted, rtol=1e-5, atol=1e-6)
