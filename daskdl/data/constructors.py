@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskdl.data.sources.dataframe import Field
+    from daskdl.data.tabular import TableEncoder
 
 
 class Constructors(ABC):
@@ -26,6 +27,9 @@ class Constructors(ABC):
     path: ``x={"age": ..., "words": ...}``. They become ``x.age`` and ``x.words``, see
     :mod:`daskdl.data.nested`.
     """
+
+    #: What made numbers and ids of the rows of a DataFrame, if it was one with a target.
+    encoder: TableEncoder | None = None
 
     @abstractmethod
     def __init__(self, recipes: Sequence[Recipe]) -> None: ...
@@ -89,6 +93,8 @@ class Constructors(ABC):
         cls,
         frame: Any,
         *,
+        target: str | None = None,
+        encoder: TableEncoder | None = None,
         decode: Mapping[str, Callable[[Any], Any]] | None = None,
         on_error: str = "raise",
         **fields: Field,
@@ -98,6 +104,12 @@ class Constructors(ABC):
         Parameters
         ----------
         frame : pandas.DataFrame or dask.dataframe.DataFrame
+        target : str, optional
+            The column to predict, from all others, of any kinds: numbers, words, dates, gaps. An
+            encoder is fitted to them in one pass, and is then :attr:`encoder`; see
+            :class:`daskdl.data.tabular.TableEncoder` and :class:`daskdl.models.TabularNet`.
+        encoder : TableEncoder, optional
+            One that was fitted to another table, such as the training set, instead.
         decode : mapping of name to callable, optional
             Makes an array of each value of a column, such as an image of bytes.
         on_error : "raise" or "skip"
@@ -106,9 +118,13 @@ class Constructors(ABC):
             A column for each name, or several that stand side by side on a last axis, as in
             ``x=["age", "weight"], y="label"``. Columns of lists become Ragged.
         """
-        from daskdl.data.sources.dataframe import from_dataframe
+        from daskdl.data.sources.dataframe import fitted, from_dataframe
 
-        return cls(from_dataframe(frame, flat(fields), decode, on_error))
+        if target is not None and encoder is None:
+            encoder = fitted(frame, target, flat(fields))
+        made = cls(from_dataframe(frame, flat(fields), decode, on_error, encoder))
+        made.encoder = encoder
+        return made
 
     @classmethod
     def from_parquet(

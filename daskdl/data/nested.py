@@ -49,7 +49,7 @@ def is_nested(value: Any) -> bool:
     """Return whether a value is several: a mapping, or a tuple of arrays and not of numbers."""
     if isinstance(value, tuple):
         return bool(value) and all(hasattr(v, "dtype") and getattr(v, "ndim", 1) for v in value)
-    return isinstance(value, Mapping)
+    return isinstance(value, Mapping) and not hasattr(value, "shape")  # as some sparse arrays are
 
 
 def has(batch: Mapping[str, Any], name: str) -> bool:

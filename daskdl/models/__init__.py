@@ -9,6 +9,7 @@ from daskdl.models.priors import PriorBoxes
 from daskdl.models.resnet import ResNet
 from daskdl.models.seq2seq import ConvLSTMForecaster
 from daskdl.models.ssd import SSD, SSD300, MobileSSD
+from daskdl.models.tabular import TabularNet
 from daskdl.models.text import TextClassifier
 from daskdl.models.vgg import VGG16
 from daskdl.nn import load  # here all of the zoo is known by name, as model files call it
@@ -28,6 +29,7 @@ __all__ = [
     "NeuMF",
     "PriorBoxes",
     "ResNet",
+    "TabularNet",
     "TextClassifier",
     "load",
 ]

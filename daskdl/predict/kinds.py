@@ -14,10 +14,11 @@ from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
-from daskdl.nn.inputs import parts_of
+from daskdl.nn.inputs import each, parts_of
 from daskdl.predict import partitions
 from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.given import encoder_of
 from daskdl.predict.predictor import Predictor, prepared
 from daskdl.predict.sampleset import of_samples
 
@@ -71,7 +72,7 @@ def predict(
     if _is(samples, "dask.dataframe", "DataFrame"):
         return of_frame(_lazily(predictor), samples)
     if _is(samples, "pandas", "DataFrame"):
-        _check_numbers(samples)
+        _check_numbers(samples, model)
         return partitions.rows_of(samples, predictor)
     if _is(samples, "xarray", "DataArray"):
         return of_dataarray(predictor, samples, dims)
@@ -128,13 +129,22 @@ def of_bag(predictor: Predictor, bag: db.Bag) -> db.Bag:
 
 def of_frame(predictor: Predictor, frame: dd.DataFrame) -> dd.DataFrame | dd.Series:
     """Return the results of the rows of a dask DataFrame, with its index and divisions."""
-    _check_numbers(frame)
-    predictor, _ = predictor.tried(np.zeros((1, len(frame.columns)), np.float32))
+    _check_numbers(frame, predictor.model)
+    encoder = encoder_of(predictor.model)
+    if encoder is not None:
+        inputs: Any = each(
+            lambda a: np.zeros((1, *a.shape[1:]), a.dtype), encoder.inputs(frame._meta)
+        )
+    else:
+        inputs = np.zeros((1, len(frame.columns)), np.float32)
+    predictor, _ = predictor.tried(inputs)
     meta = partitions.rows_of(frame._meta, predictor)
     return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
 
 
-def _check_numbers(frame: Any) -> None:
+def _check_numbers(frame: Any, model: Module) -> None:
+    if encoder_of(model) is not None:
+        return
     words = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "fiub"]
     if words:
         raise DataError(

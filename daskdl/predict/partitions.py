@@ -16,10 +16,13 @@ from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.nn.inputs import parts_of
+from daskdl.predict.given import encoder_of
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from daskdl.data.tabular import TableEncoder
 
 Array = NDArray[Any]
 
@@ -112,7 +115,13 @@ def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Seri
     """
     import pandas as pd
 
-    result = only(predictor(frame.to_numpy(np.float32)))
+    encoder = encoder_of(predictor.model)
+    if encoder is not None:
+        result = only(predictor(encoder.inputs(frame)))
+        if predictor.layer is None:
+            return _named(result, encoder, frame.index)
+    else:
+        result = only(predictor(frame.to_numpy(np.float32)))
     if result.ndim > 2:
         raise DataError(
             f"predict: expected one or several numbers for each row of a DataFrame, found results "
@@ -120,6 +129,18 @@ def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Seri
         )
     kind = pd.Series if result.ndim == 1 else pd.DataFrame
     return kind(result, index=frame.index)
+
+
+def _named(result: Array, encoder: TableEncoder, index: Any) -> pd.DataFrame | pd.Series[Any]:
+    """Return results as the table has its target: scores by label, labels, or numbers."""
+    import pandas as pd
+
+    if not encoder.classes:
+        return pd.Series(result[:, 0], index=index, name=encoder.target)
+    labels = pd.Index(encoder.classes)
+    if result.ndim == 2:
+        return pd.DataFrame(result, index=index, columns=labels)
+    return pd.Series(labels.take(result), index=index, name=encoder.target)
 
 
 def only(result: Any) -> Array:

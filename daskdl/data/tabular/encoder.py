@@ -1,0 +1,255 @@
+"""TableEncoder: rows of a DataFrame as numbers, ids and labels, fitted in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from daskdl.data.arrays import Arrays
+from daskdl.data.tabular.columns import (
+    Array,
+    Category,
+    Column,
+    Date,
+    Number,
+    Value,
+    as_numbers,
+    codes,
+    column_of,
+    kind_of,
+    plain,
+)
+from daskdl.data.tabular.display import table
+from daskdl.data.tabular.statistics import Moments, Values, statistics
+from daskdl.errors import DataError, SettingsError
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """What is known of the columns of a table, and so how its rows become samples.
+
+    A sample has ``x.numbers`` float32 (k,) and ``x.ids`` int64 (c,), and as ``y`` the label's
+    number from 0 or, of a target of numbers, float32 (1,). Numbers are scaled, missing ones are the
+    mean with a flag; categories and strings are ids, of which 0 is unknown; of dates there are
+    several numbers, see :mod:`daskdl.data.tabular.columns`. :meth:`fit` makes one.
+
+    Parameters
+    ----------
+    columns : sequence of Number, Category or Date
+        Of the inputs.
+    target : str, optional
+        Column of the labels or numbers that are to be predicted.
+    classes : sequence of str, int, float or bool
+        The labels, in the order of their numbers; none of a target of numbers.
+    mean, scale : float
+        Of a target of numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [20.0, None, 40.0], "city": list("AAB"), "ok": list("nyy")})
+    >>> encoder = TableEncoder.fit(frame, target="ok", rare=1)
+    >>> encoder.classes
+    ('n', 'y')
+    >>> encoder(frame).arrays["x.ids"].tolist()
+    [[1], [1], [2]]
+    """
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    classes: tuple[Value, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def fit(
+        cls,
+        frame: Any,
+        *,
+        target: str | None = None,
+        task: str = "auto",
+        categories: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
+        rare: int = 2,
+        most: int = 100_000,
+    ) -> Self:
+        """Learn the columns of a table, in one pass over its partitions, where they are.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or dask.dataframe.DataFrame
+        target : str, optional
+        task : "classes", "numbers" or "auto"
+            What the target is; by default floats are numbers, and all else is classes.
+        categories : sequence of str
+            Columns of numbers that are names, such as a postal code.
+        leave_out : sequence of str
+            Columns that are no inputs.
+        rare : int
+            A value of a category that occurs less often is unknown, so that the model learns what
+            to think of values that it has never seen.
+        most : int
+            Values of a category that are known at most, the most frequent ones.
+
+        Raises
+        ------
+        DataError
+            For a column that is not there, or of which nothing can be made.
+        SettingsError
+            For another task.
+        """
+        if task not in ("auto", "classes", "numbers"):
+            raise SettingsError(
+                f"TableEncoder.fit, task: expected 'auto', 'classes' or 'numbers', found {task!r}"
+            )
+        there = list(map(str, frame.columns))
+        named = [*([] if target is None else [target]), *categories, *leave_out]
+        missing = sorted(set(named) - set(there))
+        if missing:
+            raise DataError(
+                f"TableEncoder.fit: expected columns {named}, found none called {missing}; there "
+                f"are {there}"
+            )
+        kinds = {}
+        for name in there:
+            if name in leave_out:
+                continue
+            kind = "category" if name in categories else kind_of(frame[name].dtype)
+            if name == target:
+                kind = _kind_of_target(frame[name].dtype, task)
+            if not kind:
+                raise DataError(
+                    f"TableEncoder.fit, column {name!r}: expected numbers, words or times, found "
+                    f"{frame[name].dtype}; convert it, or name it in leave_out=[{name!r}]"
+                )
+            kinds[name] = kind
+        found = statistics(frame, kinds)
+        columns = tuple(
+            _column(name, kinds[name], found[name], rare, most) for name in kinds if name != target
+        )
+        if not columns:
+            raise DataError("TableEncoder.fit: expected columns to learn from, found none")
+        if target is None:
+            return cls(columns)
+        held = found[target]
+        if isinstance(held, Values):
+            return cls(columns, target, tuple(_sorted(held.counts)))
+        return cls(columns, target, (), held.mean, held.scale)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a sample has."""
+        return sum(column.width for column in self.columns)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """How many values each id of a sample has, the unknown one among them."""
+        return tuple(column.rows for column in self.columns if column.rows)
+
+    @property
+    def outputs(self) -> int:
+        """How many results a model of it has: a score for each class, or one number."""
+        return len(self.classes) or 1
+
+    def inputs(self, frame: Any) -> dict[str, Array]:
+        """Return the inputs of a pandas DataFrame's rows by name, as a model of it takes them."""
+        self._check(frame)
+        n = len(frame)
+        numbers = [c.numbers(frame[c.name]) for c in self.columns if not isinstance(c, Category)]
+        ids = [c.ids(frame[c.name]) for c in self.columns if not isinstance(c, Number)]
+        return {
+            "numbers": np.concatenate(numbers or [np.zeros((n, 0), np.float32)], axis=1),
+            "ids": np.stack(ids, 1) if ids else np.zeros((n, 0), np.int64),
+        }
+
+    def labels(self, frame: Any, name: str = "DataFrame") -> Array:
+        """Return the targets of a pandas DataFrame's rows: int64 (n,), or float32 (n, 1)."""
+        if self.target is None or self.target not in frame.columns:
+            raise DataError(
+                f"{name}: expected the target {self.target!r} as a column, found "
+                f"{list(map(str, frame.columns))}"
+            )
+        column = frame[self.target]
+        wrong, expected = np.zeros(0, bool), "a number"
+        if self.classes:
+            found = codes(column, self.classes)
+            wrong, expected = found < 0, f"one of {_some(self.classes)}, which it was fitted to"
+        else:
+            found = as_numbers(column).astype(np.float32)[:, None]
+            wrong = ~np.isfinite(found[:, 0])
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError(
+                f"{name}, row {row}, column {self.target!r}: expected {expected}, found "
+                f"{column.iloc[row]!r}, and {int(wrong.sum()) - 1} more such rows; leave them "
+                "out, as by frame.dropna(subset=[...])"
+            )
+        return found
+
+    def __call__(self, frame: Any, name: str = "DataFrame") -> Arrays:
+        """Return a pandas DataFrame's rows as a partition, with the targets if it has them."""
+        held = {f"x.{key}": value for key, value in self.inputs(frame).items()}
+        if self.target is not None:
+            held["y"] = self.labels(frame, name)
+        return Arrays(held)
+
+    def plain(self) -> tuple[Any, ...]:
+        """Return it as plain data, which a model file keeps; :meth:`from_plain` reads it."""
+        columns = tuple(map(plain, self.columns))
+        return columns, self.target, tuple(self.classes), self.mean, self.scale
+
+    @classmethod
+    def from_plain(cls, columns: Any, target: Any, classes: Any, mean: Any, scale: Any) -> Self:
+        """Undo :meth:`plain`."""
+        return cls(tuple(column_of(*c) for c in columns), target, tuple(classes), mean, scale)
+
+    def __repr__(self) -> str:
+        kinds = [column.kind for column in self.columns]
+        said = ", ".join(f"{kinds.count(k)} of {k}" for k in dict.fromkeys(kinds))
+        what = f"{len(self.classes)} classes" if self.classes else "numbers"
+        target = "" if self.target is None else f" -> {self.target!r}, {what}"
+        return f"TableEncoder({len(kinds)} columns ({said}){target})"
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), self.columns)
+
+    def _check(self, frame: Any) -> None:
+        missing = [c.name for c in self.columns if c.name not in frame.columns]
+        if missing:
+            raise DataError(
+                f"TableEncoder: expected the columns that it was fitted to, found none called "
+                f"{missing}; there are {list(map(str, frame.columns))}"
+            )
+        for c in self.columns:
+            kind = kind_of(frame[c.name].dtype)
+            if kind != c.kind and (isinstance(c, Date) or kind not in ("number", "category")):
+                raise DataError(
+                    f"TableEncoder, column {c.name!r}: expected {c.kind}s, as it was fitted to, "
+                    f"found {frame[c.name].dtype}; convert it as before"
+                )
+
+
+def _kind_of_target(dtype: Any, task: str) -> str:
+    if task == "auto":
+        task = "numbers" if getattr(dtype, "kind", "O") == "f" else "classes"
+    return "category" if task == "classes" else "number"
+
+
+def _column(name: str, kind: str, found: Moments | Values, rare: int, most: int) -> Column:
+    if isinstance(found, Values):
+        return Category(name, tuple(found.most(rare, most)), found.missing > 0)
+    if kind == "date":
+        return Date(name, found.mean, found.scale, found.missing > 0, found.hours)
+    return Number(name, found.mean, found.scale, found.missing > 0)
+
+
+def _sorted(counts: Mapping[Value, int]) -> list[Value]:
+    return sorted(counts, key=lambda v: (isinstance(v, str), v))
+
+
+def _some(values: Sequence[Value]) -> str:
+    shown = ", ".join(map(repr, values[:5]))
+    return f"{shown}, ... ({len(values)} in all)" if len(values) > 5 else shown

@@ -1,0 +1,153 @@
+"""An encoder learns the columns of a table in one pass, whatever its partitions."""
+
+from __future__ import annotations
+
+import json
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from daskdl.data import SampleSet
+from daskdl.data.tabular import TableEncoder
+from daskdl.errors import DataError, SettingsError
+
+FRAME = pd.DataFrame(
+    {
+        "age": [20.0, np.nan, 40.0, 30.0, np.inf, 30.0],
+        "rooms": [1, 2, 3, 4, 5, 6],
+        "garden": [True, False, True, False, True, False],
+        "city": ["Bonn", "Ulm", None, "Bonn", "Ulm", "Kiel"],
+        "grade": pd.Categorical(["b", "a", "b", "b", "a", None]),
+        "since": pd.to_datetime(
+            ["2020-01-06", "2020-01-07", None, "2021-06-01", "2021-06-02", "2022-01-01"]
+        ),
+        "sold": ["yes", "no", "no", "yes", "yes", "no"],
+    }
+)
+
+
+def lazy(partitions: int) -> dd.DataFrame:
+    return dd.from_pandas(FRAME, npartitions=partitions, sort=False)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 6])
+def test_any_partitions_come_to_the_same(partitions):
+    alone = TableEncoder.fit(FRAME, target="sold")
+    found = TableEncoder.fit(lazy(partitions), target="sold")
+    assert found.classes == alone.classes == ("no", "yes")
+    assert found.rows == alone.rows == (4, 4, 8)  # Bonn and Ulm, a and b, weekdays
+    for name, values in alone.inputs(FRAME).items():
+        np.testing.assert_allclose(found.inputs(FRAME)[name], values, rtol=1e-6, atol=1e-6)
+
+
+def test_numbers_are_scaled_and_gaps_flagged():
+    encoder = TableEncoder.fit(FRAME[["age", "rooms", "garden"]])
+    numbers = encoder.inputs(FRAME)["numbers"]
+    assert encoder.numbers == numbers.shape[1] == 4
+    assert numbers.dtype == np.float32
+    np.testing.assert_allclose(numbers[:, [0, 2, 3]].mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(numbers[:, 2:].std(0), 1, atol=1e-6)
+    assert numbers[:, 1].tolist() == [0, 1, 0, 0, 1, 0]  # NaN and infinity
+    assert numbers[1, 0] == 0
+
+
+def test_values_have_ids_of_which_0_is_unknown():
+    encoder = TableEncoder.fit(FRAME[["city", "grade"]])
+    ids = encoder.inputs(FRAME)["ids"]
+    assert ids.dtype == np.int64
+    assert ids[:, 0].tolist() == [1, 2, 3, 1, 2, 0]  # Kiel comes once
+    assert ids[:, 1].tolist() == [1, 2, 1, 1, 2, 3]
+    other = FRAME.assign(city="Rome", grade="z")
+    assert encoder.inputs(other)["ids"].tolist() == [[0, 0]] * 6
+
+
+def test_times_are_circles_and_weekdays():
+    encoder = TableEncoder.fit(FRAME[["since"]])
+    found = encoder.inputs(FRAME)
+    assert found["ids"][:, 0].tolist() == [1, 2, 0, 2, 3, 6]
+    assert found["numbers"].shape == (6, 4)  # no hours
+    zoned = FRAME[["since"]].apply(lambda c: c.dt.tz_localize("UTC"))
+    np.testing.assert_allclose(TableEncoder.fit(zoned).inputs(zoned)["numbers"], found["numbers"])
+
+
+def test_numbers_may_be_names():
+    encoder = TableEncoder.fit(FRAME[["rooms"]], categories=["rooms"], rare=1)
+    assert encoder.inputs(FRAME)["ids"][:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+    whole = FRAME[["rooms"]].astype("int32")
+    assert encoder.inputs(whole)["ids"][:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("dtype", ["object", "string", "category"])
+def test_words_of_any_dtype_are_the_same(dtype):
+    encoder = TableEncoder.fit(FRAME[["city"]])
+    changed = FRAME[["city"]].astype(dtype)
+    assert TableEncoder.fit(changed) == encoder
+    assert encoder.inputs(changed)["ids"].tolist() == encoder.inputs(FRAME)["ids"].tolist()
+
+
+def test_plain_data_brings_it_back():
+    encoder = TableEncoder.fit(FRAME, target="sold")
+    assert TableEncoder.from_plain(*json.loads(json.dumps(encoder.plain()))) == encoder
+    assert "7 of" not in repr(encoder)
+    assert "2 values, such as Bonn, Ulm, some missing" in encoder._repr_html_()
+
+
+@pytest.mark.parametrize("labels", [[3, 5, 5, 3, 3, 5], [True, False, False, True, True, False]])
+def test_labels_of_any_type_are_numbered(labels):
+    frame = FRAME.assign(sold=labels)
+    samples = SampleSet.from_dataframe(frame, target="sold")
+    assert samples.encoder.classes == tuple(sorted(set(labels)))
+    wanted = [sorted(set(labels)).index(label) for label in labels]
+    assert samples.head(6)["y"].tolist() == wanted
+
+
+def test_floats_are_a_target_of_numbers():
+    frame = FRAME.drop(columns="age").assign(price=[1.0, 2, 3, 4, 5, 6], w=1.0)
+    samples = SampleSet.from_dataframe(frame, target="price", sample_weight="w")
+    held = samples.head(6)
+    assert held["y"].shape == (6, 1)
+    assert "w" not in [c.name for c in samples.encoder.columns]
+    assert held["sample_weight"].tolist() == [1.0] * 6
+
+
+def test_another_table_is_encoded_alike():
+    train = SampleSet.from_dataframe(lazy(2), target="sold")
+    test = SampleSet.from_dataframe(lazy(3), encoder=train.encoder)
+    for name, values in train.head(6).items():
+        np.testing.assert_array_equal(test.head(6)[name], values)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: TableEncoder.fit(FRAME, target="price"), r"none called \['price'\]; there are"),
+        (
+            lambda: TableEncoder.fit(FRAME.assign(z=1j)),
+            r"column 'z': expected numbers, words or times, found complex128; .* leave_out=\['z'\]",
+        ),
+        (
+            lambda: TableEncoder.fit(FRAME, target="sold").inputs(FRAME.drop(columns="age")),
+            r"expected the columns that it was fitted to, found none called \['age'\]",
+        ),
+        (
+            lambda: TableEncoder.fit(FRAME, target="sold")(FRAME.assign(sold="maybe"), "part 3"),
+            r"part 3, row 0, column 'sold': expected one of 'no', 'yes', .* found 'maybe', and 5",
+        ),
+        (
+            lambda: TableEncoder.fit(FRAME[["age"]]).inputs(
+                FRAME[["since"]].set_axis(["age"], axis=1)
+            ),
+            r"column 'age': expected numbers, as it was fitted to, found datetime64",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(call, said):
+    with pytest.raises(DataError, match=said):
+        call()
+
+
+def test_an_unknown_task_is_told():
+    with pytest.raises(SettingsError, match="task: expected 'auto', 'classes' or 'numbers'"):
+        TableEncoder.fit(FRAME, target="sold", task="ranks")
