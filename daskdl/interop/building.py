@@ -88,8 +88,12 @@ class Builder:
         return name
 
     def transposed(self, name: str, order: Sequence[int]) -> str:
-        """Add a view with its axes in another order."""
-        return self.node("Transpose", name, name=f"{name}/turned", perm=tuple(order))
+        """Add a view with its axes in another order, once."""
+        key = ("Transpose", name, *order)
+        if key not in self._known:
+            turned = self.node("Transpose", name, name=f"{name}/turned", perm=tuple(order))
+            self._known[key] = turned
+        return self._known[key]
 
     def graph(self, outputs: Iterable[str], opset: int = 21) -> Graph:
         """Return the graph with its weights; what no output needs is left out."""

@@ -16,7 +16,7 @@ def load(path: str | Path, **options: Any) -> Module:
     ----------
     path : path or URL
         ``.onnx`` is read by :func:`daskdl.interop.onnx.load`, ``.prototxt`` by
-        :func:`daskdl.interop.caffe.load`.
+        :func:`daskdl.interop.caffe.load`, ``.pb`` by :func:`daskdl.interop.tensorflow.load`.
     **options :
         Of these functions, such as ``weights="x.caffemodel"``.
 
@@ -34,4 +34,8 @@ def load(path: str | Path, **options: Any) -> Module:
         from daskdl.interop import caffe
 
         return caffe.load(path, **options)
+    if ending == "pb":
+        from daskdl.interop import tensorflow
+
+        return tensorflow.load(path, **options)
     return models.load(path, **options)

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 
 from tests.daskdl.interop.caffe import files as caffe
+from tests.daskdl.interop.tensorflow import files as tensorflow
+from tests.daskdl.interop.tensorflow import test_hostile_files as hostile
 
 #: What is read, in one process: starting one takes longer than all the reading.
 MEASURE = """
@@ -45,16 +47,28 @@ for path in sys.argv[1:]:
 def prototxts(folder):
     body = caffe.layer("InnerProduct", "inner_product_param { num_output: 3000 }")
     many = "".join(caffe.layer("ReLU", name=f"r{i}", top="x") for i in range(19_000))
-    weights = {"l": [np.zeros((3000, 8000), "f4"), np.zeros(3000, "f4")]}
+    weights = {"l": [np.zeros((3000, 3000), "f4"), np.zeros(3000, "f4")]}
     field, plain = caffe.field, caffe.caffemodel({"none": [np.zeros(1)]})
     return {
         "weights": (caffe.network(body), caffe.caffemodel(weights)),
-        "layers": (caffe.network(body), field(100, b"") * 3_000_000),
-        "blobs": (caffe.network(body), field(100, field(7, b"") * 3_000_000)),
-        "messages": ("a{}" * 2_000_000, plain),
-        "numbers": ("a:1 " * 2_000_000, plain),
+        "layers": (caffe.network(body), field(100, b"") * 1_000_000),
+        "blobs": (caffe.network(body), field(100, field(7, b"") * 1_000_000)),
+        "messages": ("a{}" * 500_000, plain),
+        "numbers": ("a:1 " * 500_000, plain),
         "relus": (caffe.network(many), plain),
     }
+
+
+def frozen():
+    """Frozen graphs: many weights, empty nodes, numbers of one byte, one that stands for many."""
+    node, const = tensorflow.node, tensorflow.const
+    x = tensorflow.placeholder("x", (-1, 3000))
+    big = const("w", np.zeros((3000, 3000), "f4")) + node("y", "MatMul", ["x", "w"])
+    many = caffe.field(1, b"") * 1_000_000
+    inputs = caffe.field(1, caffe.field(3, b"") * 1_000_000)
+    ones = hostile.tensor([10_000_000], caffe.field(7, b"\x01" * 10_000_000))
+    chain = b"".join(node(f"n{i}", "Relu", [f"n{i - 1}" if i else "x"]) for i in range(24_000))
+    return {"big": x + big, "many": many, "inputs": inputs, "ones": ones, "chain": x + chain}
 
 
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
@@ -67,6 +81,12 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
             path.with_suffix(".caffemodel").write_bytes(pair[1])
             sizes[str(path)] = len(pair[0]) + len(pair[1])
         paths.append(str(tmp_path / f"{name}_small.prototxt"))
+    for name, data in frozen().items():
+        large, small = tmp_path / f"{name}_large.pb", tmp_path / f"{name}_small.pb"
+        large.write_bytes(data)
+        small.write_bytes(hostile.DATA)
+        sizes[str(large)] = len(data)
+        paths.append(str(small))
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True
     )

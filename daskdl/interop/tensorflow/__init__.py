@@ -1,0 +1,5 @@
+"""TensorFlow's frozen graphs (.pb) read as :class:`daskdl.nn.Graph`."""
+
+from daskdl.interop.tensorflow.reader import load as load
+
+__all__ = ["load"]

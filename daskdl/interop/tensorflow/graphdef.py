@@ -1,0 +1,226 @@
+"""The nodes of a GraphDef, their attributes and tensors, out of a file's bytes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from daskdl.errors import ModelFileError
+from daskdl.interop.protobuf import BYTES, VARINT, Fields, Span, signed
+from daskdl.tensor import Array
+
+#: TensorFlow's numbers of dtypes, and the field of a TensorProto that has numbers one by one.
+DTYPES: dict[int, tuple[str, int]] = {
+    1: ("<f4", 5), 2: ("<f8", 6), 3: ("<i4", 7), 4: ("|u1", 7), 5: ("<i2", 7), 6: ("|i1", 7),
+    9: ("<i8", 10), 10: ("|b1", 11), 19: ("<f2", 13), 22: ("<u4", 16), 23: ("<u8", 17),
+}  # fmt: skip
+#: Nodes of a file, inputs and attributes of a node, at most.
+_MOST, _PARTS = 25_000, 2_000
+
+
+@dataclass
+class NodeDef:
+    """One node: what it computes, of what, and its settings.
+
+    The getters raise a ModelFileError when an attribute is not what is asked for.
+    """
+
+    name: str
+    operator: str
+    inputs: list[str]
+    attributes: dict[str, Span]
+    fields: Fields
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Raise a ModelFileError that names the node."""
+        where = f"{self.fields.where}: node {self.name!r}, {self.operator}"
+        raise ModelFileError(f"{where}: {sentence}")
+
+    def _value(self, name: str, number: int) -> Any:
+        span = self.attributes.get(name)
+        if span is None:
+            return None
+        for found, wire, value in self.fields.of(span):
+            if found == number:
+                return wire, value
+        return None
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return an integer."""
+        found = self._value(name, 3)
+        return default if found is None else self.fields.integers(*found)[0]
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Return a float."""
+        found = self._value(name, 4)
+        return default if found is None else self.fields.number(*found)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return a bool."""
+        found = self._value(name, 5)
+        return default if found is None else bool(self.fields.integers(*found)[0])
+
+    def word(self, name: str, default: str = "") -> str:
+        """Return a text."""
+        found = self._value(name, 2)
+        return default if found is None else self.fields.text(found[1])
+
+    def dtype(self, name: str = "dtype", default: int = 1) -> np.dtype[Any]:
+        """Return a dtype."""
+        found = self._value(name, 6)
+        number = default if found is None else self.fields.integers(*found)[0]
+        if number not in DTYPES:
+            self.fail(f"numbers of TensorFlow's type {number} are not supported")
+        return np.dtype(DTYPES[number][0])
+
+    def integers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return a list of integers."""
+        found = self._value(name, 1)
+        if found is None or found[0] != BYTES:
+            return default
+        numbers = [
+            n for i, wire, value in self.fields.of(found[1]) if i == 3
+            for n in self.fields.integers(wire, value)
+        ]  # fmt: skip
+        return tuple(numbers)
+
+    def shape(self, name: str = "shape") -> tuple[int | None, ...] | None:
+        """Return a shape, None where a length, or the whole of it, is not known."""
+        found = self._value(name, 7)
+        if found is None or found[0] != BYTES:
+            return None
+        lengths = _shape(self.fields, found[1])
+        return None if lengths is None else tuple(n if n >= 0 else None for n in lengths)
+
+    def tensor(self, name: str = "value") -> Array:
+        """Return an array, a view of the file's bytes where it can be."""
+        found = self._value(name, 8)
+        if found is None or found[0] != BYTES:
+            self.fail("expected numbers, found none")
+        return _tensor(self, found[1])
+
+
+def read(data: bytes, where: str) -> list[NodeDef]:
+    """Return the nodes of a file.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is damaged, or is no frozen graph.
+    """
+    fields = Fields(data, where, most=2_000_000)
+    nodes: list[NodeDef] = []
+    for number, wire, value in fields.of():
+        if number == 1 and wire == BYTES:
+            nodes.append(_node(fields, value))
+            if len(nodes) > _MOST:
+                raise ModelFileError(f"{where}: expected up to {_MOST} nodes, found more")
+        elif number == 2 and not nodes:
+            raise ModelFileError(
+                f"{where}: it is a SavedModel or another file of TensorFlow; expected a frozen "
+                "GraphDef, with its variables as constants"
+            )
+    if not nodes:
+        raise ModelFileError(f"{where}: there are no nodes in it; is it a frozen graph?")
+    return nodes
+
+
+def _node(fields: Fields, span: Span) -> NodeDef:
+    node = NodeDef("", "", [], {}, fields)
+    for number, wire, value in fields.of(span):
+        if number == 1:
+            node.name = fields.text(value)
+        elif number == 2:
+            node.operator = fields.text(value)
+        elif number == 3:
+            node.inputs.append(fields.text(value))
+        elif number == 5 and wire == BYTES:
+            key, held = "", None
+            for inner, _, part in fields.of(value):
+                if inner == 1:
+                    key = fields.text(part)
+                elif inner == 2 and isinstance(part, Span):
+                    held = part
+            if held is not None:
+                node.attributes[key] = held
+        if len(node.inputs) > _PARTS or len(node.attributes) > _PARTS:
+            node.fail(f"expected up to {_PARTS} inputs and attributes")
+    return node
+
+
+def _shape(fields: Fields, span: Span) -> list[int] | None:
+    """Return lengths, -1 for any; None for a shape that is not known at all."""
+    lengths: list[int] = []
+    for number, wire, value in fields.of(span):
+        if number == 3 and wire == VARINT and value:
+            return None
+        if number == 2 and wire == BYTES:
+            size = 0
+            for inner, kind, part in fields.of(value):
+                if inner == 1 and kind == VARINT:
+                    size = signed(part)
+            lengths.append(size)
+        if len(lengths) > 32:
+            raise ModelFileError(f"{fields.where}: expected up to 32 axes, found more")
+    return lengths
+
+
+def _tensor(node: NodeDef, span: Span) -> Array:
+    fields, dtype, lengths, content = node.fields, 1, [0], None
+    pieces: list[tuple[int, int, Any]] = []
+    for number, wire, value in fields.of(span):
+        if number == 1 and wire == VARINT:
+            dtype = value
+        elif number == 2 and wire == BYTES:
+            lengths = _shape(fields, value) or []
+        elif number == 4 and wire == BYTES:
+            content = value
+        elif number >= 5:
+            pieces.append((number, wire, value))
+            if len(pieces) > 100_000:
+                node.fail("expected numbers side by side, found them one by one")
+    if dtype not in DTYPES:
+        node.fail(f"numbers of TensorFlow's type {dtype} are not supported")
+    kind, field = np.dtype(DTYPES[dtype][0]), DTYPES[dtype][1]
+    if any(n < 0 for n in lengths):
+        node.fail(f"expected lengths of 0 or more, found {lengths}")
+    count = math.prod(lengths)
+    if content is not None:
+        size = content.stop - content.start
+        if size != count * kind.itemsize:
+            node.fail(f"expected {count} numbers for shape {lengths}, found {size} bytes")
+        flat = np.frombuffer(fields.data, kind, count, content.start)
+    else:
+        flat = _numbers(node, [p for p in pieces if p[0] == field], kind)
+        if flat.size != count:
+            flat = _repeated(node, flat, count, lengths)
+    found = flat.reshape(lengths)
+    return found.astype(np.float32) if kind == np.float16 else found
+
+
+def _numbers(node: NodeDef, pieces: list[tuple[int, int, Any]], kind: np.dtype[Any]) -> Array:
+    """Return numbers that a TensorProto has one by one, or packed."""
+    fields, found = node.fields, []
+    for _, wire, value in pieces:
+        if kind.kind == "f" and kind.itemsize > 2:
+            size = kind.itemsize
+            data = fields.bytes(value) if wire == BYTES else value
+            if not isinstance(data, bytes) or len(data) % size:
+                node.fail("a tensor ends within a number")
+            found.append(np.frombuffer(data, kind))
+            continue
+        numbers = np.array(fields.integers(wire, value, 1 << 20), np.int64)
+        small = numbers.astype(np.uint16).view(np.float16) if kind == np.float16 else numbers
+        found.append(small.astype(kind))
+    return np.concatenate(found) if found else np.zeros(0, kind)
+
+
+def _repeated(node: NodeDef, flat: Array, count: int, lengths: list[int]) -> Array:
+    """Return a tensor of which a file has the first numbers, the last of which stands for more."""
+    if count > max(1 << 16, len(node.fields.data) // 4) or flat.size > count:
+        node.fail(f"expected {count} numbers for shape {lengths}, found {flat.size}")
+    last = flat[-1] if flat.size else 0
+    return np.concatenate([flat, np.full(count - flat.size, last, flat.dtype)])

@@ -1,0 +1,151 @@
+"""What an operator of TensorFlow knows of its node while it adds nodes of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.tensorflow.graphdef import NodeDef
+from daskdl.nn.graph import FEW
+from daskdl.tensor import Array
+
+#: A result, or an array that the file holds.
+Given = Value | Array
+
+
+class Net:
+    """The graph while it is read: results of nodes, constants among them.
+
+    Attributes
+    ----------
+    build : LastBuilder
+    uses : dict
+        How many nodes read a result, by the name that it has in the file.
+    """
+
+    def __init__(self) -> None:
+        self.build = LastBuilder()
+        self.uses: dict[str, int] = {}
+        self._weights: dict[tuple[int, str], tuple[Array, str]] = {}
+
+    def held(self, array: Array, name: str, change: Callable[[Array], Array] | None = None) -> str:
+        """Return the name of weights in the graph, added once; filters turn to channels last."""
+        key = id(array), "" if change is None else change.__name__
+        if key not in self._weights:
+            floats = array.astype(np.float32, copy=False)
+            if change is None:
+                added = self.build.parameter(name, floats)
+            else:
+                added = self.build.filters(name, change(floats))
+            self._weights[key] = array, added
+        return self._weights[key][1]
+
+    def value(self, given: Given, name: str) -> Value:
+        """Return a result; an array becomes weights, or a constant if small or of integers."""
+        if isinstance(given, Value):
+            return given
+        if given.dtype.kind == "f" and given.size > FEW:
+            return Value(self.held(given, name), given.ndim)
+        dtype = np.float32 if given.dtype.kind == "f" else given.dtype
+        return Value(self.build.constant(given, dtype), given.ndim)
+
+
+class Call:
+    """One node of the file.
+
+    Attributes
+    ----------
+    node : NodeDef
+    given : list of Value or array
+        Its inputs in their order.
+    """
+
+    def __init__(self, net: Net, node: NodeDef, given: list[Given], names: list[str]) -> None:
+        self.net, self.node, self.given, self.names = net, node, given, names
+        self.build = net.build
+
+    def value(self, i: int) -> Value:
+        """Return an input as a result."""
+        return self.net.value(self._input(i), self.names[i])
+
+    def array(self, i: int, what: str) -> Array:
+        """Return an input that the file holds as numbers."""
+        found = self._input(i)
+        if isinstance(found, Value):
+            self.node.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
+        return found
+
+    def integers(self, i: int, what: str) -> tuple[int, ...]:
+        """Return integers that the file holds, a single one too."""
+        found = self.array(i, what)
+        if found.dtype.kind not in "iu" or found.size > 64:
+            self.node.fail(f"expected integers as {what}, found {found.dtype} of {found.shape}")
+        return tuple(int(n) for n in found.reshape(-1))
+
+    def is_array(self, i: int) -> bool:
+        """Whether the file holds an input as numbers."""
+        return i < len(self.given) and not isinstance(self.given[i], Value)
+
+    def _input(self, i: int) -> Given:
+        if i >= len(self.given):
+            self.node.fail(f"expected {i + 1} inputs, found {len(self.given)}")
+        return self.given[i]
+
+    def first_of(self, what: str) -> bool:
+        """Whether images have their channels second; TensorFlow has them last by default."""
+        found = self.node.word("data_format", "NHWC")
+        if found not in ("NHWC", "NCHW"):
+            self.node.fail(f"expected {what} of NHWC or NCHW, found {found}")
+        return found == "NCHW"
+
+    def image(self, i: int) -> Value:
+        """Return an input (N, H, W, C) or (N, C, H, W), with its channels second."""
+        value = self.value(i)
+        if not self.first_of("images"):
+            return self.build.second(value)
+        return self.build.last(value)._replace(second=True)
+
+    def done(self, value: Value) -> Value:
+        """Return a result of images as the node has it."""
+        return value._replace(second=False) if self.first_of("images") else value
+
+    def pair(self, name: str) -> tuple[int, int]:
+        """Return a setting of rows and columns out of one of all four axes."""
+        found = self.node.integers(name, (1, 1, 1, 1))
+        rows, columns = (2, 3) if self.first_of("images") else (1, 2)
+        if len(found) != 4 or any(n != 1 for i, n in enumerate(found) if i not in (rows, columns)):
+            self.node.fail(f"{name}: expected four numbers, 1 for samples and channels, {found}")
+        if not (1 <= found[rows] <= 4096 and 1 <= found[columns] <= 4096):
+            self.node.fail(f"{name}: expected numbers from 1 to 4096, found {found}")
+        return found[rows], found[columns]
+
+    def padding(self) -> Any:
+        """Return "SAME", "VALID", or widths (above, left, below, right)."""
+        found = self.node.word("padding", "VALID")
+        if found in ("SAME", "VALID"):
+            return found
+        widths = self.node.integers("explicit_paddings")
+        if found != "EXPLICIT" or len(widths) != 8 or not all(0 <= n <= 4096 for n in widths):
+            self.node.fail(f"padding: expected SAME, VALID or EXPLICIT widths, found {found}")
+        first = 4 if self.first_of("images") else 2
+        above, below, left, right = widths[first : first + 4]
+        return above, left, below, right
+
+
+#: Adds the nodes of a node; returns what is given on, or a list of that.
+Convert = Callable[[Call], Any]
+TABLE: dict[str, Convert] = {}
+
+
+def operator(*names: str) -> Callable[[Convert], Convert]:
+    """Put a function that adds the nodes of an operator into the table, under these names."""
+
+    def register(function: Convert) -> Convert:
+        for name in names:
+            TABLE[name] = function
+        return function
+
+    return register

@@ -1,0 +1,226 @@
+"""Frozen graphs of TensorFlow as :class:`daskdl.nn.Graph`."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.channels import Value
+from daskdl.interop.tensorflow import arithmetic, images, shaping
+from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
+from daskdl.interop.tensorflow.graphdef import NodeDef, read
+from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
+from daskdl.nn.graph import Graph
+from daskdl.tensor import Array
+
+#: They put their operators into the table when they are imported.
+FAMILIES = (arithmetic, images, shaping)
+_INPUTS = ("Placeholder", "DecodeJpeg", "DecodePng", "DecodeImage", "IteratorGetNext")
+#: What is no result of a network, though nobody reads it.
+_ASIDE = (*_INPUTS, "Const", "NoOp", "Assert", "PlaceholderWithDefault")
+
+
+def load(
+    path: str | Path,
+    *,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    channels_last: bool = True,
+) -> Graph:
+    """Read a frozen graph as a graph that predicts, trains and is saved as any module.
+
+    Images are (N, H, W, C), as TensorFlow has them. Constants of floats become parameters, running
+    statistics of batch normalisation buffers. The first axis of inputs is free.
+
+    Parameters
+    ----------
+    path : path
+        A ``.pb`` with variables as constants.
+    inputs : sequence of str
+        Names of nodes that are given to the network; the placeholders, otherwise. Pictures that a
+        graph decodes or prepares itself can so be given as numbers.
+    outputs : sequence of str
+        Names of nodes whose results are asked for; all that no node reads, otherwise.
+    channels_last : bool
+        Must be True.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is missing, damaged or has operators that are not supported.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"{path}: there is no such frozen graph")
+    if not channels_last:
+        raise ModelFileError(
+            f"{path}: TensorFlow's images are (N, H, W, C); leave channels_last out"
+        )
+    return from_bytes(path.read_bytes(), str(path), inputs, outputs)
+
+
+def from_bytes(
+    data: bytes, where: str, inputs: Sequence[str] = (), outputs: Sequence[str] = ()
+) -> Graph:
+    """Read the bytes of a frozen graph; ``where`` names it in errors."""
+    nodes = read(data, where)
+    try:
+        return _Reading(nodes, where, inputs, outputs).graph()
+    except ModelFileError:
+        raise
+    except DaskdlError as error:
+        raise ModelFileError(f"{where}: {error}") from error
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
+
+
+class _Reading:
+    """Nodes by their names, those that are needed in an order in which each finds its inputs."""
+
+    def __init__(
+        self, nodes: list[NodeDef], where: str, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> None:
+        self.where, self.net = where, Net()
+        self.nodes = {node.name: node for node in nodes}
+        if len(self.nodes) != len(nodes):
+            raise ModelFileError(f"{where}: names of nodes come twice; it is damaged")
+        for node in nodes:
+            node.inputs = [_plain(name) for name in node.inputs if not name.startswith("^")]
+        self.inputs = set(inputs)
+        for name in (*inputs, *outputs):
+            if name not in self.nodes:
+                known = [n for n, node in self.nodes.items() if node.operator not in ("Const",)]
+                raise ModelFileError(
+                    f"{where}: there is no node {name!r}; the last ones are {', '.join(known[-3:])}"
+                )
+        read_by = {_base(name) for node in nodes for name in node.inputs}
+        self.outputs = list(outputs) or [
+            node.name for node in nodes
+            if node.name not in read_by and node.operator not in _ASIDE
+        ]  # fmt: skip
+        if not self.outputs:
+            raise ModelFileError(f"{where}: no node computes anything; is it a frozen graph?")
+        self.norms: dict[str, BatchNorm] = {}
+        self.results: dict[str, list[Given]] = {}
+
+    def graph(self) -> Graph:
+        """Return the graph."""
+        order = self._ordered()
+        unknown: dict[str, str] = {}
+        for node in order:
+            if not self._is_input(node) and node.operator not in TABLE:
+                unknown.setdefault(node.operator, node.name)
+        if unknown:
+            listed = "; ".join(f"{op} (node {name!r})" for op, name in sorted(unknown.items()))
+            raise ModelFileError(
+                f"{self.where}: operators that are not supported: {listed}; outputs= and inputs= "
+                "read a part of a graph"
+            )
+        self.net.uses = collections.Counter(name for node in order for name in self._reads(node))
+        for node in order:
+            if self._is_input(node):
+                self.results[node.name] = [self._input(node)]
+            elif node.name in self.norms:
+                self.results[node.name] = [self._normalised(node)]
+            else:
+                given = [self._given(name) for name in node.inputs]
+                found = TABLE[node.operator](Call(self.net, node, given, node.inputs))
+                self.results[node.name] = found if isinstance(found, list) else [found]
+        return self.net.build.graph(self._output(name) for name in self.outputs)
+
+    def _is_input(self, node: NodeDef) -> bool:
+        return node.name in self.inputs or node.operator in _INPUTS
+
+    def _reads(self, node: NodeDef) -> Iterable[str]:
+        """Return the names that a node reads: of a normalisation its parts."""
+        if self._is_input(node):
+            return []
+        if node.name in self.norms:
+            return [name for name in self.norms[node.name] if name]
+        return node.inputs
+
+    def _ordered(self) -> list[NodeDef]:
+        """Return the nodes that the outputs need, each behind those that it reads."""
+        order: list[NodeDef] = []
+        state: dict[str, int] = {}
+        stack = [(name, False) for name in reversed(self.outputs)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                state[name] = 2
+                order.append(self.nodes[name])
+                continue
+            if state.get(name) == 2:
+                continue
+            if state.get(name) == 1:
+                raise ModelFileError(f"{self.where}: node {name!r} needs its own result")
+            node = self.nodes.get(name)
+            if node is None:
+                raise ModelFileError(f"{self.where}: nothing computes {name!r}")
+            norm = None if self._is_input(node) else recognised(node, self.nodes)
+            if norm is not None:
+                self.norms[name] = norm
+            state[name] = 1
+            stack.append((name, True))
+            stack += [
+                (base, False)
+                for read_name in self._reads(node)
+                if state.get(base := _base(read_name)) != 2
+            ]
+        return order
+
+    def _given(self, name: str) -> Given:
+        base, _, place = name.partition(":")
+        found, i = self.results[base], int(place or 0)
+        if i >= len(found):
+            raise ModelFileError(f"{self.where}: node {base!r} has no result {i} that is supported")
+        return found[i]
+
+    def _input(self, node: NodeDef) -> Value:
+        if node.operator.startswith("Decode"):
+            name = self.net.build.input(node.name, (None, None, None), "uint8")
+            return Value(name, 3)
+        shape = node.shape() if node.operator == "Placeholder" else None
+        dtype = node.dtype() if node.operator == "Placeholder" else np.dtype(np.float32)
+        if shape is not None and len(shape):
+            shape = (None, *shape[1:])
+        kind = "float32" if dtype.kind == "f" else dtype.name
+        rank = None if shape is None else len(shape)
+        return Value(self.net.build.input(node.name, shape, kind), rank)
+
+    def _normalised(self, node: NodeDef) -> Value:
+        norm, build = self.norms[node.name], self.net.build
+        x = self.net.value(self._given(norm.x), norm.x)
+        mean, variance, eps = (self._array(n, node) for n in (norm.mean, norm.variance, norm.eps))
+        if mean.ndim != 1 or variance.shape != mean.shape or eps.size != 1:
+            node.fail(f"expected statistics of channels, found {mean.shape}, {variance.shape}")
+        scale, bias = (
+            self.net.held(self._array(name, node), name)
+            if name
+            else build.constant(np.full(mean.shape, default))
+            for name, default in ((norm.gamma, 1.0), (norm.beta, 0.0))
+        )
+        names = build.buffer(norm.mean, mean), build.buffer(norm.variance, variance)
+        epsilon = float(eps.reshape(-1)[0])
+        return build.normalised(x, scale, bias, names[0], names[1], epsilon, node.name)
+
+    def _array(self, name: str, node: NodeDef) -> Array:
+        found = self._given(name)
+        if isinstance(found, Value):
+            node.fail(f"expected {name!r} to be a constant")
+        return found
+
+    def _output(self, name: str) -> str:
+        return self.net.build.last(self.net.value(self._given(name), name)).name
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix(":0")
+
+
+def _base(name: str) -> str:
+    return name.partition(":")[0]
