@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> float:
 
     model = MobileSSD(len(CLASSES), options.size, options.width, seed=options.seed)
     augmented = (
-        RandomIoUCrop(overlaps=(0.3, 0.5, 0.7))
+        RandomIoUCrop(overlaps=(0.3,), scale=(0.6, 1.0))
         | HorizontalFlip()
         | Resize((options.size, options.size))
         | ColorJitter(0.2, 0.2, 0.2)

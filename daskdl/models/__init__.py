@@ -1,5 +1,6 @@
 """The zoo: networks known by their papers, built from daskdl.nn."""
 
+from daskdl.models.deepbit import DeepBit, DeepBitLoss, Turned
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
 from daskdl.models.mobilenet import MobileNetTrunk
@@ -21,6 +22,8 @@ __all__ = [
     "AuxiliaryLoss",
     "BoxTargets",
     "ConvLSTMForecaster",
+    "DeepBit",
+    "DeepBitLoss",
     "InceptionV1",
     "LeNet5",
     "MobileNetTrunk",
@@ -31,5 +34,6 @@ __all__ = [
     "ResNet",
     "TabularNet",
     "TextClassifier",
+    "Turned",
     "load",
 ]

@@ -5,7 +5,6 @@ W. Liu et al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +21,6 @@ from daskdl.nn.initialise import filled
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import Parameter
 from daskdl.tensor import Array, Tensor
-
-#: Share of boxes with something in them, with which training starts.
-FOREGROUND = 0.01
 
 
 class Head(Module):
@@ -70,8 +66,7 @@ class SSD(Module):
     size : int
         Rows, and columns, of the pictures.
     seed : int
-        Of the heads' initial weights; their logits start at one box in a hundred having something
-        in it (T.-Y. Lin et al., arXiv 1708.02002).
+        Of the heads' initial weights.
     """
 
     def __init__(
@@ -86,10 +81,6 @@ class SSD(Module):
             init.normal(layer.weight, 0, 0.01, seed=1000 * seed + 500 + i)
             if layer.bias is not None:
                 init.zeros(layer.bias)
-        for layer in self.classification.convolutions:
-            if layer.bias is not None:
-                nothing = math.log(classes * (1 - FOREGROUND) / FOREGROUND)
-                layer.bias.data.reshape(-1, classes + 1)[:, 0] = nothing
 
     def forward(self, x: Any) -> tuple[Tensor, Tensor]:
         """Map pictures (N, size, size, C) to offsets (N, P, 4) and logits (N, P, classes + 1)."""

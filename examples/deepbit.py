@@ -1,0 +1,131 @@
+"""DeepBit on Fashion-MNIST: how well binary codes find pictures of the same class.
+
+The trunk is a small convolutional network. DeepBit learns without labels; in the paper its trunk
+had learned to classify other pictures before, so that `--pretrain` lets the trunk classify first
+pictures of half of the classes. Beside it stand the signs of the principal components, the signs of
+random projections, and random codes.
+
+Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
+Run: python examples/deepbit.py --bits 32
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import fashion_mnist
+import numpy as np
+
+from daskdl import SampleSet, Trainer
+from daskdl.models import DeepBit
+from daskdl.models.deepbit import DeepBitLoss, Turned
+from daskdl.nn import (
+    BatchNorm,
+    Conv2d,
+    CrossEntropyLoss,
+    Flatten,
+    Linear,
+    MaxPool2d,
+    Module,
+    Sequential,
+)
+from daskdl.optim import Adam
+from daskdl.optim.schedules import OneCycle
+from daskdl.search import HammingIndex, packed
+
+
+class SmallTrunk(Module):
+    """Three convolutions, (N, 28, 28, 1) -> (N, features)."""
+
+    def __init__(self, features: int = 128, seed: int = 0) -> None:
+        self.features = features
+        self.layers = Sequential(
+            Conv2d(1, 16, 3, padding=1, bias=False, seed=seed), BatchNorm(16, relu=True),
+            MaxPool2d(2),
+            Conv2d(16, 32, 3, padding=1, bias=False, seed=seed + 1), BatchNorm(32, relu=True),
+            MaxPool2d(2),
+            Conv2d(32, 64, 3, padding=1, bias=False, seed=seed + 2), BatchNorm(64, relu=True),
+            Flatten(), Linear(7 * 7 * 64, features, seed=seed + 3),
+        )  # fmt: skip
+
+    def forward(self, x: Any) -> Any:
+        """Map pictures to features."""
+        return self.layers(x)
+
+
+def fit(model: Module, loss: Any, samples: SampleSet, epochs: int, seed: int) -> None:
+    """Train with Adam."""
+    steps = epochs * -(-len(samples) // 128)
+    Trainer(model, loss, Adam(OneCycle(2e-3, over=steps)), seed).fit(
+        samples, epochs=epochs, batch_size=128, progress=False, client=False
+    )
+
+
+def precision(codes: Any, labels: Any, queries: Any, asked: Any, first: int = 1000) -> float:
+    """Return the mean average precision of the first codes found, as the paper has it."""
+    _, numbers = HammingIndex(codes).search(queries, first)
+    right = labels[numbers] == asked[:, None]
+    ranks = np.arange(1, numbers.shape[1] + 1)
+    of_each = (np.cumsum(right, 1) / ranks * right).sum(1) / np.maximum(right.sum(1), 1)
+    return float(of_each.mean())
+
+
+def main(arguments: list[str] | None = None) -> dict[str, float]:
+    """Train, and return the mean average precision of each kind of code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--bits", type=int, default=32)
+    parser.add_argument("--folder", type=Path, default=fashion_mnist.FOLDER, help="of the files")
+    parser.add_argument("--count", type=int, default=20_000, help="pictures that are learned from")
+    parser.add_argument("--queries", type=int, default=1000, help="test pictures")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--pretrain", type=int, default=3, help="epochs of classification before")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+
+    train = fashion_mnist.read(options.folder, "train", options.count)
+    test = fashion_mnist.read(options.folder, "t10k", options.queries)
+    x, asked = (
+        fashion_mnist.NORMALISED(part["x"], np.random.default_rng(0)) for part in (train, test)
+    )
+    flat, flat_asked = x.reshape(len(x), -1), asked.reshape(len(asked), -1)
+    rng = np.random.default_rng(options.seed)
+    found, began = {}, time.monotonic()
+
+    def judge(name: str, codes: Any, queries: Any) -> None:
+        found[name] = precision(codes, train["y"], queries, test["y"])
+        print(f"{name:<42} mAP of the first 1,000: {found[name]:.3f}", flush=True)
+
+    judge("random codes", *(
+        rng.integers(0, 256, (len(part), options.bits // 8), np.uint8) for part in (x, asked)
+    ))  # fmt: skip
+    mean = flat.mean(0)
+    directions = rng.normal(size=(flat.shape[1], options.bits))
+    judge("signs of random projections", packed((flat - mean) @ directions),
+          packed((flat_asked - mean) @ directions))  # fmt: skip
+    components = np.linalg.eigh(np.cov(flat.T))[1][:, ::-1][:, : options.bits]
+    judge("signs of principal components", packed((flat - mean) @ components),
+          packed((flat_asked - mean) @ components))  # fmt: skip
+    unlabelled = SampleSet.from_arrays(x=x, y=np.zeros(len(x), np.float32)).map(Turned())
+    for pretrain in dict.fromkeys((0, options.pretrain)):
+        trunk = SmallTrunk(seed=options.seed)
+        if pretrain:
+            other = train["y"] < 5  # half of the classes: what it is judged by has others too
+            labelled = SampleSet.from_arrays(x=x[other], y=train["y"][other])
+            head = Sequential(trunk, Linear(trunk.features, 5, seed=options.seed))
+            fit(head, CrossEntropyLoss(), labelled, pretrain, options.seed)
+        model = DeepBit(options.bits, trunk, options.seed)
+        fit(model, DeepBitLoss(), unlabelled, options.epochs, options.seed)
+        name = "DeepBit" + (", trunk taught five other classes" if pretrain else ", no labels")
+        judge(name, model.codes(x), model.codes(asked))
+    print(f"{options.bits} bits, {len(x):,} pictures to find, {len(asked):,} queries, "
+          f"{time.monotonic() - began:.0f} s")  # fmt: skip
+    return found
+
+
+if __name__ == "__main__":
+    main()
