@@ -31,25 +31,25 @@ class GlobalMaxPool(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, *size, C)."""
+    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveAvgPool2d.size", size, 2)
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (N, H, W, C) to (N, *size, C)."""
+        """Map x (N, H, W, C) to (N, size..., C)."""
         check_axes(self, x, "N H W C")
         return ops.adaptive_avg_pool2d(x, size=(self.size[0], self.size[1]))
 
 
 class AdaptiveMaxPool2d(Module):
-    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, *size, C)."""
+    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveMaxPool2d.size", size, 2)
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (N, H, W, C) to (N, *size, C)."""
+        """Map x (N, H, W, C) to (N, size..., C)."""
         check_axes(self, x, "N H W C")
         return ops.adaptive_max_pool2d(x, size=(self.size[0], self.size[1]))
 

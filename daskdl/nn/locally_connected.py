@@ -64,7 +64,7 @@ class LocallyConnected2d(Module):
         self.bias = uniform(rng, (*self.places, out_channels), fan) if bias else None
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (N, *size, in) to (N, rows, columns, out)."""
+        """Map x (N, size..., in) to (N, rows, columns, out)."""
         check_last_axis(self, x, 4, self.in_channels)
         if tuple(x.shape[1:3]) != self.size:
             raise ShapeError(

@@ -49,7 +49,7 @@ class Upsample(Module):
 
 
 class Resize(Module):
-    """Interpolate images linearly at another size, (N, H, W, C) -> (N, *size, C).
+    """Interpolate images linearly at another size, (N, H, W, C) -> (N, size..., C).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Resize(Module):
         self.size, self.align_corners = sizes("Resize.size", size, 2), align_corners
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (N, H, W, C) to (N, *size, C)."""
+        """Map x (N, H, W, C) to (N, size..., C)."""
         check_axes(self, x, "N H W C")
         size = self.size[0], self.size[1]
         return ops.resize_bilinear(x, size=size, align_corners=self.align_corners)

@@ -35,7 +35,7 @@ class Flatten(Module):
 
 
 class Reshape(Module):
-    """(N, ...) -> (N, *shape), the batch's axis left as it is; one number may be -1."""
+    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)

@@ -22,7 +22,7 @@ _FAR = 1 << 40
 
 @op
 def adaptive_max_pool2d(x: Array, *, size: tuple[int, int]):
-    """Take maxima over ``size`` windows that share an image out: (N, H, W, C) -> (N, *size, C)."""
+    """Take maxima over ``size`` windows that share an image, (N, H, W, C) -> (N, size..., C)."""
     check_floats("adaptive_max_pool2d", x, axes=4)
     check_windows("adaptive_max_pool2d", x, size)
     n = len(x)

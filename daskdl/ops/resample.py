@@ -86,7 +86,7 @@ def resize_bilinear(
 def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
     """Take means over ``size`` windows that share an image out, whatever its size.
 
-    x (N, H, W, C) -> (N, *size, C); window i reaches from pixel i H / size to (i + 1) H / size,
+    x (N, H, W, C) -> (N, size..., C); window i reaches from pixel i H / size to (i + 1) H / size,
     rounded down and up.
     """
     image: Any = x

@@ -26,7 +26,7 @@ class Regressor(RegressorMixin, Estimator):
     >>> import numpy as np
     >>> from daskdl.sklearn import Regressor
     >>> X = np.linspace(-1, 1, 64)[:, np.newaxis]
-    >>> regressor = Regressor((8,), random_state=0).fit(X, 2 * X[:, 0])
+    >>> regressor = Regressor((32,), random_state=0).fit(X, 2 * X[:, 0])
     >>> bool(regressor.score(X, 2 * X[:, 0]) > 0.9)
     True
     """

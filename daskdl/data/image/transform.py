@@ -172,7 +172,7 @@ class Pipeline(Transform):
     --------
     >>> from daskdl.data.image import CenterCrop, Normalize, Resize
     >>> steps = Resize(8) | CenterCrop(6) | Normalize(mean=0.5, std=0.25)
-    >>> steps(np.full((2, 10, 12, 3), 255, np.uint8))[0, 0, 0]
+    >>> steps(np.full((2, 10, 12, 3), 255, np.uint8))[0, 0, 0].round(3)
     array([2., 2., 2.], dtype=float32)
     """
 

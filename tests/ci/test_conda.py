@@ -1,0 +1,28 @@
+"""The conda recipe asks for what pyproject.toml asks for, and has the package's version."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+
+import daskdl
+
+ROOT = Path(__file__).resolve().parents[2]
+#: What one requirement with an extra is called there.
+SPLIT = {"dask": ("dask-core", "distributed")}
+
+
+def test_recipe_follows_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {f"python {project['requires-python']}"}
+    for requirement in map(Requirement, project["dependencies"]):
+        for name in SPLIT.get(requirement.name, (requirement.name,)):
+            wanted.add(f"{name} {requirement.specifier}")
+    recipe = yaml.safe_load((ROOT / "ci" / "conda" / "recipe.yaml").read_text())
+    assert set(recipe["requirements"]["run"]) == wanted
+    assert recipe["context"]["version"] == daskdl.__version__
+    points = dict(point.split(" = ") for point in recipe["build"]["python"]["entry_points"])
+    assert points == project["scripts"]

@@ -1,0 +1,34 @@
+"""The examples in the docstrings of both packages give what stands below them."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = [
+    path.relative_to(ROOT)
+    for package in ("daskdl", "nowcast")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+def names(module):
+    """Return what an example sees: numpy, and what the module's folder hands out."""
+    room = importlib.import_module(module.__name__.rpartition(".")[0])
+    return {"np": np, **vars(room), **vars(module)}
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_examples(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    for test in finder.find(module, module.__name__, globs=names(module)):
+        assert not runner.run(test, clear_globs=False).failed, f"{test.name}: see above"
