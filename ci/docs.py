@@ -21,7 +21,6 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MADE = (DOCS / "_build", DOCS / "gallery", DOCS / "reference")
 #: Rooms whose public names the reference has, each a page.
 ROOMS = (
-    "daskdl",
     "daskdl.nn",
     "daskdl.ops",
     "daskdl.optim",
@@ -43,6 +42,7 @@ ROOMS = (
     "nowcast.verification",
     "nowcast.plot",
     "nowcast.simulate",
+    "daskdl",
 )
 
 
@@ -88,11 +88,20 @@ def write_reference(folder: Path = DOCS / "reference") -> None:
     """Write a page for each room, with a table of its public names that leads to theirs."""
     folder.mkdir(parents=True, exist_ok=True)
     index = ["Reference", "=========", "", ".. toctree::", "   :maxdepth: 1", ""]
+    pages: dict[int, str] = {}
     for room in ROOMS:
-        words = (importlib.import_module(room).__doc__ or "").split("\n\n", 1)[0]
+        module = importlib.import_module(room)
+        words = (module.__doc__ or "").split("\n\n", 1)[0]
         lines = [room, "=" * len(room), "", words, "", f".. currentmodule:: {room}", ""]
-        lines += [".. autosummary::", "   :toctree: generated", ""]
-        lines += [f"   {name}" for name in public_names(room)]
+        names = public_names(room)
+        # A name that two rooms hand out has its page in the first.
+        own = [name for name in names if id(getattr(module, name)) not in pages]
+        lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
+        lines += [f"   {name}" for name in own] + [""]
+        for name in names:
+            page = pages.setdefault(id(getattr(module, name)), f"{room}.{name}")
+            if name not in own:
+                lines += [f"- :py:obj:`{name} <{page}>`"]
         (folder / f"{room}.rst").write_text("\n".join([*lines, ""]), encoding="utf-8")
         index.append(f"   {room}")
     (folder / "index.rst").write_text("\n".join([*index, ""]), encoding="utf-8")

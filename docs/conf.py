@@ -24,7 +24,9 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "figures", "jupyter_execute"]
-source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+# The first is what autosummary writes.
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
+templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
@@ -54,3 +56,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+
+
+def leave_out(app, what, name, obj, skip, options):
+    """Tell autodoc to leave out what a class has from others, such as scikit-learn's requests."""
+    module = getattr(obj, "__module__", None) or "daskdl"
+    return skip or not module.startswith(("daskdl", "nowcast"))
+
+
+def setup(app):
+    """Connect what is here with Sphinx."""
+    app.connect("autodoc-skip-member", leave_out)

@@ -36,7 +36,7 @@ class LayerNorm(Module):
         self.bias = Parameter(filled(self.shape, 0)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
-        """Map x (..., *shape) to the same shape."""
+        """Map x (..., shape...) to the same shape."""
         if tuple(x.shape[-len(self.shape) :]) != self.shape or not math.prod(self.shape):
             raise ShapeError(
                 f"LayerNorm: expected an input whose last axes are {self.shape}, found "

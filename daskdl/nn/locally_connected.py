@@ -17,7 +17,7 @@ __all__ = ["LocallyConnected1d", "LocallyConnected2d"]
 class LocallyConnected2d(Module):
     """A convolution of images with weights of its own at each place: one batched product.
 
-    (N, *size, in) -> (N, rows, columns, out)
+    (N, size..., in) -> (N, rows, columns, out)
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class RoIPool(Module):
         self.size, self.scale = sizes("RoIPool.size", size, 2), scale
 
     def forward(self, x: Any, regions: Any = None) -> Tensor:
-        """Map images (N, H, W, C) and regions (R, 5), or a pair of them, to (R, *size, C).
+        """Map images (N, H, W, C) and regions (R, 5), or a pair of them, to (R, size..., C).
 
         A region is the number of its image, x and y of its first corner, x and y of its last.
         """
@@ -57,7 +57,7 @@ class RoIAlign(Module):
         self.samples, self.aligned = samples, aligned
 
     def forward(self, x: Any, regions: Any = None) -> Tensor:
-        """Map images (N, H, W, C) and regions (R, 5), or a pair of them, to (R, *size, C).
+        """Map images (N, H, W, C) and regions (R, 5), or a pair of them, to (R, size..., C).
 
         A region is the number of its image, x and y of its first corner, x and y of its last.
         """

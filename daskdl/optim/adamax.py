@@ -13,7 +13,7 @@ from daskdl.optim.schedules.schedule import Schedule
 
 @dataclass(frozen=True)
 class Adamax(Elementwise):
-    """w -= rate * m / (u * (1 - beta1 ** t)), u = max(beta2 * u, |g| + epsilon).
+    """w -= rate * m / (u * (1 - beta1 ** t)), u = max(beta2 * u, abs(g) + epsilon).
 
     D. Kingma and J. Ba, arXiv 1412.6980, section 7.1.
 

@@ -17,7 +17,7 @@ from daskdl.optim.schedules.schedule import Schedule
 
 @dataclass(frozen=True)
 class LAMB(Layerwise):
-    """w -= rate * |w| / |r| * r for each parameter, r Adam's step and ``weight_decay * w``.
+    """w -= rate * norm(w) / norm(r) * r for each parameter, r Adam's step and ``weight_decay * w``.
 
     Y. You et al., Large Batch Optimization for Deep Learning, arXiv 1904.00962, algorithm 2, whose
     phi is the identity up to ``most``; the ratio is 1 where a norm is 0.
