@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import cloudpickle
 
 from daskdl.cluster.address import one_line
+from daskdl.cluster.users_line import users_line
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.version import __version__
 
@@ -17,18 +18,18 @@ from daskdl.version import __version__
 class TaskError(Exception):
     """An exception in a task, on its way to the driver with where it happened."""
 
-    def __init__(self, where: str, cause: BaseException) -> None:
+    def __init__(self, where: str, cause: BaseException, line: str = "") -> None:
         try:
             pickle.loads(cloudpickle.dumps(cause))
         except Exception:  # whatever a user's exception does when it is pickled
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
-        super().__init__(where, cause)
+        super().__init__(where, cause, line)
 
     def for_caller(self) -> tuple[TrainingError, BaseException]:
         """Return the exception to raise, and its cause."""
-        where, cause = self.args
+        where, cause, line = self.args
         kind = "" if isinstance(cause, TrainingError) else f"{type(cause).__name__}: "
-        return TrainingError(f"{where}: {kind}{cause}"), cause
+        return TrainingError(f"{where}: {kind}{cause}{line}"), cause
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def naming(where: str, what: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise TaskError(where + at_worker() + what, error) from error
+        raise TaskError(where + at_worker() + what, error, users_line(error)) from error
 
 
 @contextmanager

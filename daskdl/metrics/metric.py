@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, ShapeError
 from daskdl.metrics.exactsum import exact_sum, mean_of
+from daskdl.names import Named
 
 Array = NDArray[Any]
 Statistics = dict[str, Array]
 
 
-class Metric:
+class Metric(Named):
     """A pair of functions: from a batch to statistics, and from statistics to the value.
 
     The statistics of two batches merge into those of both: each array is added, or joined end to

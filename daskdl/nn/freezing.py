@@ -6,6 +6,7 @@ import fnmatch
 import itertools
 
 from daskdl.errors import SettingsError
+from daskdl.names import nearest
 from daskdl.nn.parameter import Parameter
 from daskdl.nn.structure import Structure
 
@@ -32,10 +33,10 @@ def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) ->
     for name in names:
         fitting = fnmatch.filter(owned, name)
         if not fitting:
-            example = next((known for known in reversed(owned) if known), "(it holds none)")
+            near = ", ".join(map(repr, nearest(name, filter(None, owned)))) or "(it holds none)"
             raise SettingsError(
                 f"{type(model).__name__}: expected the name of a parameter or module in it, such "
-                f"as {example!r}, found {name!r}"
+                f"as {near}, found {name!r}"
                 "; names are those of named_parameters(), with * for any letters"
             )
         chosen += [owned[one] for one in fitting]

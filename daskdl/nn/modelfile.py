@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.names import nearest
 from daskdl.nn.module import Module
 from daskdl.nn.parameter import at_most
 from daskdl.nn.remote import fetched, is_url, sent
@@ -65,7 +66,7 @@ def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
     if name not in Module.registry:
         raise ModelFileError(
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
-            f"it, or use one of {', '.join(sorted(Module.registry))}"
+            f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
         )
     arguments = [*given, *(build(item, path) for item in config["arguments"])]
     keywords = {key: build(item, path) for key, item in config["keywords"].items()}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.vectors.arithmetic import clear, copied, copy_to
+from daskdl.names import check_constructor
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
 from daskdl.nn.parameter import Buffer, Parameter
@@ -62,6 +63,7 @@ class Module(Structure, Predicting):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the constructor's arguments, from which a model file rebuilds the module."""
+        check_constructor(cls, kwargs)
         if Module.registry.get(cls.registered) is not cls and cls is not Module:
             Module.registry[cls.registered] = cls
         self = super().__new__(cls)

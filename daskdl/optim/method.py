@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from daskdl.names import Named
 from daskdl.optim.layout import Layout
 from daskdl.rows import Rows
 
@@ -19,7 +20,7 @@ Vector = NDArray[np.float32]
 State = dict[str, NDArray[Any]]
 
 
-class Method(ABC):
+class Method(Named, ABC):
     """An optim method: settings that do not change, and pure functions.
 
     It changes none of its inputs, since a task's result may be used again, unless it is told that

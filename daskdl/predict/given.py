@@ -31,7 +31,10 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
     """
     if isinstance(given, SampleSet):
         if y is not None:
-            raise wrong(f"{where}, y", "none beside a SampleSet, which has its own", y)
+            what = "none beside a SampleSet, which has its own"
+            if isinstance(y, int):
+                what += f" (epochs={y} is how often it is seen)"
+            raise wrong(f"{where}, y", what, y)
         return given
     if isinstance(y, str) and is_frame(given):
         return _of_frame(where, given, y, encoder_of(model))
@@ -39,15 +42,13 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
         kinds = "a SampleSet, such as SampleSet.from_arrays(x=x, y=y), or X and y"
         if is_frame(given):
             kinds = "the name of the label's column beside a DataFrame, y='label'"
-        elif y is None:
-            y = given
         raise wrong(where, kinds, y if is_frame(given) else given)
     return SampleSet.from_arrays(x=_bare(given), y=_bare(y))
 
 
 def pair(where: str, given: Any, model: Any) -> SampleSet:
     """Return samples of a SampleSet, or of a pair (X, y)."""
-    if isinstance(given, tuple) and len(given) == 2:
+    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape"):
         return as_samples(where, *given, model)
     return as_samples(where, given, None, model)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.cluster.failures import at_worker
+from daskdl.cluster.users_line import users_line
 from daskdl.data.functions import take
 from daskdl.data.nested import flat, has, nested
 from daskdl.data.partition import Partition
@@ -36,7 +37,8 @@ def naming(partition: int) -> Iterator[None]:
     except DaskdlError as error:
         raise type(error)(f"{where}: {error}") from error
     except Exception as error:
-        raise PredictionError(f"{where}: {type(error).__name__}: {error}") from error
+        line = users_line(error)
+        raise PredictionError(f"{where}: {type(error).__name__}: {error}{line}") from error
 
 
 def of_chunk(chunk: Array, predictor: Predictor, block_id: tuple[int, ...]) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.names import nearest
 from daskdl.nn import Module
 from daskdl.nn.inputs import as_arrays, as_inputs, call, each, parts_of
 from daskdl.nn.watching import arrays, watched
@@ -67,10 +67,9 @@ class Predictor:
     def __post_init__(self) -> None:
         names = [name for name, _ in self.model.modules() if name]
         if self.layer is not None and self.layer not in names:
-            near = difflib.get_close_matches(str(self.layer), names) or names
             raise SettingsError(
                 f"embed: expected the name of a layer in {type(self.model).__name__}, such as "
-                f"{', '.join(map(repr, near[:5]))}, found {self.layer!r}"
+                f"{', '.join(map(repr, nearest(self.layer, names)))}, found {self.layer!r}"
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.cluster.users_line import users_line
 from daskdl.data.nested import has, nested
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.nn import Module
@@ -57,7 +58,8 @@ def check_label(where: str, batch: Mapping[str, Any]) -> None:
         if words:
             raise DataError(
                 f"{where}: expected y as numbers, found words such as {str(y.ravel()[0])!r}; "
-                "number the classes from 0, as numpy.unique(labels, return_inverse=True) does"
+                "number the classes from 0, as numpy.unique(labels, return_inverse=True) does, or "
+                "SampleSet.from_dataframe(frame, target=...), whose encoder keeps the labels"
             )
 
 
@@ -84,10 +86,13 @@ def naming_shapes(model: Module, batch: Mapping[str, Any]) -> Iterator[None]:
     shapes = {name: np.shape(array) for name, array in batch.items()}
     try:
         yield
-    except DaskdlError:
-        raise
+    except DaskdlError as error:
+        line = users_line(error)
+        if not line:
+            raise
+        raise type(error)(f"{error}{line}") from error
     except Exception as error:
         raise TrainingError(
             f"{type(model).__name__}: one sample of shapes {shapes} raised "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {error}{users_line(error)}"
         ) from error

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.names import nearest
 from daskdl.train.step import PHASES, Record
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class History:
 
     def __getitem__(self, column: str) -> NDArray[np.float64]:
         """Return one of :data:`COLUMNS`, or a metric, float64 (iterations,)."""
+        if column not in self._columns:
+            near = ", ".join(map(repr, nearest(column, self._columns)))
+            raise SettingsError(
+                f"History: expected a column such as {near}, found {column!r}; what belongs to an "
+                "epoch, such as 'val_loss', is in history.epochs"
+            )
         return np.array(self._columns[column], np.float64)
 
     @property

@@ -18,6 +18,7 @@ from daskdl.data.on_workers.tasks import check_client
 from daskdl.data.order import block_lengths, ordered
 from daskdl.data.recipe import version_of_all
 from daskdl.metrics import Metric
+from daskdl.names import named
 from daskdl.nn import Module
 from daskdl.optim import Layout, Method
 from daskdl.predict.arguments import metrics_by_name, whole
@@ -35,11 +36,13 @@ from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import COLUMNS, EPOCH, History
+from daskdl.train.interruption import interruptions_told
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.progress import make_progress
 from daskdl.train.restoring import check_restorable
 from daskdl.train.step import State, beginning
+from daskdl.train.suspicions import say_what_is_odd
 from daskdl.train.trial import check_labels, check_sample
 
 if TYPE_CHECKING:
@@ -74,6 +77,7 @@ class Trainer:
         Of the last fit.
     """
 
+    @named
     def __init__(
         self,
         model: Module,
@@ -92,6 +96,7 @@ class Trainer:
         model = f"{type(self.model).__name__} of {size:,} parameters"
         return f"Trainer({model}, {self.loss!r}, {self.optimizer!r})"
 
+    @named
     @awaitable
     def fit(
         self,
@@ -218,8 +223,9 @@ class Trainer:
         job = replace(job, rounded=rounded, measures=measures)
         optimizer = job.tools().optimizer
         fewest = max(module.fewest_samples for _, module in self.model.modules())
-        check_labels(self.loss, check_sample(job, samples.head(fewest)), samples)
-        self._say_what_is_odd(batch_size, len(samples))
+        prediction = check_sample(job, samples.head(fewest))
+        check_labels(self.loss, prediction, samples)
+        say_what_is_odd(self, prediction, batch_size, len(samples))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         with nullcontext() if folder is None else folder.held():
             state = beginning(self.model, optimizer)
@@ -258,7 +264,8 @@ class Trainer:
                 )
                 if folder is not None and not resume:
                     folder.clear()
-                loop.go()
+                with interruptions_told(loop, checkpoint):
+                    loop.go()
             finally:
                 runner.close()
         return self.history
@@ -284,6 +291,7 @@ class Trainer:
         client = current_client(asynchronous=True) if client is None else client
         return await in_thread(self.fit, samples, y, client=client, **options)
 
+    @named
     @awaitable
     def evaluate(
         self,
@@ -341,18 +349,6 @@ class Trainer:
         if self.model.tables:  # which do not come with a job
             job.tools().model.restore(self.model.snapshot(), copy=False)
         return job
-
-    def _say_what_is_odd(self, batch_size: int, samples: int) -> None:
-        for name, module in self.model.modules():
-            if module.caveat:
-                logger.warning("%s: %s", name or type(module).__name__, module.caveat)
-        if batch_size > samples:
-            logger.warning(
-                "Trainer.fit: batch_size %d is more than the %d samples, so that each iteration is "
-                "an epoch and has all of them; give a smaller one for more iterations",
-                batch_size,
-                samples,
-            )
 
     def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
         tables = self.model.tables  # which lie elsewhere than they would if not trained by rows

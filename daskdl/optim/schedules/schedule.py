@@ -8,9 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from daskdl.names import Named
 
 
-class Schedule(ABC):
+class Schedule(Named, ABC):
     """Called with an iteration, from 0, it returns the learning rate of that iteration.
 
     Schedules are frozen dataclasses: they pickle and compare by value. One that goes by more than

@@ -103,7 +103,9 @@ def test_unknown_module_names_it_and_the_known_ones(path):
     config = modelfile.configuration(model())
     config["arguments"][0]["arguments"][1]["module"] = "Swish9"
     rewrite(path, model=config)
-    with pytest.raises(ModelFileError, match=r"no module named 'Swish9' is known.*Conv2d.*ReLU"):
+    with pytest.raises(
+        ModelFileError, match=r"no module named 'Swish9' is known.*such as HardSwish, .*SiLU"
+    ):
         nn.load(path)
 
 
@@ -113,7 +115,7 @@ def test_unknown_module_names_it_and_the_known_ones(path):
         ({"module": "Linear"}, r"there is no 'arguments' in it"),
         ({"module": "ReLU", "arguments": [1], "keywords": {}}, "ReLU: "),
         ({"module": "Linear", "arguments": [2, -1], "keywords": {}}, "Linear: negative dimensions"),
-        ({"module": "Linear", "arguments": [2, 1], "keywords": {"tilt": 1}}, "'tilt'"),
+        ({"module": "Linear", "arguments": [2, 1], "keywords": {"tilt": 1}}, "found tilt="),
         ({"module": "Linear", "arguments": [2, 1], "keywords": [1]}, "'items'"),
         (None, "expected a module, found None"),
     ],

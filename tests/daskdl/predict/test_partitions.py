@@ -33,7 +33,7 @@ def test_an_error_of_ours_keeps_its_kind_and_says_where() -> None:
 def test_any_other_exception_says_its_kind_and_where() -> None:
     with (
         pytest.raises(
-            PredictionError, match=r"^prediction, partition 5: ZeroDivisionError: oh$"
+            PredictionError, match=r"^prediction, partition 5: ZeroDivisionError: oh \(test_"
         ) as found,
         naming(5),
     ):

@@ -1,0 +1,147 @@
+"""Names that are not known: the ones that come near, and what others' arguments are called here."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+from daskdl.errors import SettingsError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Arguments, and what they are called in PyTorch, Keras, BigDL, xgboost and scikit-learn.
+CALLED: dict[str, tuple[str, ...]] = {
+    "axes": ("dims", "dim", "axis"),
+    "axis": ("dim",),
+    "batch_size": ("batch", "batchsize", "bs", "minibatch_size"),
+    "beta1": ("betas", "beta_1", "b1"),
+    "beta2": ("beta_2", "b2"),
+    "bias": ("use_bias", "with_bias"),
+    "callbacks": ("callback",),
+    "channels": ("num_features", "hidden_size", "hidden_dim", "units", "num_channels"),
+    "checkpoint": ("checkpoint_dir", "checkpoint_path", "ckpt_path", "save_dir"),
+    "classes": ("num_classes", "n_classes", "class_num"),
+    "dilation": ("dilation_rate", "dilations"),
+    "end": ("eta_min", "min_lr", "end_lr"),
+    "engine": ("backend", "strategy"),
+    "epochs": ("epoch", "n_epochs", "num_epochs", "nb_epoch", "max_epochs", "max_epoch"),
+    "eps": ("epsilon",),
+    "epsilon": ("eps",),
+    "every": ("step_size", "step"),
+    "factor": ("gamma", "decay_rate"),
+    "features": ("embedding_dim", "output_dim", "embed_dim", "d_model", "dim"),
+    "groups": ("group", "n_group"),
+    "heads": ("num_heads", "n_heads", "nhead"),
+    "in_channels": ("in_planes", "in_features", "n_input_plane", "in_dim"),
+    "in_features": ("input_size", "input_dim", "in_dim", "in_channels"),
+    "iterations": ("steps", "max_iter", "n_iter", "num_steps", "max_steps", "total", "total_steps",
+                   "num_boost_round", "n_estimators", "warmup_steps"),
+    "keepdims": ("keepdim",),
+    "kernel_size": ("kernel", "filter_size", "ksize", "kernel_shape"),
+    "layers": ("num_layers", "n_layers"),
+    "learning_rate": ("lr", "eta", "rate", "step_size"),
+    "loss": ("criterion", "objective", "loss_fn", "loss_function"),
+    "metrics": ("metric", "eval_metric", "scoring"),
+    "optimizer": ("optim", "optim_method", "method", "solver"),
+    "out_channels": ("filters", "planes", "out_features", "out_dim"),
+    "out_features": ("units", "output_size", "out_dim", "out_channels", "hidden_size"),
+    "over": ("total", "total_steps", "T_max", "steps", "n_steps", "iterations", "decay_steps",
+             "max_iter", "epochs"),
+    "padding": ("pad", "pads"),
+    "padding_index": ("padding_idx",),
+    "progress": ("verbose", "verbosity", "progress_bar"),
+    "rate": ("lr", "learning_rate", "max_lr", "base_lr", "p", "drop_rate", "init_p"),
+    "rows": ("num_embeddings", "input_dim", "vocab_size"),
+    "samples": ("data", "dataset", "dataloader", "train_loader", "train_data", "x", "X"),
+    "seed": ("random_state", "random_seed", "rng"),
+    "slope": ("negative_slope",),
+    "smoothing": ("label_smoothing", "rho"),
+    "stride": ("strides",),
+    "threads": ("n_jobs", "nthread", "num_threads", "n_threads", "num_workers"),
+    "validation": ("validation_data", "val_data", "valid", "val", "eval_set", "evals", "eval_data"),
+    "weight_decay": ("wd", "l2", "decay"),
+    "workers": ("n_workers", "num_workers", "n_jobs"),
+    "y": ("labels", "targets", "target", "label"),
+}  # fmt: skip
+
+
+def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
+    """Return the known names that come nearest to one, without private ones.
+
+    Examples
+    --------
+    >>> nearest("Convolution", ["Conv2d", "Conv3d", "Linear", "_Conv"], 2)
+    ['Conv3d', 'Conv2d']
+    """
+    public = sorted(one for one in known if not one.startswith("_"))
+    lower = {one.lower(): one for one in public}
+    found = difflib.get_close_matches(str(name).lower(), lower, most, 0)
+    return [lower[one] for one in found]
+
+
+def check_keywords(where: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Raise a SettingsError for an argument by another name than ours.
+
+    Parameters
+    ----------
+    where : str
+        What is called, for the error.
+    known : collection of str
+        Names of its arguments.
+    given : iterable of str
+    """
+    for name in given:
+        if name in known:
+            continue
+        same = [ours for ours in known if name in CALLED.get(ours, ())]
+        if same:
+            raise SettingsError(
+                f"{where}: expected {same[0]}=, as it is called here, found {name}="
+            )
+        near = ", ".join(nearest(name, known)) or "none by name"
+        raise SettingsError(f"{where}: expected arguments such as {near}, found {name}=")
+
+
+def named(function: Callable[P, R]) -> Callable[P, R]:
+    """Answer arguments of unknown names with ours, before the function is called."""
+    parameters = inspect.signature(function).parameters
+    known = [name for name in parameters if name != "self"]
+    where = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if not parameters.keys() >= keywords.keys():
+            check_keywords(where, known, keywords)
+        return function(*arguments, **keywords)
+
+    return call
+
+
+class Named:
+    """Base of classes whose constructors answer arguments of unknown names with ours."""
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
+        """Make an object, after a look at the names of its arguments."""
+        check_constructor(cls, keywords)
+        return super().__new__(cls)
+
+
+def check_constructor(cls: type, keywords: Iterable[str]) -> None:
+    """Raise a SettingsError for arguments of unknown names, of a class of daskdl."""
+    if keywords and cls.__module__.startswith("daskdl."):
+        known = _parameters(cls)
+        if known is not None:
+            check_keywords(cls.__name__, known, keywords)
+
+
+@functools.cache
+def _parameters(cls: type) -> tuple[str, ...] | None:
+    """Return the names of a constructor's arguments; None if it takes any."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return tuple(p.name for p in parameters)
