@@ -48,7 +48,7 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
 
 def pair(where: str, given: Any, model: Any) -> SampleSet:
     """Return samples of a SampleSet, or of a pair (X, y)."""
-    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape"):
+    if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int):
         return as_samples(where, *given, model)
     return as_samples(where, given, None, model)
 
