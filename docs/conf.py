@@ -23,7 +23,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "figures", "jupyter_execute"]
+exclude_patterns = ["_build", "jupyter_execute"]
 # The first is what autosummary writes.
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 templates_path = ["_templates"]
