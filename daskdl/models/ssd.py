@@ -102,13 +102,15 @@ class SSD(Module):
         priors = tuple(map(tuple, self.priors.array.tolist()))
         return Detections(self.classes, priors=priors, **settings)
 
-    def detect(self, x: Array, **settings: Any) -> list[Detection]:
+    def detect(self, x: Array, threads: int | None = None, **settings: Any) -> list[Detection]:
         """Find the objects in pictures.
 
         Parameters
         ----------
         x : float32 (N, size, size, C)
             Normalised as the pictures that it was trained with.
+        threads : int, optional
+            As :meth:`predict`'s.
         **settings
             As :func:`daskdl.models.detections.detections`'s.
 
@@ -118,7 +120,7 @@ class SSD(Module):
             Of each picture: ``boxes`` (k, 4), left, top, right and bottom edge as fractions of the
             picture; ``scores`` (k,), the highest first; ``labels`` (k,) from 0.
         """
-        offsets, logits = self.predict(x)
+        offsets, logits = self.predict(x, threads=threads)
         return detections(offsets, logits, self.priors.array, **settings)
 
 

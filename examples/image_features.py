@@ -1,0 +1,317 @@
+"""Features of the object in each picture, from store to store, in one Dask graph.
+
+Every picture of a Parquet store or a PostgreSQL table is decoded; a detector finds the object; the
+box with the highest score is cut out of the original; a second network describes it by numbers,
+whose signs are a binary code; the result is a Parquet file for each partition. A file that is there
+is never made again, so that a second call does what the first one did not come to. Pictures without
+a result are counted and named.
+
+It is the application that JD.com published with BigDL: SSD, then DeepBit.
+
+Run: python examples/image_features.py 'shop/*.parquet' features/ \
+         --detector detector.safetensors --describer deepbit.safetensors --workers 2
+     python examples/image_features.py postgresql://me@host/shop features/ --table pictures --key id
+         --detector detect.prototxt --detector-look 384,1,0,1 --describer net.onnx
+A look is the side in pixels, the channels, and mean and deviation in fractions of white.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import os
+import time
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+import daskdl
+from daskdl import SampleSet, connect
+from daskdl.data.image import Normalize, Resize, decode
+from daskdl.data.sources.sql import from_table
+from daskdl.errors import DataError
+from daskdl.search import packed
+
+#: Pictures that are decoded and looked at together.
+TOGETHER = 32
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a network sees pictures: its side in pixels, channels, mean and deviation."""
+
+    side: int
+    channels: int = 3
+    mean: float = 0.5
+    deviation: float = 0.25
+
+    @classmethod
+    def of(cls, text: str) -> Look:
+        """Read "side,channels,mean,deviation", of which the last may be left out."""
+        kinds = int, int, float, float
+        return cls(*(kind(v) for kind, v in zip(kinds, text.split(","), strict=False)))
+
+    def __call__(self, pictures: list[np.ndarray]) -> np.ndarray:
+        """Return pictures uint8 (H, W, 3) as float32 (N, side, side, channels)."""
+        if self.channels == 1:
+            pictures = [np.asarray(Image.fromarray(p).convert("L"))[..., None] for p in pictures]
+        return (Resize((self.side, self.side)) | Normalize(self.mean, self.deviation))(pictures)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of every task."""
+
+    folder: Path
+    looks: tuple[Look, Look]
+    least: float
+    on_error: str
+    most_pixels: int
+
+
+@dataclass
+class Report:
+    """What became of the pictures of a partition, and the seconds of each stage."""
+
+    pictures: int = 0
+    found: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)  # name and reason
+    seconds: Counter[str] = field(default_factory=Counter)
+
+
+class Clock:
+    """Adds the time since it was last asked to a stage."""
+
+    def __init__(self, seconds: Counter[str]) -> None:
+        self.seconds, self.last = seconds, time.perf_counter()
+
+    def __call__(self, stage: str) -> None:
+        """Give the time to a stage."""
+        now = time.perf_counter()
+        self.seconds[stage] += now - self.last
+        self.last = now
+
+
+def best_boxes(detector: Any, x: np.ndarray, least: float) -> list[tuple[np.ndarray, float, int]]:
+    """Return box (fractions), score and label of each picture's best object; score 0 if none."""
+    if hasattr(detector, "detect"):  # daskdl.models.SSD
+        objects = [(d["boxes"], d["scores"], d["labels"]) for d in detector.detect(x, threads=1)]
+    else:  # a network of another program, whose rows are label, score and edges
+        rows = detector.predict(x, threads=1)
+        objects = [(r[:, 2:], np.where(r[:, 0] < 0, 0, r[:, 1]), r[:, 0]) for r in rows]
+    best: list[tuple[np.ndarray, float, int]] = []
+    none = np.zeros(4), 0.0, -1
+    for boxes, scores, labels in objects:
+        i = int(np.argmax(scores)) if len(scores) else -1
+        some = i >= 0 and scores[i] > least
+        best.append((boxes[i], float(scores[i]), int(labels[i])) if some else none)
+    return best
+
+
+def pixels_of(box: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]:
+    """Return a box inside of the picture, in whole pixels and at least one wide and high."""
+    height, width = picture.shape[:2]
+    left = int(np.clip(np.floor(box[0] * width), 0, width - 1))
+    top = int(np.clip(np.floor(box[1] * height), 0, height - 1))
+    right = int(np.clip(np.ceil(box[2] * width), left + 1, width))
+    bottom = int(np.clip(np.ceil(box[3] * height), top + 1, height))
+    return left, top, right, bottom
+
+
+def decoded(record: Any, name: str, most_pixels: int) -> np.ndarray:
+    """Decode a picture, unless it is none or has too many pixels; a DataError says which."""
+    if not isinstance(record, bytes):
+        raise DataError(f"{name}: expected the bytes of a picture, found {record!r}")
+    try:
+        width, height = Image.open(io.BytesIO(record)).size  # of its header
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        width = height = 0  # decode() says what is wrong
+    if width * height > most_pixels:
+        raise DataError(f"{name}: expected up to {most_pixels:,} pixels, found {width} x {height}")
+    return decode(record, upright=True, name=name)
+
+
+def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Settings) -> Report:
+    """Do a partition: write its file, and return the report."""
+    report, rows = Report(), []
+    clock = Clock(report.seconds)
+    batch = recipe.load().take(np.arange(len(recipe)))
+    names, records = [str(n) for n in batch["name"]], batch["image"]
+    report.pictures = len(names)
+    clock("read")
+
+    def without(name: str, reason: str) -> None:
+        if settings.on_error == "raise":
+            raise DataError(f"{reason}; leave such pictures out by --on-error skip")
+        report.left_out.append((name, reason))
+
+    for start in range(0, len(names), TOGETHER):
+        kept, pictures = [], []
+        for name, record in zip(names[start:][:TOGETHER], records[start:][:TOGETHER], strict=True):
+            try:
+                pictures.append(decoded(record, name, settings.most_pixels))
+                kept.append(name)
+            except DataError as error:
+                without(name, str(error).partition("; leave such")[0])
+        clock("decode")
+        if not pictures:
+            continue
+        boxes = best_boxes(models[0], settings.looks[0](pictures), settings.least)
+        clock("detect")
+        crops, about = [], []
+        for name, picture, (box, score, label) in zip(kept, pictures, boxes, strict=True):
+            if score == 0:
+                without(name, f"{name}: expected an object above {settings.least:g}, found none")
+                continue
+            left, top, right, bottom = pixels_of(box, picture)
+            crops.append(picture[top:bottom, left:right])
+            about.append({"name": name, "box": [left, top, right, bottom], "score": score,
+                          "label": label})  # fmt: skip
+        x = settings.looks[1](crops) if crops else None
+        clock("crop")
+        if x is not None:
+            numbers = models[1].predict(x, threads=1).reshape(len(x), -1)
+            codes = packed(numbers)
+            rows += [{**row, "features": n, "code": c.tobytes()}
+                     for row, n, c in zip(about, numbers, codes, strict=True)]  # fmt: skip
+        clock("features")
+    report.found = len(rows)
+    write(rows, report, path)
+    clock("write")
+    return report
+
+
+SCHEMA = pa.schema(
+    [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
+     ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())]
+)  # fmt: skip
+
+
+def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
+    """Write a partition's file with what was left out; it has its name once it is on the disk."""
+    told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
+    schema = SCHEMA.with_metadata({"report": json.dumps(told)})
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
+    try:
+        with beside.open("wb") as file:
+            pq.write_table(pa.Table.from_pylist(rows, schema), file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+    except OSError as error:
+        raise DataError(
+            f"{path}: expected to write {len(rows)} rows, found {error.strerror or error}; make "
+            "room and call again: partitions that have their file are not done again"
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def told_by(path: Path) -> Report:
+    """Return the report of a file that is there."""
+    report = json.loads(pq.read_schema(path).metadata[b"report"])
+    return Report(report["pictures"], report["found"], [tuple(n) for n in report["left_out"]])
+
+
+def graph(
+    samples: SampleSet, models: tuple[Any, Any], settings: Settings, source: str
+) -> list[Any]:
+    """Return a lazy report for each partition: of its file, or of the task that makes it.
+
+    A file's name has the digest of what it was made of, so that none of other pictures, networks
+    or settings is taken for it.
+    """
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    weights = [hashlib.sha256(model.snapshot()).hexdigest() for model in models]
+    asked = settings.looks, settings.least, settings.on_error, settings.most_pixels
+    same = f"{source} {samples.partitions} {weights} {asked}"
+    held = dask.delayed(models, pure=True, traverse=False)
+    reports, wanted = [], set()
+    for i, recipe in enumerate(samples.recipes):
+        made_of = f"{same} {i} {len(recipe)} {recipe.version}"
+        digest = hashlib.sha256(made_of.encode()).hexdigest()[:12]
+        path = settings.folder / f"part-{i:05d}-{digest}.parquet"
+        wanted.add(path.name)
+        task = told_by if path.exists() else features_of
+        given = (path,) if path.exists() else (recipe, held, path, settings)
+        reports.append(dask.delayed(task, traverse=False)(*given))
+    others = sorted({p.name for p in settings.folder.glob("part-*.parquet")} - wanted)
+    if others:
+        raise DataError(
+            f"{settings.folder}: expected an empty folder, or files of the same pictures, networks "
+            f"and settings, found {others[0]}; give another folder"
+        )
+    return reports
+
+
+def main(arguments: list[str] | None = None) -> Report:
+    """Make what is missing, and return the report of all partitions together."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("source", help="Parquet files, or postgresql://user@host/database")
+    parser.add_argument("folder", type=Path, help="for the results")
+    parser.add_argument("--table", help="of the database")
+    parser.add_argument("--key", help="column of the table with different values")
+    parser.add_argument("--partitions", type=int, help="of the table")
+    parser.add_argument("--image", default="image", help="column of bytes")
+    parser.add_argument("--name", default="name", help="column of names")
+    parser.add_argument("--detector", required=True, help=".safetensors, .prototxt or .onnx")
+    parser.add_argument("--describer", required=True, help="likewise")
+    parser.add_argument("--detector-look", type=Look.of, default=Look(128))
+    parser.add_argument("--describer-look", type=Look.of, default=Look(28, 1, 0.286, 0.353))
+    parser.add_argument("--least", type=float, default=0.5, help="score of an object")
+    parser.add_argument("--on-error", choices=["raise", "skip"], default="skip")
+    parser.add_argument("--most-pixels", type=int, default=50_000_000, help="of a picture")
+    parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
+    parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
+    options = parser.parse_args(arguments)
+
+    columns = {"image": options.image, "name": options.name}
+    if options.source.startswith("postgresql:"):
+        samples = from_table(options.source, options.table, key=options.key,
+                             partitions=options.partitions, **columns)  # fmt: skip
+        source = f"{options.table} {options.key}"
+    else:
+        samples, source = SampleSet.from_parquet(options.source, **columns), options.source
+    further = {"channels_last": True}
+    models = tuple(
+        daskdl.load(path, **(further if path.endswith((".prototxt", ".onnx")) else {}))
+        for path in (options.detector, options.describer)
+    )
+    looks = options.detector_look, options.describer_look
+    settings = Settings(options.folder, looks, options.least, options.on_error, options.most_pixels)
+    total = Report()
+    workers = options.workers
+    with connect(options.cluster, workers=workers) if workers else nullcontext() as client:
+        if client:
+            client.upload_file(__file__)  # workers elsewhere cannot import what stands in here
+        for report in dask.compute(*graph(samples, models, settings, source), retries=2):
+            total.pictures += report.pictures
+            total.found += report.found
+            total.left_out += report.left_out
+            total.seconds += report.seconds
+    for beside in options.folder.glob(".part-*"):  # of workers that were lost
+        beside.unlink()
+    print(f"{total.pictures:,} pictures, {total.found:,} with features in {options.folder}, "
+          f"{len(total.left_out):,} left out")  # fmt: skip
+    for _, reason in total.left_out:
+        print("left out:", reason)
+    done = sum(total.seconds.values())
+    print(", ".join(f"{stage} {s:.1f} s" for stage, s in total.seconds.items()) or "nothing to do",
+          f"({done:.1f} s of all tasks)" if done else "")  # fmt: skip
+    return total
+
+
+if __name__ == "__main__":
+    main()

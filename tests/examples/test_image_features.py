@@ -1,0 +1,182 @@
+"""Features from store to store: what is left out, what a second call does, and a killed worker."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+
+import dask
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from daskdl import SampleSet, connect, save
+from daskdl.errors import DataError
+from daskdl.models import DeepBit, MobileSSD
+from daskdl.models.vgg import VGG16Trunk
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Return the example, imported as Python does when it is run."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield importlib.import_module("image_features")
+    sys.modules.pop("image_features", None)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """Files of a detector and of a describer, with initial weights."""
+    folder = tmp_path_factory.mktemp("networks")
+    save(MobileSSD(3, 64, 0.125), folder / "detector.safetensors")
+    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), folder / "describer.safetensors")
+    return folder
+
+
+def picture(seed: int, side: int = 80) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (side, side + 9, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def store(folder: Path, count: int = 12) -> Path:
+    """Write pictures in groups of 4, of which one is cut short, one nothing and one too large."""
+    rows = [{"name": f"p{i}", "image": picture(i)} for i in range(count)]
+    rows[1]["image"], rows[6]["image"] = rows[1]["image"][:300], None
+    rows[7]["image"] = picture(7, side=200)
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet", row_group_size=4)
+    return folder / "a.parquet"
+
+
+def call(example, source, folder, networks, *more):
+    return example.main(
+        [str(source), str(folder), "--detector", str(networks / "detector.safetensors"),
+         "--describer", str(networks / "describer.safetensors"), "--detector-look", "64",
+         "--describer-look", "224,1", "--least", "0.05", "--workers", "0",
+         "--most-pixels", "20000", *more]
+    )  # fmt: skip
+
+
+def rows_of(folder: Path) -> list[dict]:
+    assert not list(folder.glob(".*"))
+    files = sorted(folder.glob("part-*.parquet"))
+    return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, capsys):
+    source, out = store(tmp_path / "in"), tmp_path / "out"
+    report = call(example, source, out, networks)
+    assert (report.pictures, report.found) == (12, 9)
+    assert [name for name, _ in report.left_out] == ["p1", "p6", "p7"]
+    told = capsys.readouterr().out
+    assert "12 pictures, 9 with features" in told
+    assert "p1: expected a whole image file, found 300 bytes" in told
+    assert "p6: expected the bytes of a picture, found None" in told
+    assert "p7: expected up to 20,000 pixels, found 209 x 200" in told
+    rows = rows_of(out)
+    assert [row["name"] for row in rows] == [f"p{i}" for i in range(12) if i not in (1, 6, 7)]
+    for row in rows:
+        left, top, right, bottom = row["box"]
+        assert 0 <= left < right <= 89
+        assert 0 <= top < bottom <= 80
+        assert row["code"] == np.packbits(np.array(row["features"]) > 0).tobytes()
+    assert len(list(out.iterdir())) == 3
+
+    # a second call does what is missing, and nothing else
+    files = sorted(out.iterdir())
+    times = [file.stat().st_mtime_ns for file in files]
+    files[1].unlink()
+    again = call(example, source, out, networks)
+    assert rows_of(out) == rows
+    assert (again.pictures, again.found, again.left_out) == (12, 9, report.left_out)
+    assert files[0].stat().st_mtime_ns == times[0]
+    assert set(again.seconds) == set(report.seconds)
+    assert not call(example, source, out, networks).seconds
+
+    with pytest.raises(DataError, match="expected an empty folder, or files of the same pictures"):
+        call(example, source, out, networks, "--on-error", "raise")
+
+
+def test_bad_pictures_stop_it_if_asked(example, networks, tmp_path):
+    with pytest.raises(DataError, match=r"p[167]: expected .*; leave such .*by --on-error skip"):
+        call(example, store(tmp_path / "in"), tmp_path / "out", networks, "--on-error", "raise")
+    assert not list((tmp_path / "out").glob("part-00000*"))
+
+
+def test_pictures_without_an_object_are_named(example, networks, tmp_path):
+    report = call(example, store(tmp_path / "in"), tmp_path / "out", networks, "--least", "0.999")
+    assert report.found == 0
+    assert ("p0", "p0: expected an object above 0.999, found none") in report.left_out
+    assert len(report.left_out) == 12
+    assert rows_of(tmp_path / "out") == []
+
+
+def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path):
+    samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
+    models = MobileSSD(3, 64, 0.125), DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8))
+    looks = example.Look(64), example.Look(224, 1)
+    settings = example.Settings(tmp_path / "out", looks, 0.05, "skip", 20000)
+    reports = example.graph(samples, models, settings, "here")
+    assert len(reports) == 3
+    assert not list((tmp_path / "out").iterdir())
+    assert dask.compute(reports[2])[0].found == 4
+    assert [file.name[:10] for file in (tmp_path / "out").iterdir()] == ["part-00002"]
+
+
+def test_a_full_disk_is_told(example, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(example.pq, "write_table", full)
+    with pytest.raises(DataError, match="No space left on device; make room and call again"):
+        example.write([], example.Report(), tmp_path / "part-00000.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+class Deadly:
+    """A detector whose first task, of all, takes its process down after some pictures."""
+
+    def __init__(self, model, marker):
+        self.model, self.marker = model, marker
+
+    def snapshot(self):
+        return self.model.snapshot()
+
+    def detect(self, x, threads):
+        try:
+            self.marker.open("x").close()
+        except FileExistsError:
+            return self.model.detect(x, threads=threads)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.kills
+def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
+    samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
+    detector, describer = (
+        MobileSSD(3, 64, 0.125),
+        DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)),
+    )
+    looks = example.Look(64), example.Look(224, 1)
+    found = []
+    for out, first in (
+        (tmp_path / "a", detector),
+        (tmp_path / "b", Deadly(detector, tmp_path / "m")),
+    ):
+        settings = example.Settings(out, looks, 0.05, "skip", 20000)
+        with connect("local", workers=2):
+            reports = dask.compute(*example.graph(samples, (first, describer), settings, "here"))
+        assert sum(report.found for report in reports) == 9
+        found.append((rows_of(out), sorted(path.name for path in out.iterdir())))
+    assert (tmp_path / "m").exists()
+    assert found[0] == found[1]
