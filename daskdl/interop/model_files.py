@@ -16,7 +16,8 @@ def load(path: str | Path, **options: Any) -> Module:
     ----------
     path : path or URL
         ``.onnx`` is read by :func:`daskdl.interop.onnx.load`, ``.prototxt`` by
-        :func:`daskdl.interop.caffe.load`, ``.pb`` by :func:`daskdl.interop.tensorflow.load`.
+        :func:`daskdl.interop.caffe.load`, ``.pb`` by :func:`daskdl.interop.tensorflow.load`,
+        ``.keras`` and ``.h5`` by :func:`daskdl.interop.keras.load`.
     **options :
         Of these functions, such as ``weights="x.caffemodel"``.
 
@@ -38,4 +39,8 @@ def load(path: str | Path, **options: Any) -> Module:
         from daskdl.interop import tensorflow
 
         return tensorflow.load(path, **options)
+    if ending in ("keras", "h5", "hdf5"):
+        from daskdl.interop import keras
+
+        return keras.load(path, **options)
     return models.load(path, **options)

@@ -9,6 +9,8 @@ import sys
 import numpy as np
 
 from tests.daskdl.interop.caffe import files as caffe
+from tests.daskdl.interop.keras import files as keras
+from tests.daskdl.interop.keras import test_hostile_files as keras_files
 from tests.daskdl.interop.tensorflow import files as tensorflow
 from tests.daskdl.interop.tensorflow import test_hostile_files as hostile
 
@@ -71,6 +73,18 @@ def frozen():
     return {"big": x + big, "many": many, "inputs": inputs, "ones": ones, "chain": x + chain}
 
 
+def hdf5():
+    """Files of Keras: many weights, and many empty groups."""
+    config = keras.sequential([("Dense", {"units": 3000})], (3000,))
+    big = {"l0": [np.zeros((3000, 3000), "f4"), np.zeros(3000, "f4")]}
+    groups = {f"l{i}": [] for i in range(4000)}
+    layers = keras.sequential([("ReLU", {})] * 2500, (3,))
+    return {
+        "big.h5": keras.h5(config, big), "big.keras": keras.keras(config, big),
+        "groups.h5": keras.h5(config, groups), "layers.h5": keras.h5(layers, {}),
+    }  # fmt: skip
+
+
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     paths, sizes = [], {}
     for name, (text, weights) in prototxts(tmp_path).items():
@@ -85,6 +99,12 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
         large, small = tmp_path / f"{name}_large.pb", tmp_path / f"{name}_small.pb"
         large.write_bytes(data)
         small.write_bytes(hostile.DATA)
+        sizes[str(large)] = len(data)
+        paths.append(str(small))
+    for name, data in hdf5().items():
+        large, small = tmp_path / f"large_{name}", tmp_path / f"small_{name}"
+        large.write_bytes(data)
+        small.write_bytes(keras_files.KERAS if name.endswith("keras") else keras_files.H5)
         sizes[str(large)] = len(data)
         paths.append(str(small))
     run = subprocess.run(

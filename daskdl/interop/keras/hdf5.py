@@ -1,0 +1,195 @@
+"""HDF5 files of Keras as arrays by their layers; nothing outside of the file is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.tensor import Array
+
+#: Groups and datasets of a file, and groups in each other, at most.
+_MOST, _DEEPEST = 20_000, 20
+#: What the library raises for damaged files.
+_DAMAGED = (
+    AttributeError, KeyError, MemoryError, NotImplementedError, OSError, OverflowError,
+    RuntimeError, TypeError, UnicodeError, ValueError,
+)  # fmt: skip
+
+
+class Weights:
+    """What a file holds.
+
+    Attributes
+    ----------
+    layers : dict
+        Arrays by their names, by the names of layers, in the file's order.
+    config : dict, optional
+        What the layers are.
+    version : int
+        Keras' first number, which some layers depend on.
+    """
+
+    def __init__(self) -> None:
+        self.layers: dict[str, dict[str, Array]] = {}
+        self.config: dict[str, Any] | None = None
+        self.version = 2
+
+    def named(self, name: str) -> list[Array]:
+        """Return a layer's arrays in their order."""
+        return list(self.layers.get(name, {}).values())
+
+
+class _Reading:
+    def __init__(self, size: int, where: str) -> None:
+        self.where, self.left, self.seen = where, 2 * size + 1_000_000, 0
+
+    def fail(self, sentence: str) -> ModelFileError:
+        return ModelFileError(f"{self.where}: {sentence}")
+
+    def child(self, group: Any, name: str) -> Any:
+        """Return a member that lies in this very file."""
+        import h5py
+
+        self.seen += 1
+        if self.seen > _MOST:
+            raise self.fail(f"expected up to {_MOST} groups and datasets, found more")
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise self.fail(f"{name!r} is a link out of its place, which is not followed")
+        return group[name]
+
+    def array(self, dataset: Any) -> Array:
+        """Return a dataset's numbers, if they are as large as the file bears out."""
+        kind, shape = dataset.dtype, dataset.shape
+        if kind.kind not in "fiu" or shape is None or kind.itemsize > 8:
+            raise self.fail(f"{dataset.name}: expected numbers, found {kind} of shape {shape}")
+        if dataset.is_virtual or dataset.external:
+            raise self.fail(f"{dataset.name}: its numbers lie in other files, which are not read")
+        self.left -= math.prod(shape) * kind.itemsize
+        if self.left < 0 or len(shape) > 32:
+            raise self.fail(f"{dataset.name}: shape {shape} takes more than the file holds")
+        found = np.asarray(dataset[()])
+        return found.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else found
+
+    def texts(self, attributes: Any, name: str) -> list[str]:
+        """Return a list of texts, which long ones of are in several attributes."""
+        if name in attributes:
+            parts = [attributes[name]]
+        else:
+            parts = []
+            while f"{name}{len(parts)}" in attributes and len(parts) < 1000:
+                parts.append(attributes[f"{name}{len(parts)}"])
+        return [_text(value) for part in parts for value in np.asarray(part).reshape(-1)]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+@contextmanager
+def _opened(data: bytes, where: str) -> Iterator[Any]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError(
+            "Keras' files need the package h5py: pip install 'daskdl[keras]'"
+        ) from error
+    try:
+        with h5py.File(io.BytesIO(data), "r") as file:
+            yield file
+    except ModelFileError:
+        raise
+    except _DAMAGED as error:
+        sentence = " ".join(str(error).split())[:300]
+        raise ModelFileError(f"{where}: a damaged HDF5 file, or none ({sentence})") from error
+
+
+def read(data: bytes, where: str) -> Weights:
+    """Return what an HDF5 file of Keras holds.
+
+    Raises
+    ------
+    ModelFileError
+        When it is damaged, or not of Keras.
+    MissingExtraError
+        Without the package ``h5py``.
+    """
+    weights, reading = Weights(), _Reading(len(data), where)
+    with _opened(data, where) as file:
+        if "model_config" in file.attrs:
+            weights.config = parsed(_text(file.attrs["model_config"]), where)
+        if "layer_names" in file.attrs or "layer_names0" in file.attrs:
+            _old(reading, file, weights)
+        elif "model_weights" in file:
+            _old(reading, reading.child(file, "model_weights"), weights)
+        elif "layers" in file:
+            _new(reading, reading.child(file, "layers"), weights)
+        else:
+            raise ModelFileError(f"{where}: there are no layers of Keras in it")
+    return weights
+
+
+def parsed(text: str, where: str) -> dict[str, Any]:
+    """Return JSON's object."""
+    try:
+        found = json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise ModelFileError(f"{where}: its configuration is damaged ({error})") from error
+    if not isinstance(found, dict):
+        raise ModelFileError(f"{where}: its configuration is damaged: it is no object")
+    return found
+
+
+def _old(reading: _Reading, group: Any, weights: Weights) -> None:
+    """Read the layout of Keras 1 and 2: attributes say the order of layers and of their arrays."""
+    version = str(_text(group.attrs.get("keras_version", "2"))).partition(".")[0]
+    weights.version = int(version) if version.isdigit() else 2
+    for name in reading.texts(group.attrs, "layer_names"):
+        layer = reading.child(group, name)
+        arrays = {}
+        for key in reading.texts(layer.attrs, "weight_names"):
+            held = layer
+            for part in key.split("/"):
+                held = reading.child(held, part)
+            arrays[key] = reading.array(held)
+        if arrays:
+            weights.layers[name] = arrays
+
+
+def _new(reading: _Reading, group: Any, weights: Weights) -> None:
+    """Read the layout of Keras 3: a group for each layer by its class, which has its name."""
+    weights.version = 3
+    for name in group:
+        layer = reading.child(group, name)
+        arrays: dict[str, Array] = {}
+        _collect(reading, layer, "", arrays, 0)
+        held = layer.get("vars")
+        given = _text(held.attrs.get("name", name)) if held is not None else name
+        weights.layers[name] = arrays
+        if given not in weights.layers:
+            weights.layers[given] = weights.layers.pop(name)
+
+
+def _collect(
+    reading: _Reading, group: Any, path: str, arrays: dict[str, Array], depth: int
+) -> None:
+    import h5py
+
+    if depth > _DEEPEST:
+        raise reading.fail(f"groups lie in each other deeper than {_DEEPEST} times")
+    names = sorted(group, key=lambda n: (n not in ("forward_layer", "vars"), n))
+    if path.endswith("vars/"):
+        names = sorted(names, key=lambda n: (int(n) if n.isdigit() else 1 << 30, n))
+    for name in names:
+        held = reading.child(group, name)
+        if isinstance(held, h5py.Group):
+            if not name.startswith("seed_generator"):
+                _collect(reading, held, f"{path}{name}/", arrays, depth + 1)
+        else:
+            arrays[f"{path}{name}"] = reading.array(held)

@@ -1,0 +1,158 @@
+"""Keras' weights in models that were built of daskdl's layers, by the layers' order or names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import ModelFileError, SettingsError
+from daskdl.interop.keras.reader import weights_of
+from daskdl.nn.module import Module
+from daskdl.tensor import Array
+
+_GRU = (1, 0, 2)
+
+
+def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
+    """Copy the weights of a file of Keras into a model of the same layers.
+
+    Dense goes to Linear, Conv1D to 3D and depthwise and transposed ones to their likes,
+    BatchNormalization, LayerNormalization, Embedding, LSTM, GRU and SimpleRNN to theirs; layouts
+    are turned to ours.
+
+    Parameters
+    ----------
+    model : Module
+    path : path
+        ``.keras``, ``.h5`` or ``.weights.h5``.
+    by : "order" or "name"
+        Whether the first layer with weights gets those of the file's first, and so on; or each
+        layer those of the same name. A ``.weights.h5`` of Keras 3 has no order, unless its layers
+        are one of each class.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is damaged, or its weights are not those of such layers. Nothing is changed
+        then.
+    """
+    if by not in ("order", "name"):
+        raise SettingsError(f"load_weights, by: expected order or name, found {by!r}")
+    path = Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"{path}: there is no such file of Keras")
+    weights = weights_of(path.read_bytes(), str(path))
+    given = {name: list(a.values()) for name, a in weights.layers.items() if a}
+    owners = [
+        (name, layer) for name, layer in model.modules()
+        if type(layer).__name__ in _LAYERS and _own(layer)
+    ]  # fmt: skip
+    if by == "order":
+        if weights.config is not None:
+            given = _ordered(weights.config, given)
+        pairs = list(zip(owners, given.items(), strict=False))
+    else:
+        known = [(name, layer) for name, layer in owners if name in given]
+        pairs = [((name, layer), (name, given[name])) for name, layer in known]
+    if len(pairs) != len(owners) or (by == "order" and len(given) != len(owners)):
+        raise ModelFileError(
+            f"{path}: expected the weights of {len(owners)} layers, {_few(n for n, _ in owners)}, "
+            f"found those of {_few(given)}"
+        )
+    found: dict[str, Array] = {}
+    for (name, layer), (theirs, arrays) in pairs:
+        converted = _LAYERS[type(layer).__name__](layer, arrays)
+        own = _own(layer)
+        for key, array in own.items():
+            value = converted.get(key)
+            if value is None or value.size != array.size:
+                shapes = [a.shape for a in arrays]
+                raise ModelFileError(
+                    f"{path}: layer {theirs!r}: expected weights for {name!r}, {key} of shape "
+                    f"{array.shape}, found {shapes}"
+                )
+            found[f"{name}.{key}" if name else key] = value.reshape(array.shape)
+    model.load_state_dict(found, strict=False)
+
+
+def _few(names: Any) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "") or "none"
+
+
+def _ordered(config: dict[str, Any], given: dict[str, list[Array]]) -> dict[str, list[Array]]:
+    inner = config.get("config")
+    layers = inner if isinstance(inner, list) else (inner or {}).get("layers", [])
+    names = [
+        (layer.get("config") or {}).get("name", layer.get("name"))
+        for layer in layers if isinstance(layer, dict) and isinstance(layer.get("config"), dict)
+    ]  # fmt: skip
+    if set(given) - set(names):
+        return given
+    return {name: given[name] for name in names if name in given}
+
+
+def _own(layer: Any) -> dict[str, Array]:
+    """Return a layer's own arrays, not those of layers inside it."""
+    return {name: held.data for name, held in layer.held() if "." not in name}
+
+
+def _named(arrays: list[Array], *names: str) -> dict[str, Array]:
+    return dict(zip(names, arrays, strict=False))
+
+
+def _linear(layer: Any, arrays: list[Array]) -> dict[str, Array]:
+    found = _named(arrays, "weight", "bias")
+    return {name: a.T if name == "weight" else a for name, a in found.items()}
+
+
+def _conv(layer: Any, arrays: list[Array]) -> dict[str, Array]:
+    """Return filters (..., in, out) as (out, ..., in); of single channels (C * times, ..., 1)."""
+    found = _named(arrays, "weight", "bias")
+    if "weight" in found and found["weight"].ndim > 2:
+        kernel, own = found["weight"], layer.weight.shape
+        if own[-1] == 1 and kernel.shape[-2] * kernel.shape[-1] == own[0]:
+            turned = np.moveaxis(kernel, (-2, -1), (0, 1))
+            found["weight"] = turned.reshape(own[0], *kernel.shape[:-2], 1)
+        else:
+            found["weight"] = np.moveaxis(kernel, -1, 0)
+    return found
+
+
+def _norm(layer: Any, arrays: list[Array]) -> dict[str, Array]:
+    names = "weight", "bias", "running_mean", "running_variance"
+    return _named(arrays, *names[-len(arrays) :] if len(arrays) == 2 and _own(layer).keys() == {
+        "running_mean", "running_variance"} else names)  # fmt: skip
+
+
+def _recurrent(layer: Any, arrays: list[Array]) -> dict[str, Array]:
+    kind = type(layer).__name__
+    if len(arrays) not in (2, 3):
+        return {}
+    order = _GRU if kind == "GRU" else None
+
+    def rows(array: Array) -> Array:
+        parts = np.split(array, 3, axis=-1) if order and array.shape[-1] % 3 == 0 else [array]
+        return np.concatenate([parts[i] for i in order] if order and len(parts) == 3 else parts, -1)
+
+    found = {"weight_input_0": rows(arrays[0]).T, "weight_state_0": rows(arrays[1]).T}
+    if len(arrays) == 3:
+        bias = rows(arrays[2])
+        if kind == "GRU":
+            found.update(zip(("bias_input_0", "bias_state_0"), np.atleast_2d(bias), strict=False))
+        else:
+            found["bias_0"] = bias
+    return found
+
+
+_LAYERS: dict[str, Any] = {
+    "Linear": _linear,
+    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), _conv),
+    **dict.fromkeys(("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"), _conv),
+    "BatchNorm": _norm,
+    "LayerNorm": lambda layer, arrays: _named(arrays, "weight", "bias"),
+    "Embedding": lambda layer, arrays: _named(arrays, "weight"),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+}

@@ -1,0 +1,222 @@
+"""The table of Keras' layers, and what a function that makes nodes of one knows of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from daskdl.errors import ModelFileError
+from daskdl.interop.channels import LastBuilder, Value
+from daskdl.tensor import Array
+
+#: The largest kernel, stride and number of units that is believed.
+_LARGEST = 1 << 20
+_ACTIVATIONS = {
+    "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softplus": "Softplus",
+    "softsign": "Softsign", "selu": "Selu", "elu": "Elu", "exponential": "Exp", "mish": "Mish",
+    "swish": "Swish", "silu": "Swish", "hard_sigmoid": "HardSigmoid", "hard_swish": "HardSwish",
+    "hard_silu": "HardSwish", "gelu": "Gelu", "relu6": "Clip", "leaky_relu": "LeakyRelu",
+    "softmax": "Softmax", "log_softmax": "LogSoftmax",
+}  # fmt: skip
+
+
+class Layer:
+    """One call of a layer.
+
+    Attributes
+    ----------
+    name, kind : str
+    config : dict
+    build : LastBuilder
+    given : list of Value
+    arrays : list of array
+        Its weights in Keras' order.
+    version : int
+        Of Keras.
+    held : dict
+        Names in the graph of weights that were added, for layers that are called again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        config: dict[str, Any],
+        build: LastBuilder,
+        given: list[Value],
+        arrays: list[Array],
+        version: int,
+        where: str,
+        held: dict[str, str],
+    ) -> None:
+        self.name, self.kind, self.config, self.build = name, kind, config, build
+        self.given, self.arrays, self.version = given, arrays, version
+        self.where, self.held = where, held
+
+    def fail(self, sentence: str) -> NoReturn:
+        """Raise a ModelFileError that names the layer."""
+        raise ModelFileError(f"{self.where}: layer {self.name!r}, {self.kind}: {sentence}")
+
+    @property
+    def x(self) -> Value:
+        """What the layer is given."""
+        if not self.given:
+            self.fail("expected an input, found none")
+        return self.given[0]
+
+    @property
+    def rank(self) -> int:
+        """How many axes that has."""
+        if self.x.rank is None:
+            self.fail("expected an input of a known number of axes")
+        return self.x.rank
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return a setting that is a bool."""
+        return bool(self.config.get(name, default))
+
+    def number(self, name: str, default: float) -> float:
+        """Return a setting that is a number."""
+        value = self.config.get(name, default)
+        if isinstance(value, (int, float)) and math.isfinite(value):
+            return float(value)
+        self.fail(f"{name}: expected a number, found {str(value)[:60]}")
+
+    def integer(self, name: str, default: int = 0, least: int = 0) -> int:
+        """Return a setting that is a whole number."""
+        value = self.config.get(name, default)
+        if type(value) is int and least <= value <= _LARGEST:
+            return value
+        self.fail(f"{name}: expected a whole number from {least}, found {str(value)[:60]}")
+
+    def integers(self, name: str, count: int, default: Any = None, least: int = 1) -> list[int]:
+        """Return a setting that is one whole number for all axes, or one for each."""
+        value = self.config.get(name, default)
+        value = [value] * count if type(value) is int else value
+        if (
+            not isinstance(value, (list, tuple))
+            or len(value) != count
+            or not all(type(n) is int and least <= n <= 4096 for n in value)
+        ):
+            self.fail(
+                f"{name}: expected {count} whole numbers from {least}, found {str(value)[:60]}"
+            )
+        return list(value)
+
+    def pairs(self, name: str, axes: int) -> list[tuple[int, int]]:
+        """Return widths before and behind each axis, given once, for each axis or side."""
+        value = self.config.get(name, 1)
+        value = [value] * axes if type(value) is int else value
+        if axes == 1 and isinstance(value, (list, tuple)) and len(value) == 2:
+            value = [value] if all(type(n) is int for n in value) else value
+        found = []
+        for part in value if isinstance(value, (list, tuple)) else ():
+            part = (part, part) if type(part) is int else part
+            if len(part) != 2 or not all(type(n) is int and 0 <= n <= 1 << 16 for n in part):
+                self.fail(f"{name}: expected widths, found {str(value)[:60]}")
+            found.append((part[0], part[1]))
+        if len(found) != axes:
+            self.fail(f"{name}: expected widths of {axes} axes, found {str(value)[:60]}")
+        return found
+
+    def last_channels(self) -> None:
+        """Raise a ModelFileError unless images have their channels last."""
+        if self.config.get("data_format") == "channels_first":
+            self.fail("data_format: expected channels_last, found channels_first")
+
+    def padding(self) -> str:
+        """Return "same" or "valid"."""
+        found = self.config.get("padding", "valid")
+        if found not in ("same", "valid"):
+            self.fail(f"padding: expected same or valid, found {str(found)[:60]}")
+        return str(found)
+
+    def array(self, i: int, what: str, rank: int | None = None) -> Array:
+        """Return weights."""
+        if i >= len(self.arrays):
+            self.fail(f"expected its {what}, found {len(self.arrays)} arrays")
+        found = self.arrays[i]
+        if rank is not None and found.ndim != rank:
+            self.fail(f"expected {what} of {rank} axes, found {found.shape}")
+        return found.astype(np.float32, copy=False)
+
+    def weight(
+        self, what: str, array: Array, add: Callable[[str, Array], str] | None = None
+    ) -> str:
+        """Add weights to the graph, once for all calls of the layer."""
+        key = f"{self.name}/{what}"
+        if key not in self.held:
+            self.held[key] = (add or self.build.parameter)(key, array)
+        return self.held[key]
+
+    def bias(self, i: int) -> str:
+        """Return a bias's name, "" if the layer has none."""
+        if not self.flag("use_bias", True):
+            return ""
+        return self.weight("bias", self.array(i, "bias", 1))
+
+    def node(self, like: Value, operator: str, *inputs: str, **attributes: Any) -> Value:
+        """Add a node whose result lies as another value."""
+        return self.build.made(like, operator, *inputs, name=self.name, **attributes)
+
+    def activated(self, value: Value, name: str = "activation") -> Value:
+        """Add the activation that a layer has besides what it does."""
+        return activation(self, value, self.config.get(name))
+
+
+def function_of(layer: Layer, value: Any) -> str:
+    """Return an activation's name."""
+    if isinstance(value, dict):
+        value = (
+            value.get("config")
+            if value.get("class_name") == "function"
+            else value.get("class_name")
+        )
+    value = "linear" if value is None else value
+    if value != "linear" and value not in _ACTIVATIONS:
+        layer.fail(f"activation {str(value)[:60]!r} is not supported; functions are not read")
+    return str(value)
+
+
+def activation(layer: Layer, x: Value, value: Any) -> Value:
+    """Add an activation by its name."""
+    name = function_of(layer, value)
+    if name == "linear":
+        return x
+    operator, inputs = _ACTIVATIONS[name], [x.name]
+    settings: dict[str, Any] = {}
+    if name in ("softmax", "log_softmax"):
+        settings = {"axis": 1 if x.second else -1}
+    elif name == "hard_sigmoid":
+        settings = {"alpha": 1 / 6 if layer.version >= 3 else 0.2, "beta": 0.5}
+    elif name == "relu6":
+        inputs += [layer.build.constant(0), layer.build.constant(6)]
+    elif name == "leaky_relu":
+        settings = {"alpha": 0.2}
+    return layer.build.made(x, operator, *inputs, name=f"{layer.name}/{name}", **settings)
+
+
+Convert = Callable[[Layer], Value | list[Value]]
+TABLE: dict[str, Convert] = {}
+
+
+def layer(*kinds: str) -> Callable[[Convert], Convert]:
+    """Put a function that makes nodes of a layer into the table, for these kinds."""
+
+    def register(function: Convert) -> Convert:
+        for kind in kinds:
+            TABLE[kind] = function
+        return function
+
+    return register
+
+
+def axes_of(layer: Layer) -> int:
+    """Return how many axes the images have that a layer such as Conv2D is for."""
+    axes = next((int(c) for c in layer.kind if c in "123"), 2)
+    if layer.rank != axes + 2:
+        layer.fail(f"expected {axes + 2} axes, found {layer.rank}")
+    return axes

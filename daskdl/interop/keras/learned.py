@@ -1,0 +1,165 @@
+"""Keras' layers with weights: convolutions, products, normalisations, tables, slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.interop.channels import Value, depthwise, filters_second
+from daskdl.interop.keras.layers import Layer, axes_of, layer
+
+
+def _padding(of: Layer, axes: int, kernel: list[int], dilation: list[int]) -> object:
+    if of.config.get("padding") == "causal" and axes == 1:
+        return ((kernel[0] - 1) * dilation[0], 0)
+    return of.padding().upper()
+
+
+@layer("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D")
+def conv(of: Layer) -> Value:
+    """Convolve with filters (..., in, out)."""
+    of.last_channels()
+    axes = axes_of(of)
+    kernel = of.array(0, "kernel", axes + 2)
+    dilation = of.integers("dilation_rate", axes, 1)
+    y = of.build.convolved(
+        of.x, of.weight("kernel", filters_second(kernel), of.build.filters), of.bias(1),
+        name=of.name, padding=_padding(of, axes, list(kernel.shape[:axes]), dilation),  # type: ignore[arg-type]
+        strides=of.integers("strides", axes, 1), dilations=dilation,
+        group=of.integer("groups", 1, 1),
+    )  # fmt: skip
+    return of.activated(y)
+
+
+@layer("DepthwiseConv1D", "DepthwiseConv2D")
+def depthwise_conv(of: Layer) -> Value:
+    """Convolve each channel by itself with filters (..., C, multiplier)."""
+    of.last_channels()
+    axes = axes_of(of)
+    kernel = of.array(0, "kernel", axes + 2)
+    y = of.build.convolved(
+        of.x, of.weight("kernel", depthwise(kernel), of.build.filters), of.bias(1),
+        name=of.name, padding=of.padding().upper(), strides=of.integers("strides", axes, 1),
+        dilations=of.integers("dilation_rate", axes, 1), group=kernel.shape[-2],
+    )  # fmt: skip
+    return of.activated(y)
+
+
+@layer("SeparableConv1D", "SeparableConv2D")
+def separable_conv(of: Layer) -> Value:
+    """Convolve each channel by itself, then mix them."""
+    of.last_channels()
+    axes = axes_of(of)
+    kernel, mixing = of.array(0, "depthwise kernel", axes + 2), of.array(1, "pointwise kernel")
+    if mixing.ndim != axes + 2:
+        of.fail(f"expected a pointwise kernel of {axes + 2} axes, found {mixing.shape}")
+    y = of.build.convolved(
+        of.x, of.weight("depthwise_kernel", depthwise(kernel), of.build.filters),
+        name=f"{of.name}/depthwise", padding=of.padding().upper(),
+        strides=of.integers("strides", axes, 1), dilations=of.integers("dilation_rate", axes, 1),
+        group=kernel.shape[-2],
+    )  # fmt: skip
+    y = of.build.convolved(
+        y, of.weight("pointwise_kernel", filters_second(mixing), of.build.filters), of.bias(2),
+        name=of.name, padding="VALID", strides=(1,) * axes, dilations=(1,) * axes,
+    )  # fmt: skip
+    return of.activated(y)
+
+
+@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose")
+def transposed_conv(of: Layer) -> Value:
+    """Let each pixel add its filter, (..., out, in), to the result."""
+    of.last_channels()
+    axes = axes_of(of)
+    kernel = of.array(0, "kernel", axes + 2)
+    strides = of.integers("strides", axes, 1)
+    if of.config.get("output_padding") is not None or set(
+        of.integers("dilation_rate", axes, 1)
+    ) != {1}:
+        of.fail("output_padding and dilation are not supported")
+    lengths = kernel.shape[:axes]
+    if of.padding() == "valid" and any(s > k for s, k in zip(strides, lengths, strict=True)):
+        of.fail(f"expected strides of up to the kernel's {lengths}, found {strides}")
+    y = of.build.convolved(
+        of.x, of.weight("kernel", filters_second(kernel), of.build.filters), of.bias(1),
+        operator="ConvTranspose", name=of.name, padding=of.padding().upper(), strides=strides,
+        dilations=(1,) * axes,
+    )  # fmt: skip
+    return of.activated(y)
+
+
+@layer("Dense")
+def dense(of: Layer) -> Value:
+    """Multiply with a matrix (in, out)."""
+    x = of.build.last(of.x)
+    kernel = of.weight("kernel", of.array(0, "kernel", 2))
+    bias = of.bias(1)
+    if x.rank == 2 and bias:
+        return of.activated(of.node(x, "Gemm", x.name, kernel, bias))
+    y = of.build.made(x, "MatMul", x.name, kernel, name=of.name)
+    return of.activated(of.node(y, "Add", y.name, bias) if bias else y)
+
+
+@layer("Embedding")
+def embedding(of: Layer) -> Value:
+    """Look up rows of a table."""
+    x = of.build.last(of.x)
+    table = of.weight("embeddings", of.array(0, "embeddings", 2))
+    ids = of.build.node("Cast", x.name, to=7)
+    return Value(of.build.node("Gather", table, ids, name=of.name), of.rank + 1)
+
+
+def _last_axis(of: Layer) -> None:
+    axis = of.config.get("axis", -1)
+    axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
+    if axis not in (-1, of.rank - 1):
+        of.fail(f"axis: expected the last one, found {str(axis)[:60]}")
+
+
+@layer("BatchNormalization")
+def batch_norm(of: Layer) -> Value:
+    """Normalise by running statistics."""
+    _last_axis(of)
+    count = of.flag("scale", True) + of.flag("center", True)
+    mean, variance = (of.array(count + i, "statistics", 1) for i in (0, 1))
+    ones = of.build.constant(np.ones(mean.shape)), of.build.constant(np.zeros(mean.shape))
+    scale = of.weight("gamma", of.array(0, "gamma", 1)) if of.flag("scale", True) else ones[0]
+    center = of.flag("center", True)
+    bias = of.weight("beta", of.array(count - 1, "beta", 1)) if center else ones[1]
+    return of.build.normalised(
+        of.x, scale, bias, of.weight("moving_mean", mean, of.build.buffer),
+        of.weight("moving_variance", variance, of.build.buffer),
+        of.number("epsilon", 1e-3), of.name,
+    )  # fmt: skip
+
+
+@layer("LayerNormalization")
+def layer_norm(of: Layer) -> Value:
+    """Normalise each sample's last axis."""
+    _last_axis(of)
+    x = of.build.last(of.x)
+    scaled, centred = of.flag("scale", True), of.flag("center", True)
+    if not scaled or of.flag("rms_scaling"):
+        of.fail("expected a scale, and means subtracted")
+    given = [x.name, of.weight("gamma", of.array(0, "gamma", 1))]
+    if centred:
+        given.append(of.weight("beta", of.array(1, "beta", 1)))
+    return of.node(x, "LayerNormalization", *given, axis=-1, epsilon=of.number("epsilon", 1e-3))
+
+
+@layer("PReLU")
+def prelu(of: Layer) -> Value:
+    """Multiply what is negative with a slope that is learned."""
+    x = of.build.last(of.x)
+    return of.node(x, "PRelu", x.name, of.weight("alpha", of.array(0, "alpha")))
+
+
+@layer("Normalization")
+def normalization(of: Layer) -> Value:
+    """Subtract a mean and divide by a deviation, both given."""
+    if len(of.arrays) < 2 or of.flag("invert"):
+        of.fail("expected a mean and a variance of the data it was adapted to")
+    _last_axis(of)
+    x = of.build.last(of.x)
+    mean, deviation = of.arrays[0], np.maximum(np.sqrt(of.arrays[1]), 1e-7)
+    y = of.build.made(x, "Sub", x.name, of.build.constant(mean), name=f"{of.name}/sub")
+    return of.node(y, "Div", y.name, of.build.constant(deviation))

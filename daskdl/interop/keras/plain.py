@@ -1,0 +1,202 @@
+"""Keras' layers without weights: activations, pooling, shapes, and what joins values."""
+
+from __future__ import annotations
+
+import functools
+
+from daskdl.interop.channels import Value
+from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
+
+_MERGES = {"Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Maximum": "Max", "Minimum": "Min"}
+
+
+@layer("Activation")
+def activated(of: Layer) -> Value:
+    """Compute an activation by its name."""
+    return activation(of, of.x, of.config.get("activation"))
+
+
+@layer("ReLU", "LeakyReLU", "ELU", "Softmax", "ThresholdedReLU")
+def rectified(of: Layer) -> Value:
+    """Compute an activation with settings."""
+    x = of.x
+    if of.kind == "Softmax":
+        axis = of.config.get("axis", -1)
+        if axis not in (-1, of.rank - 1):
+            of.fail(f"axis: expected the last one, found {str(axis)[:60]}")
+        return activation(of, x, "softmax")
+    if of.kind == "ELU":
+        return of.node(x, "Elu", x.name, alpha=of.number("alpha", 1))
+    if of.kind == "ThresholdedReLU":
+        return of.node(x, "ThresholdedRelu", x.name, alpha=of.number("theta", 1))
+    if of.kind == "LeakyReLU":
+        slope = of.number("negative_slope", of.number("alpha", 0.3))
+        return of.node(x, "LeakyRelu", x.name, alpha=slope)
+    if of.number("threshold", 0):
+        of.fail("threshold: expected 0")
+    most = of.config.get("max_value")
+    slope = of.number("negative_slope", 0) if of.config.get("negative_slope") is not None else 0
+    if most is None:
+        operator = "LeakyRelu" if slope else "Relu"
+        return of.node(x, operator, x.name, alpha=slope or None)
+    if slope:
+        x = of.build.made(x, "LeakyRelu", x.name, alpha=slope, name=f"{of.name}/slope")
+        return of.node(x, "Min", x.name, of.build.constant(of.number("max_value", 6)))
+    limits = of.build.constant(0), of.build.constant(of.number("max_value", 6))
+    return of.node(x, "Clip", x.name, *limits)
+
+
+@layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout")
+def dropout(of: Layer) -> Value:
+    """Set a share of all numbers to 0 in training."""
+    rate = of.number("rate", 0.5)
+    if not 0 <= rate < 1:
+        of.fail(f"rate: expected at least 0 and less than 1, found {rate}")
+    return of.node(of.x, "Dropout", of.x.name, of.build.constant(rate))
+
+
+@layer("GaussianNoise", "ActivityRegularization")
+def identity(of: Layer) -> Value:
+    """Return what is given: in inference the layer does nothing."""
+    return of.x
+
+
+@layer("Rescaling")
+def rescaling(of: Layer) -> Value:
+    """Multiply with a scale and add an offset."""
+    x, build = of.x, of.build
+    scale, offset = of.number("scale", 1), of.number("offset", 0)
+    y = build.made(x, "Mul", x.name, build.constant(scale), name=f"{of.name}/scale")
+    return of.node(y, "Add", y.name, build.constant(offset))
+
+
+@layer(
+    "MaxPooling1D", "MaxPooling2D", "MaxPooling3D", "AveragePooling1D", "AveragePooling2D",
+    "AveragePooling3D", "MaxPool1D", "MaxPool2D", "AvgPool1D", "AvgPool2D",
+)  # fmt: skip
+def pooling(of: Layer) -> Value:
+    """Take the largest number or the mean of windows."""
+    of.last_channels()
+    axes = axes_of(of)
+    kernel = of.integers("pool_size", axes, 2)
+    given = of.config.get("strides") is not None
+    return of.build.pooled(
+        of.x, "MaxPool" if of.kind.startswith("Max") else "AveragePool", name=of.name,
+        kernel=kernel, strides=of.integers("strides", axes) if given else kernel,
+        padding=of.padding().upper(),
+    )  # fmt: skip
+
+
+@layer(
+    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling1D",
+    "GlobalAveragePooling2D", "GlobalMaxPool2D", "GlobalAvgPool2D",
+)  # fmt: skip
+def global_pooling(of: Layer) -> Value:
+    """Take the largest number or the mean of all pixels."""
+    of.last_channels()
+    axes = axes_of(of)
+    operator = "ReduceMax" if "Max" in of.kind else "ReduceMean"
+    return of.build.reduced(of.x, operator, range(1, axes + 1), of.flag("keepdims"), of.name)
+
+
+@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D")
+def zero_padding(of: Layer) -> Value:
+    """Put zeros around."""
+    of.last_channels()
+    x = of.build.second(of.x)
+    widths = [(0, 0), (0, 0), *of.pairs("padding", axes_of(of))]
+    pads = of.build.integers(*(a for a, _ in widths), *(b for _, b in widths))
+    return of.node(x, "Pad", x.name, pads, mode="constant")
+
+
+@layer("Cropping1D", "Cropping2D", "Cropping3D")
+def cropping(of: Layer) -> Value:
+    """Cut the border off."""
+    of.last_channels()
+    x = of.build.second(of.x)
+    widths = [(0, 0), (0, 0), *of.pairs("cropping", axes_of(of))]
+    pads = of.build.integers(*(-a for a, _ in widths), *(-b for _, b in widths))
+    return of.node(x, "Pad", x.name, pads, mode="constant")
+
+
+@layer("UpSampling1D", "UpSampling2D")
+def upsampling(of: Layer) -> Value:
+    """Repeat pixels, or interpolate between them."""
+    of.last_channels()
+    axes = axes_of(of)
+    times = of.integers("size", axes, 2)
+    how = of.config.get("interpolation", "nearest")
+    if how not in ("nearest", "bilinear"):
+        of.fail(f"interpolation: expected nearest or bilinear, found {str(how)[:60]}")
+    x = of.build.second(of.x)
+    scales = of.build.constant([1, 1, *times])
+    if how == "bilinear":
+        return of.node(x, "Resize", x.name, "", scales, mode="linear",
+                       coordinate_transformation_mode="half_pixel")  # fmt: skip
+    return of.node(
+        x, "Resize", x.name, "", scales, mode="nearest",
+        coordinate_transformation_mode="asymmetric", nearest_mode="floor",
+    )  # fmt: skip
+
+
+@layer("Flatten")
+def flatten(of: Layer) -> Value:
+    """Join all axes but the first."""
+    of.last_channels()
+    x = of.build.last(of.x)
+    return Value(of.build.node("Flatten", x.name, name=of.name, axis=1), 2)
+
+
+@layer("Reshape")
+def reshape(of: Layer) -> Value:
+    """Give another shape; -1 is what is left."""
+    target = of.config.get("target_shape")
+    if not isinstance(target, (list, tuple)) or not all(
+        type(n) is int and -1 <= n <= 1 << 30 and n for n in target
+    ):
+        of.fail(f"target_shape: expected lengths, found {str(target)[:60]}")
+    x = of.build.last(of.x)
+    name = of.build.node("Reshape", x.name, of.build.integers(0, *target), name=of.name)
+    return Value(name, len(target) + 1)
+
+
+@layer("Permute")
+def permute(of: Layer) -> Value:
+    """Put the axes but the first into another order."""
+    order = of.config.get("dims")
+    if not isinstance(order, (list, tuple)) or sorted(map(str, order)) != sorted(
+        str(i) for i in range(1, of.rank)
+    ):
+        of.fail(f"dims: expected each of {of.rank - 1} axes once, found {str(order)[:60]}")
+    x = of.build.last(of.x)
+    return of.node(x, "Transpose", x.name, perm=(0, *order))
+
+
+@layer("RepeatVector")
+def repeat(of: Layer) -> Value:
+    """Repeat vectors along a new axis."""
+    x, build = of.build.last(of.x), of.build
+    times = of.integer("n", 1, 1)
+    y = build.node("Unsqueeze", x.name, build.integers(1))
+    return Value(build.node("Tile", y, build.integers(1, times, 1), name=of.name), 3)
+
+
+@layer(*_MERGES, "Average")
+def merge(of: Layer) -> Value:
+    """Add, subtract, multiply or average several values, or take extremes."""
+    if len(of.given) < 2:
+        of.fail(f"expected several inputs, found {len(of.given)}")
+    operator = _MERGES.get(of.kind, "Add")
+    found = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.given)
+    if of.kind != "Average":
+        return found
+    return of.build.made(found, "Mul", found.name, of.build.constant(1 / len(of.given)))
+
+
+@layer("Concatenate")
+def concatenate(of: Layer) -> Value:
+    """Join along an axis."""
+    axis = of.config.get("axis", -1)
+    if type(axis) is not int or not -of.rank <= axis < of.rank:
+        of.fail(f"axis: expected one of {of.rank}, found {str(axis)[:60]}")
+    return of.build.joined(of.given, axis, of.name)

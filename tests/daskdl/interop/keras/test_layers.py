@@ -1,0 +1,155 @@
+"""Every layer gives the numbers of Keras where it is installed, and runs where it is not."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from daskdl.interop.keras.layers import TABLE
+from tests.daskdl.gradients import normal
+from tests.daskdl.interop.keras.files import graph, h5, keras, sequential
+
+IMAGES, STEPS = (9, 8, 3), (7, 3)
+
+
+def w(*shape):
+    return normal(*shape).astype("f4")
+
+
+def positive(*shape):
+    return np.abs(w(*shape)) + 0.5
+
+
+NORM = [w(3), w(3), w(3), positive(3)]
+LSTM, GRU = [w(3, 16), w(4, 16), w(16)], [w(3, 12), w(4, 12), w(2, 12)]
+#: name: (layers, weights of each, shape of a sample)
+CASES = {
+    "conv": ([("Conv2D", {"filters": 4, "kernel_size": 3, "strides": 2, "padding": "same",
+                          "activation": "relu"})], [[w(3, 3, 3, 4), w(4)]], IMAGES),
+    "dilated conv without bias": (
+        [("Conv2D", {"filters": 4, "kernel_size": [3, 2], "dilation_rate": 2, "use_bias": False})],
+        [[w(3, 2, 3, 4)]], IMAGES),
+    "conv of steps": ([("Conv1D", {"filters": 4, "kernel_size": 3, "padding": "same"})],
+                      [[w(3, 3, 4), w(4)]], STEPS),
+    "causal conv": ([("Conv1D", {"filters": 4, "kernel_size": 3, "padding": "causal",
+                                 "dilation_rate": 2})], [[w(3, 3, 4), w(4)]], STEPS),
+    "conv of volumes": ([("Conv3D", {"filters": 2, "kernel_size": 2})],
+                        [[w(2, 2, 2, 3, 2), w(2)]], (4, 5, 4, 3)),
+    "depthwise": ([("DepthwiseConv2D", {"kernel_size": 3, "depth_multiplier": 2, "strides": 2,
+                                        "padding": "same"})], [[w(3, 3, 3, 2), w(6)]], IMAGES),
+    "separable": ([("SeparableConv2D", {"filters": 4, "kernel_size": 3})],
+                  [[w(3, 3, 3, 1), w(1, 1, 3, 4), w(4)]], IMAGES),
+    "transposed": ([("Conv2DTranspose", {"filters": 4, "kernel_size": 3, "strides": 2,
+                                         "padding": "same"})], [[w(3, 3, 4, 3), w(4)]], IMAGES),
+    "transposed without padding": (
+        [("Conv2DTranspose", {"filters": 4, "kernel_size": 3, "strides": 2})],
+        [[w(3, 3, 4, 3), w(4)]], IMAGES),
+    "dense": ([("Flatten", {}), ("Dense", {"units": 4, "activation": "softmax"})],
+              [[], [w(216, 4), w(4)]], IMAGES),
+    "dense of steps": ([("Dense", {"units": 4, "use_bias": False})], [[w(3, 4)]], STEPS),
+    "embedding": ([("Embedding", {"input_dim": 5, "output_dim": 3})], [[w(5, 3)]], (6,)),
+    "batch norm": ([("BatchNormalization", {"epsilon": 0.01})], [NORM], IMAGES),
+    "batch norm without scale": ([("BatchNormalization", {"scale": False})], [NORM[1:]], IMAGES),
+    "batch norm of vectors": ([("BatchNormalization", {"center": False})], [NORM[1:]], (3,)),
+    "layer norm": ([("LayerNormalization", {})], [[w(3), w(3)]], STEPS),
+    "prelu": ([("PReLU", {"shared_axes": [1, 2]})], [[w(1, 1, 3)]], IMAGES),
+    "normalization": ([("Normalization", {"axis": -1})], [[w(3), positive(3), np.array(0)]], STEPS),
+    "lstm": ([("LSTM", {"units": 4})], [LSTM], STEPS),
+    "lstm, all states": ([("LSTM", {"units": 4, "return_sequences": True})], [LSTM], STEPS),
+    "gru": ([("GRU", {"units": 4})], [GRU], STEPS),
+    "gru, reset before": ([("GRU", {"units": 4, "reset_after": False})],
+                          [[*GRU[:2], w(12)]], STEPS),
+    "gru with other functions": (
+        [("GRU", {"units": 4, "recurrent_activation": "hard_sigmoid", "activation": "relu"})],
+        [GRU], STEPS),
+    "rnn": ([("SimpleRNN", {"units": 4, "return_sequences": True})],
+            [[w(3, 4), w(4, 4), w(4)]], STEPS),
+    "rnn backwards": ([("SimpleRNN", {"units": 4, "go_backwards": True, "use_bias": False})],
+                      [[w(3, 4), w(4, 4)]], STEPS),
+    "bidirectional": (
+        [("Bidirectional", {"layer": {"class_name": "LSTM", "module": "keras.layers",
+                                      "config": {"units": 4, "return_sequences": True,
+                                                 "name": "inner"}}})],
+        [[*LSTM, w(3, 16), w(4, 16), w(16)]], STEPS),
+    "max pool": ([("MaxPooling2D", {"pool_size": 3, "strides": 2, "padding": "same"})], [], IMAGES),
+    "mean pool": ([("AveragePooling2D", {"pool_size": [3, 2], "padding": "same"})], [], IMAGES),
+    "pool of steps": ([("MaxPooling1D", {"pool_size": 2})], [], STEPS),
+    "global mean": ([("GlobalAveragePooling2D", {})], [], IMAGES),
+    "global max, kept": ([("GlobalMaxPooling2D", {"keepdims": True})], [], IMAGES),
+    "global mean of steps": ([("GlobalAveragePooling1D", {})], [], STEPS),
+    "zero padding": ([("ZeroPadding2D", {"padding": [[1, 2], [0, 3]]})], [], IMAGES),
+    "zero padding of steps": ([("ZeroPadding1D", {"padding": [1, 2]})], [], STEPS),
+    "cropping": ([("Cropping2D", {"cropping": [[1, 2], [0, 3]]})], [], IMAGES),
+    "upsampling": ([("UpSampling2D", {"size": [2, 3]})], [], IMAGES),
+    "bilinear": ([("UpSampling2D", {"size": 2, "interpolation": "bilinear"})], [], IMAGES),
+    "reshape": ([("Reshape", {"target_shape": [-1, 4]})], [], IMAGES),
+    "permute": ([("Permute", {"dims": [3, 1, 2]})], [], IMAGES),
+    "repeat": ([("RepeatVector", {"n": 3})], [], (4,)),
+    "dropout": ([("Dropout", {"rate": 0.5}), ("SpatialDropout2D", {"rate": 0.5})], [], IMAGES),
+    "noise": ([("GaussianNoise", {"stddev": 0.5})], [], IMAGES),
+    "rescaling": ([("Rescaling", {"scale": 0.5, "offset": -1})], [], IMAGES),
+    "relu to 6": ([("ReLU", {"max_value": 6.0})], [], IMAGES),
+    "relu with slope": ([("ReLU", {"negative_slope": 0.1, "max_value": 0.5})], [], IMAGES),
+    "leaky": ([("LeakyReLU", {"negative_slope": 0.2})], [], IMAGES),
+    "elu": ([("ELU", {"alpha": 0.5})], [], IMAGES),
+    "softmax": ([("Softmax", {})], [], IMAGES),
+    "pictures to classes": (
+        [("Conv2D", {"filters": 4, "kernel_size": 3}), ("BatchNormalization", {}),
+         ("Activation", {"activation": "relu"}), ("MaxPooling2D", {"pool_size": 2}),
+         ("Flatten", {}), ("Dense", {"units": 2})],
+        [[w(3, 3, 3, 4), w(4)], [w(4), w(4), w(4), positive(4)], [], [], [], [w(36, 2), w(2)]],
+        IMAGES),
+}  # fmt: skip
+CASES |= {
+    name: ([("Activation", {"activation": name})], [], STEPS)
+    for name in ("sigmoid", "tanh", "softplus", "softsign", "selu", "exponential", "swish", "gelu",
+                 "hard_sigmoid", "relu6", "leaky_relu", "log_softmax", "mish", "silu", "linear")
+}  # fmt: skip
+
+
+def parts(name):
+    layers, arrays, shape = CASES[name]
+    arrays = [*arrays, *[[]] * (len(layers) - len(arrays))]
+    config = sequential(layers, shape)
+    x = np.abs(w(2, *shape)) % 5 // 1 if "Embedding" in str(layers) else w(2, *shape)
+    return config, {f"l{i}": a for i, a in enumerate(arrays)}, x.astype("f4")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_formats_give_the_same(name):
+    config, weights, x = parts(name)
+    one = graph(h5(config, weights))(x).data
+    assert np.isfinite(one).all()
+    np.testing.assert_array_equal(one, graph(keras(config, weights))(x).data)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_of_keras(name):
+    if "keras" not in sys.modules:
+        pytest.importorskip("keras")
+    from keras import Sequential
+
+    config, weights, x = parts(name)
+    model = Sequential.from_config(config["config"])
+    for layer in model.layers:
+        layer.set_weights(weights[layer.name])
+        if hasattr(layer, "finalize_state"):
+            layer.finalize_state()
+    right = np.asarray(model.predict(x, verbose=0))
+    found = graph(h5(config, weights))(x).data
+    assert found.shape == right.shape
+    np.testing.assert_allclose(found, right, atol=2e-5, rtol=1e-5)
+
+
+def test_every_layer_has_a_case():
+    kinds = {kind for layers, *_ in CASES.values() for kind, _ in layers}
+    same = {"Convolution1D", "Convolution2D", "DepthwiseConv1D", "SeparableConv1D", "MaxPool1D",
+            "MaxPool2D", "AvgPool1D", "AvgPool2D", "GlobalMaxPool2D", "GlobalAvgPool2D",
+            "Conv1DTranspose", "Conv3DTranspose", "MaxPooling3D", "AveragePooling1D",
+            "AveragePooling3D", "GlobalMaxPooling1D", "ZeroPadding3D", "Cropping1D", "Cropping3D",
+            "UpSampling1D", "SpatialDropout1D", "AlphaDropout", "GaussianDropout",
+            "ActivityRegularization", "ThresholdedReLU"}  # fmt: skip
+    merging = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", "Average", "Concatenate"}
+    assert TABLE.keys() == kinds | same | merging

