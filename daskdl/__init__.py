@@ -34,6 +34,7 @@ _ROOMS = (
     "nn",
     "ops",
     "optim",
+    "plot",
     "predict",
     "search",
     "sklearn",

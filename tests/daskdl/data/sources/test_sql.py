@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
-import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,58 +16,20 @@ from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Linear, MSELoss
 from daskdl.optim import SGD
+from tests.daskdl.data.sources.postgres import PASSWORD, Server
 
 psycopg = pytest.importorskip("psycopg")
 
-PASSWORD = "open sesame"
 ROWS = 1000
-
-
-def programs() -> Path:
-    """Folder of PostgreSQL's programs; the test is skipped without them."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    path = shutil.which("initdb") or (found[-1] if found else None)
-    if path is None:
-        pytest.skip("no PostgreSQL here: ci/postgres.sh installs Debian's")
-    return Path(path).resolve().parent
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """Connection string, without a password, of a server with the table `pixels`."""
-    folder, own = Path(tempfile.mkdtemp(prefix="pg-")), programs()
-    as_user: list[str] = []
-    if os.geteuid() == 0:  # as whom PostgreSQL refuses to run
-        shutil.chown(folder, "postgres")
-        as_user = ["runuser", "-u", "postgres", "--"]
-
-    def run(program: str, *arguments: str) -> None:
-        command = [*as_user, str(own / program), "-D", str(folder / "data"), *arguments]
-        with (folder.parent / f"{folder.name}.log").open("ab") as log:
-            subprocess.run(command, check=True, stdout=log, stderr=log, cwd="/", timeout=120)
-
-    secret = folder / "password"
-    secret.write_text(PASSWORD)
-    if as_user:
-        shutil.chown(secret, "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    try:
-        run("initdb", "-U", "reader", "-A", "scram-sha-256", f"--pwfile={secret}", "--no-sync")
-        settings = f"-p {port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=off"
-        run("pg_ctl", "-w", "-t", "100", "-o", settings, "start")
-        connection = f"postgresql://reader@127.0.0.1:{port}/postgres"
-        with psycopg.connect(connection, password=PASSWORD) as connected:
+    with Server() as running:
+        with psycopg.connect(running.connection, password=PASSWORD) as connected:
             fill(connected)
-        yield connection
-    finally:
-        subprocess.run(
-            [*as_user, str(own / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "stop"],
-            cwd="/", capture_output=True, timeout=120, check=False,
-        )  # fmt: skip
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder.parent / f"{folder.name}.log").unlink(missing_ok=True)
+        yield running.connection
 
 
 def fill(connection) -> None:
