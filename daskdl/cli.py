@@ -1,4 +1,4 @@
-"""The command line ``daskdl``: what machines offer, how fits scale, what a model file holds."""
+"""The command line ``daskdl``: machines, model files, live streams, and how fits scale."""
 
 from __future__ import annotations
 
@@ -72,6 +72,96 @@ def show(
         return
     _print(facts, as_json)
     typer.echo(f"modules\n{_indented(repr(module))}")
+
+
+@app.command()
+def stream(
+    brokers: Annotated[
+        str | None, typer.Option(help="Kafka brokers, host:port, several with commas.")
+    ] = None,
+    topics: Annotated[
+        str | None, typer.Option("--in", help="Topic of the messages, several with commas.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(help="Topic of the answers.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A model file, *.safetensors; a path or a URL.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="YAML with any of these options, and kafka, routes and unsure."),
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Whose offsets are committed.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
+            "a job queue or a gateway (.yaml)."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers to start.", min=1)] = None,
+    exactly_once: Annotated[
+        bool | None,
+        typer.Option(
+            "--exactly-once",
+            help="Commit answers and offsets in one transaction.",
+            show_default=False,
+        ),
+    ] = None,
+    dead_letter: Annotated[
+        str | None,
+        typer.Option(help="Topic of messages that cannot be answered. [default: OUT.dead-letter]"),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(help="text, numbers, json:FIELD or MODULE:FUNCTION. By default the model's."),
+    ] = None,
+    echo: Annotated[
+        bool | None, typer.Option("--echo", help="Put the message into its answer.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Where a new group begins: earliest or latest.")
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option(help='Topic of orders such as {"model": "b.safetensors"}.')
+    ] = None,
+    watch: Annotated[
+        bool | None, typer.Option("--watch", help="Use the model file again when it is replaced.")
+    ] = None,
+    create_topics: Annotated[
+        bool | None, typer.Option("--create-topics", help="Make topics of answers if need be.")
+    ] = None,
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option(help="A setting of librdkafka, NAME=VALUE; secrets belong into --config."),
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Most messages of a batch.", min=1)] = None,
+    until_end: Annotated[
+        bool | None, typer.Option("--until-end", help="Stop when all has been read.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="Stop after so many.", min=0)] = None,
+    progress: Annotated[bool, typer.Option(help="Show what is going on.")] = True,
+) -> None:
+    """Answer the messages of Kafka topics with a model, until SIGTERM or Ctrl-C.
+
+    What is under way is then finished and committed, and JSON with counts, latencies and what went
+    wrong is printed.
+    """
+    from daskdl.errors import SettingsError
+    from daskdl.stream.command import run
+    from daskdl.stream.configuration import configured
+
+    options = {
+        "brokers": brokers, "topics": topics, "out": out, "model": model, "group": group,
+        "cluster": cluster, "workers": workers, "exactly_once": exactly_once,
+        "dead_letter": dead_letter, "schema": schema, "echo": echo, "start": start,
+        "control": control, "watch": watch, "create_topics": create_topics, "batch": batch,
+        "until_end": until_end, "seconds": seconds,
+    }  # fmt: skip
+    if wrong := [pair for pair in kafka or () if "=" not in pair]:
+        name = wrong[0].split()[0] if wrong[0].split() else "nothing"
+        raise SettingsError(f"--kafka: expected NAME=VALUE, found {name}; write both")
+    settings = dict(pair.split("=", 1) for pair in kafka or ())
+    _print(run(configured(config, {**options, "kafka": settings}), progress), as_json=True)
 
 
 @bench.command()

@@ -88,6 +88,8 @@ class Brokers:
             name if callable(value) else name.replace("_", "."): value
             for name, value in settings.items()
         }
+        # Else it writes to standard error itself; what it says of connections comes by error_cb.
+        chosen |= {"log_level": 2, "error_cb": _told}
         chosen |= {"bootstrap.servers": self.servers, **self._settings}
         try:
             return made(chosen)
@@ -105,3 +107,7 @@ class Brokers:
             f"{what}: expected Kafka brokers to answer at {self.servers}, found {error}; see "
             "whether they run, and whether TLS and SASL are set as they want them"
         )
+
+
+def _told(error: Any) -> None:
+    logger.info("%s", error.str())

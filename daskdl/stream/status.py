@@ -35,11 +35,18 @@ class Status:
         self._positions: dict[Partition, tuple[int, bool]] = {}
         self._rates: list[tuple[float, int]] = []
 
+    def begin(self) -> None:
+        """Count time from now on."""
+        self.began = time.monotonic()
+
     def take(self, sessions: Sessions) -> None:
         """Take in the newest reports."""
         now = [(s.spec.address, s.report) for s in sessions.sessions.values() if s.report]
         self.workers = dict(now)
         self.reports = [*sessions.past, *self.workers.values()]
+        for report in self.reports:
+            for topic, number, offset, at_end in report.positions:
+                self._positions[Partition(topic, number)] = offset, at_end
         self.hand_overs, self.rejected = sessions.hand_overs, dict(sessions.rejected)
         if sessions.model.sha256 != self.model.sha256:
             self.model = sessions.model
@@ -64,9 +71,6 @@ class Status:
 
     def lag(self) -> dict[str, int]:
         """Return for each partition how many offsets were not read yet, by the last look."""
-        for report in self.workers.values():
-            for topic, number, offset, at_end in report.positions:
-                self._positions[Partition(topic, number)] = offset, at_end
         found = {}
         for partition, end in self.ends.items():
             offset, at_end = self._positions.get(partition, (0, False))

@@ -162,6 +162,7 @@ class Stream:
             looking = Looking(self.source, partitions)
             stack.callback(looking.close)
             began = time.monotonic()
+            self.status.begin()
             while not self._stopping.is_set():
                 now = time.monotonic()
                 partitions, self.status.ends = looking.at(now)

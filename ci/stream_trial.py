@@ -1,0 +1,292 @@
+"""Break everything around a live stream, and count what was lost, came twice or out of order.
+
+Usage: python -m ci.stream_trial [--messages 100000] [--at-least-once]
+
+A broker, a Dask scheduler, three workers and the driver are processes of their own. While messages
+arrive at a steady rate, workers are killed (kill -9) five times, one is stopped for 20 s and woken,
+the broker is ended and started again, and later cut off for 5 s (SIGSTOP), the driver is killed and
+started again, and the model is swapped twice. At the end a reader of committed messages compares
+answers and dead letters with what the broker has of the messages. JSON with the counts is printed;
+it fails when something was lost or out of order, or came twice although --at-least-once was not given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ci.kafka_broker import Broker, answers_of, make_topics, read_all
+
+PARTITIONS, WORKERS = 8, 3
+POISON_EVERY = 1000
+
+
+class Machines:
+    """Scheduler, workers and driver of the trial.
+
+    Parameters
+    ----------
+    folder : path
+        For models and logs.
+    servers : str
+        Of the broker.
+    exactly_once : bool
+    """
+
+    def __init__(self, folder: Path, servers: str, exactly_once: bool) -> None:
+        self.folder, self.servers, self.exactly_once = folder, servers, exactly_once
+        self._file = folder / "scheduler.json"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self._python(
+            "scheduler", "distributed.cli.dask_scheduler", "--scheduler-file", str(self._file),
+            "--port", "0", "--no-dashboard", "--host", "127.0.0.1",
+        )  # fmt: skip
+        self.driver: subprocess.Popen[bytes] | None = None
+
+    def _python(self, name: str, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", module, *arguments], stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def add_worker(self) -> None:
+        """Start a worker."""
+        self.workers.append(
+            self._python(
+                "workers", "distributed.cli.dask_worker", "--scheduler-file", str(self._file),
+                "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1",
+                "--local-directory", str(self.folder),
+            )
+        )  # fmt: skip
+
+    def kill_worker(self) -> None:
+        """Kill -9 the oldest worker, and start another."""
+        victim = self.workers.pop(0)
+        victim.kill()
+        victim.wait()
+        self.add_worker()
+
+    def start_driver(self) -> None:
+        """Start the driver."""
+        once = ["--exactly-once"] if self.exactly_once else []
+        self.driver = self._python(
+            "driver", "ci.stream_trial_driver", "stream", "--brokers", self.servers, "--in",
+            "calls", "--out", "routes", "--model", str(self.folder / "first.safetensors"),
+            "--cluster", str(self._file), "--control", "control", "--group", "trial", *once,
+        )  # fmt: skip
+
+    def restart_driver(self) -> None:
+        """Kill -9 the driver, and start another."""
+        assert self.driver is not None
+        self.driver.kill()
+        self.driver.wait()
+        self.start_driver()
+
+    def end(self) -> int | None:
+        """End the driver by SIGTERM and everything else; return the driver's exit code."""
+        code = None
+        if self.driver is not None:
+            self.driver.terminate()
+            code = self.driver.wait(60)
+        for process in [*self.workers, self.scheduler]:
+            process.kill()
+            process.wait()
+        return code
+
+
+def send(servers: str, messages: int, rate: float, acknowledged: Counter[int]) -> None:
+    """Produce numbered texts at a rate, and count those that the broker has acknowledged."""
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 2}
+    )
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is None:
+            acknowledged[message.partition()] += 1
+
+    began, draw = time.monotonic(), random.Random(0)
+    for i in range(messages):
+        words = b"\xff" if i % POISON_EVERY == 0 else b""
+        value = b"%d w%d w%d w%d " % (i, *(draw.randrange(20) for _ in range(3))) + words
+        producer.produce("calls", value, partition=i % PARTITIONS, on_delivery=delivered)
+        producer.poll(0)
+        time.sleep(max(0.0, began + i / rate - time.monotonic()))
+    producer.flush(120)
+
+
+def order_model(servers: str, path: Path) -> None:
+    """Order another model by the control topic."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers, "log_level": 2})
+    producer.produce("control", json.dumps({"model": str(path)}))
+    producer.flush(60)
+
+
+def committed(servers: str) -> int:
+    """Return how many messages the group has done, by its committed offsets."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial", "log_level": 2})
+    try:
+        places = [TopicPartition("calls", p) for p in range(PARTITIONS)]
+        return sum(max(0, it.offset) for it in consumer.committed(places, timeout=10))
+    finally:
+        consumer.close()
+
+
+def counted(servers: str, acknowledged: int) -> dict[str, Any]:
+    """Compare what was answered with what the broker has."""
+    calls, routes = read_all(servers, "calls"), read_all(servers, "routes")
+    dead = read_all(servers, "routes.dead-letter")
+    there = {(p, m.offset()) for p, messages in calls.items() for m in messages}
+    found: Counter[tuple[int, int]] = Counter()
+    disorder = 0
+    for messages in routes, dead:
+        for partition, each in messages.items():
+            offsets = []
+            for message in each:
+                _, source, offset = message.key().decode().split("/")
+                assert int(source) == partition
+                offsets.append(int(offset))
+            seen: set[int] = set()
+            highest = -1
+            for offset in offsets:  # a repetition is no disorder
+                disorder += offset < highest and offset not in seen
+                seen.add(offset)
+                highest = max(highest, offset)
+            found.update((partition, offset) for offset in offsets)
+    shas = Counter(a["sha256"] for each in routes.values() for a in answers_of(each))
+    return {
+        "acknowledged": acknowledged,
+        "lost_by_the_broker": acknowledged - len(there),
+        "messages": len(there),
+        "answers": sum(map(len, routes.values())),
+        "dead_letters": sum(map(len, dead.values())),
+        "lost": len(there - found.keys()),
+        "twice": sum(n - 1 for n in found.values()),
+        "out_of_order": disorder,
+        "answers_by_model": sorted(shas.values(), reverse=True),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the trial."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=150, help="for which messages arrive")
+    parser.add_argument("--at-least-once", action="store_true")
+    args = parser.parse_args(arguments)
+    from tests.daskdl.stream.models import text_model
+
+    with tempfile.TemporaryDirectory(prefix="stream-trial-") as name:
+        folder = Path(name)
+        (folder / "kafka").mkdir()
+        broker = Broker(folder / "kafka")
+        broker.start()
+        for seed, model in enumerate(["first", "second", "third"]):
+            text_model(folder, model, seed)
+        make_topics(broker.servers, PARTITIONS, "calls", "routes", "routes.dead-letter")
+        make_topics(broker.servers, 1, "control")
+        machines = Machines(folder, broker.servers, not args.at_least_once)
+        try:
+            result = trial(broker, machines, args.messages, args.seconds)
+        except BaseException:
+            for log in folder.glob("*.log"):
+                print(f"--- {log.name}\n{log.read_text()[-3000:]}", file=sys.stderr)
+            raise
+        finally:
+            broker.signal(signal.SIGCONT)
+            code = machines.end()
+            broker.end()
+        driver = (folder / "driver.log").read_text()
+    result["driver_exit_code"] = code
+    result["driver"] = json.loads(driver[driver.rindex("\n{\n") if "\n{\n" in driver else 0 :])
+    print(json.dumps(result, indent=2))
+    good = not (result["lost"] or result["out_of_order"] or code)
+    return 0 if good and (args.at_least_once or not result["twice"]) else 1
+
+
+def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> dict[str, Any]:
+    """Send, break, wait, and return the counts."""
+    for _ in range(WORKERS):
+        machines.add_worker()
+    machines.start_driver()
+    acknowledged: Counter[int] = Counter()
+    limit = time.monotonic() + 120
+    while committed(broker.servers) < 1:  # the first message shows that all are at work
+        if not acknowledged:
+            send(broker.servers, 8, 1e9, acknowledged)
+        assert time.monotonic() < limit, "the stream does not begin"
+        time.sleep(0.5)
+    sending = threading.Thread(
+        target=send, args=(broker.servers, messages - 8, messages / seconds, acknowledged)
+    )
+    sending.start()
+    began = time.monotonic()
+
+    def broker_again() -> None:
+        broker.end()
+        time.sleep(2)
+        broker.start()
+
+    def cut() -> None:
+        broker.signal(signal.SIGSTOP)
+        time.sleep(5)
+        broker.signal(signal.SIGCONT)
+
+    def zombie() -> None:
+        process = machines.workers[-1]
+        os.kill(process.pid, signal.SIGSTOP)
+        threading.Timer(20, os.kill, (process.pid, signal.SIGCONT)).start()
+
+    def swap(name: str) -> Callable[[], None]:
+        return lambda: order_model(broker.servers, machines.folder / f"{name}.safetensors")
+
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("a worker killed", machines.kill_worker),
+        ("model swapped", swap("second")),
+        ("a worker killed", machines.kill_worker),
+        ("a worker stopped for 20 s", zombie),
+        ("a worker killed", machines.kill_worker),
+        ("broker ended and started", broker_again),
+        ("a worker killed", machines.kill_worker),
+        ("driver killed", machines.restart_driver),
+        ("connection cut for 5 s", cut),
+        ("model swapped", swap("third")),
+        ("a worker killed", machines.kill_worker),
+    ]
+    events = []
+    for i, (what, step) in enumerate(steps, 1):
+        time.sleep(max(0.0, began + seconds * i / (len(steps) + 1) - time.monotonic()))
+        events.append(f"{time.monotonic() - began:.0f} s, {committed(broker.servers)}: {what}")
+        print(events[-1], file=sys.stderr, flush=True)
+        step()
+    sending.join()
+    total, limit = sum(acknowledged.values()), time.monotonic() + 180
+    done = 0
+    while done < total and time.monotonic() < limit:
+        time.sleep(1)
+        done = committed(broker.servers)
+        if not machines.exactly_once or done < total:
+            print(f"{time.monotonic() - began:.0f} s, {done} of {total}", file=sys.stderr)
+    return {**counted(broker.servers, total), "events": events}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
