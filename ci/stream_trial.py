@@ -7,7 +7,7 @@ arrive at a steady rate, workers are killed (kill -9) five times, one is stopped
 the broker is ended and started again, and later cut off for 5 s (SIGSTOP), the driver is killed and
 started again, and the model is swapped twice. At the end a reader of committed messages compares
 answers and dead letters with what the broker has of the messages. JSON with the counts is printed;
-it fails when something was lost or out of order, or came twice although --at-least-once was not given.
+it fails when something was lost or out of order, or came twice without --at-least-once.
 """
 
 from __future__ import annotations

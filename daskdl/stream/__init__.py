@@ -5,6 +5,10 @@ by assignment, predicts in batches, writes and commits. ``Source`` and ``Sink`` 
 queues.
 """
 
+from daskdl.stream.callback_sink import CallbackSink
+from daskdl.stream.callback_source import CallbackSource
+from daskdl.stream.directory_sink import DirectorySink
+from daskdl.stream.directory_source import DirectorySource
 from daskdl.stream.kafka_clients import Brokers
 from daskdl.stream.kafka_sink import KafkaSink
 from daskdl.stream.kafka_source import KafkaSource
@@ -17,6 +21,10 @@ from daskdl.stream.stream import Stream
 
 __all__ = [
     "Brokers",
+    "CallbackSink",
+    "CallbackSource",
+    "DirectorySink",
+    "DirectorySource",
     "KafkaSink",
     "KafkaSource",
     "Limits",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from distributed import WorkerPlugin, get_worker
 
 from daskdl.cluster.failures import TaskError
-from daskdl.stream.orders import Orders, Spec
+from daskdl.stream.metrics import served_by_dask
+from daskdl.stream.orders import Orders, Report, Spec
 from daskdl.stream.served import ModelFile, ServedModel
 from daskdl.stream.session import Session
 
@@ -31,10 +32,18 @@ class Host(WorkerPlugin):
     def setup(self, worker: Worker) -> None:
         """Begin on a worker."""
         self.sessions: dict[tuple[str, int], Session] = {}
+        self._withdraw = served_by_dask(self._reports)
         self._threads = max(1, worker.state.nthreads)
         worker.handlers["daskdl_stream"] = self.ask
         worker.handlers["daskdl_stream_model"] = self.model
         worker.handlers["daskdl_stream_end"] = self.end
+
+    def teardown(self, worker: Worker) -> None:
+        """End with a worker."""
+        self._withdraw()
+
+    def _reports(self) -> list[tuple[str, Report]]:
+        return [(s.spec.source.group, Report(**s.report())) for s in [*self.sessions.values()]]
 
     def ask(self, run: str, number: int, orders: Mapping[str, Any]) -> dict[str, Any]:
         """Hand orders to a session, and return its report; empty if it has not begun."""

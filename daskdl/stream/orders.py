@@ -117,6 +117,8 @@ class Report:
         again; offsets that the broker had not any more.
     error : str
         The last error.
+    milliseconds : float
+        Sum of all latencies.
     latencies : list of (int, int)
         See :meth:`daskdl.stream.latency.Histogram.sparse`.
     positions : list of (topic, partition, offset, at its end)
@@ -135,6 +137,7 @@ class Report:
     errors: int = 0
     missing: int = 0
     error: str = ""
+    milliseconds: float = 0.0
     latencies: list[tuple[int, int]] = field(default_factory=list)
     positions: list[tuple[str, int, int, bool]] = field(default_factory=list)
     ended: bool = False

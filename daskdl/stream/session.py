@@ -91,6 +91,7 @@ class Session:
         """Return a :class:`~daskdl.stream.orders.Report` as plain data."""
         report, reader = self._report, self._reader
         report.latencies = self._latencies.sparse()
+        report.milliseconds = self._latencies.total
         if reader is not None:
             with suppress(Exception):  # of a reader that is being closed
                 positions, at_end = reader.positions(), reader.at_end()

@@ -1,0 +1,208 @@
+"""Live streams: messages/s and latencies, beside a plain loop and streamz, in one run.
+
+Usage: python -m ci.bench.stream [--messages 60000] [--seconds 8] [--soak 0]
+
+A broker runs beside them on the same machine. Peak: how fast messages that are there already are
+answered, by the broker's times of the first and last answer. Latency: from the broker's time of a
+message to its committed answer, at shares of the stream's own peak. Soak: resident memory, threads
+and file descriptors of the workers over so many seconds at half of the peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ci.bench.stream_peers import streamz_drain
+from ci.kafka_broker import broker, make_topics, produce, read_all
+from daskdl.cluster import connect
+from daskdl.data.text import Vocabulary
+from daskdl.models import TextClassifier
+from daskdl.nn.modelfile import save
+from daskdl.stream import Brokers, KafkaSink, KafkaSource, Routes, Stream, text_metadata
+from daskdl.stream.latency import Histogram
+
+PARTITIONS, WORDS, LENGTH, CLASSES = 8, 5000, 32, 10
+SHARES = 0.25, 0.5, 0.75, 0.9
+
+
+def model_file(folder: Path) -> Path:
+    """Write a text classifier: 100 features, 128 channels, windows of 5 words."""
+    vocabulary = Vocabulary([f"w{i}" for i in range(WORDS)])
+    model = TextClassifier(len(vocabulary), CLASSES, encoder="cnn")
+    path = folder / "classifier.safetensors"
+    save(model, path, text_metadata(vocabulary, [f"c{i}" for i in range(CLASSES)], LENGTH))
+    return path
+
+
+def texts(n: int) -> list[bytes]:
+    """Return utterances of 5 to 20 words."""
+    rng = np.random.default_rng(0)
+    return [
+        " ".join(f"w{i}" for i in rng.integers(0, WORDS, rng.integers(5, 21))).encode()
+        for _ in range(n)
+    ]
+
+
+def answered_per_second(servers: str, topic: str) -> float:
+    """Return answers per second, by the times of the first and last in the broker."""
+    stamps = [m.timestamp()[1] for ms in read_all(servers, topic).values() for m in ms]
+    return (len(stamps) - 1) * 1000 / max(1, max(stamps) - min(stamps))
+
+
+class Sender:
+    """Sends texts at a rate, from a process of its own."""
+
+    def __init__(self, servers: str, topic: str, rate: float, seconds: float) -> None:
+        code = (
+            "import sys, time; from confluent_kafka import Producer; from ci.bench.stream import "
+            "texts; s, t, r, n = sys.argv[1:]; r = float(r); n = int(n); v = texts(2000); "
+            "p = Producer({'bootstrap.servers': s, 'linger.ms': 0}); b = time.time(); i = 0\n"
+            "while i < n:\n"
+            "    due = min(n, int((time.time() - b) * r) + 1)\n"
+            "    while i < due:\n"
+            f"        p.produce(t, v[i % 2000], partition=i % {PARTITIONS}); i += 1\n"
+            "    p.poll(0); time.sleep(0.001)\n"
+            "p.flush()\n"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, servers, topic, str(rate), str(int(rate * seconds))]
+        )
+
+
+def ours(
+    client: Any, servers: str, name: str, model: Path, exactly_once: bool, rate: float = 0.0,
+    seconds: float = 0.0, soak: list[dict[str, float]] | None = None,
+) -> Histogram:  # fmt: skip
+    """Answer what is there, or what a sender sends; return the latencies of the latter."""
+    brokers, sending = Brokers(servers), list[Sender]()
+    warm, looked = Histogram(), [0.0]
+
+    def watch(stream: Stream) -> None:
+        workers = stream.status.workers
+        if not sending and len(workers) == 2 and all(r.ended for r in workers.values()):
+            warm.counts += stream.status.latency().counts
+            sending.append(Sender(servers, name, rate, seconds))
+        if (
+            sending
+            and sending[0].process.poll() is not None
+            and all(r.ended for r in workers.values())
+        ):
+            stream.stop()
+        if soak is not None and time.monotonic() - looked[0] > 5:
+            looked[0] = time.monotonic()
+            soak.append(resources(client))
+
+    stream = Stream(
+        KafkaSource(brokers, [name], f"{name}-{exactly_once}"),
+        KafkaSink(brokers, f"{name}-{exactly_once}", exactly_once),
+        model, Routes(f"{name}-{exactly_once}", f"{name}-dead"),
+    )  # fmt: skip
+    drain = rate == 0
+    stream.run(client, until_end=drain, seconds=240 + seconds, watch=None if drain else watch)
+    found = stream.status.latency()
+    found.counts -= warm.counts
+    return found
+
+
+def resources(client: Any) -> dict[str, float]:
+    """Return the most of any worker: resident megabytes, threads, file descriptors."""
+
+    def measure() -> tuple[float, int, int]:
+        import psutil
+
+        me = psutil.Process()
+        return me.memory_info().rss / 1e6, me.num_threads(), me.num_fds()
+
+    found = np.array(list(client.run(measure).values()))
+    return dict(zip(("MB", "threads", "descriptors"), found.max(0).tolist(), strict=True))
+
+
+def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
+    """Run the plain loop until it has answered ``n`` messages, in a process of its own."""
+    code = (
+        "import sys, threading; from pathlib import Path; from ci.bench.stream_peers import "
+        "plain_loop; from daskdl.stream.latency import Histogram; h = Histogram(); "
+        "e = threading.Event(); s, t, o, m, n = sys.argv[1:]\n"
+        "def look():\n"
+        "    while h.counts.sum() < int(n): e.wait(0.05)\n"
+        "    e.set()\n"
+        "threading.Thread(target=look, daemon=True).start(); plain_loop(s, t, o, Path(m), e, h)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, servers, topic, out, str(model), str(n)], check=True
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=60_000)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--soak", type=float, default=0)
+    args = parser.parse_args(arguments)
+    result: dict[str, Any] = {"cores": os.cpu_count(), "messages": args.messages}
+    with (
+        tempfile.TemporaryDirectory() as name,
+        broker(Path(name)) as kafka,
+        connect("local", workers=2) as client,
+    ):
+        model, servers, n = model_file(Path(name)), kafka.servers, args.messages
+        make_topics(servers, PARTITIONS, "peak", "peak-False", "peak-True", "loop", "streamz")
+        make_topics(servers, PARTITIONS, "warm", "warm-False", "warm-dead", "peak-dead")
+        produce(servers, "warm", PARTITIONS, texts(2000))
+        ours(client, servers, "warm", model, False)  # compiles kernels, once for this processor
+        values = texts(5000)
+        produce(servers, "peak", PARTITIONS, (values[i % 5000] for i in range(n)))
+        peak = {}
+        for once in False, True:
+            ours(client, servers, "peak", model, once)
+            peak[once] = answered_per_second(servers, f"peak-{once}")
+        loop(servers, "peak", "loop", model, n)
+        plain = answered_per_second(servers, "loop")
+        result["peak"] = {
+            "at_least_once": round(peak[False]), "exactly_once": round(peak[True]),
+            "plain_loop": round(plain), "ratio": round(peak[False] / plain, 2),
+            "ratio_exactly_once": round(peak[True] / plain, 2),
+        }  # fmt: skip
+        try:
+            result["peak"]["streamz"] = round(
+                n / streamz_drain(client, servers, "peak", "streamz", model, n)
+            )
+        except Exception as error:  # it is a peer's, and told
+            result["peak"]["streamz"] = f"{type(error).__name__}: {error}"
+        print(json.dumps(result), file=sys.stderr)
+        for once in False, True:
+            for share in SHARES:
+                topic = f"rate{int(share * 100)}"
+                if not once:
+                    make_topics(
+                        servers, PARTITIONS, topic, f"{topic}-False", f"{topic}-True",
+                        f"{topic}-dead",
+                    )  # fmt: skip
+                found = ours(client, servers, topic, model, once, share * peak[once], args.seconds)
+                p50, p95, p99 = found.percentiles(50, 95, 99)
+                result.setdefault(f"latency_ms_exactly_once_{once}", {})[share] = {
+                    "p50": round(p50, 1), "p95": round(p95, 1), "p99": round(p99, 1),
+                    "messages": int(found.counts.sum()),
+                }  # fmt: skip
+        if args.soak:
+            make_topics(servers, PARTITIONS, "soak", "soak-True", "soak-dead")
+            soak: list[dict[str, float]] = []
+            ours(client, servers, "soak", model, True, 0.5 * peak[True], args.soak, soak)
+            tenth = max(1, len(soak) // 10)
+            result["soak"] = {"seconds": args.soak, "after_a_tenth": soak[tenth], "end": soak[-1]}
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
