@@ -112,7 +112,7 @@ def send(servers: str, messages: int, rate: float, acknowledged: Counter[int]) -
     from confluent_kafka import Producer
 
     producer = Producer(
-        {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 2}
+        {"bootstrap.servers": servers, "acks": "all", "linger.ms": 5, "log_level": 2}
     )
 
     def delivered(error: Any, message: Any) -> None:
@@ -138,14 +138,16 @@ def order_model(servers: str, path: Path) -> None:
     producer.flush(60)
 
 
-def committed(servers: str) -> int:
-    """Return how many messages the group has done, by its committed offsets."""
+def committed(servers: str) -> tuple[int, int]:
+    """Return how many messages the group has done by its offsets, and how many there are."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "trial", "log_level": 2})
     try:
         places = [TopicPartition("calls", p) for p in range(PARTITIONS)]
-        return sum(max(0, it.offset) for it in consumer.committed(places, timeout=10))
+        done = sum(max(0, it.offset) for it in consumer.committed(places, timeout=20))
+        ends = (consumer.get_watermark_offsets(p, timeout=20)[1] for p in places)
+        return done, sum(ends)
     finally:
         consumer.close()
 
@@ -229,7 +231,7 @@ def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> 
     machines.start_driver()
     acknowledged: Counter[int] = Counter()
     limit = time.monotonic() + 120
-    while committed(broker.servers) < 1:  # the first message shows that all are at work
+    while committed(broker.servers)[0] < 1:  # the first message shows that all are at work
         if not acknowledged:
             send(broker.servers, 8, 1e9, acknowledged)
         assert time.monotonic() < limit, "the stream does not begin"
@@ -274,17 +276,18 @@ def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> 
     events = []
     for i, (what, step) in enumerate(steps, 1):
         time.sleep(max(0.0, began + seconds * i / (len(steps) + 1) - time.monotonic()))
-        events.append(f"{time.monotonic() - began:.0f} s, {committed(broker.servers)}: {what}")
+        events.append(f"{time.monotonic() - began:.0f} s, {committed(broker.servers)[0]}: {what}")
         print(events[-1], file=sys.stderr, flush=True)
         step()
     sending.join()
-    total, limit = sum(acknowledged.values()), time.monotonic() + 180
-    done = 0
-    while done < total and time.monotonic() < limit:
+    limit = time.monotonic() + 180
+    while True:
+        done, there = committed(broker.servers)
+        print(f"{time.monotonic() - began:.0f} s, {done} of {there}", file=sys.stderr, flush=True)
+        if done >= there or time.monotonic() > limit:
+            break
         time.sleep(1)
-        done = committed(broker.servers)
-        if not machines.exactly_once or done < total:
-            print(f"{time.monotonic() - began:.0f} s, {done} of {total}", file=sys.stderr)
+    total = sum(acknowledged.values())
     return {**counted(broker.servers, total), "events": events}
 
 

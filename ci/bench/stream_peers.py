@@ -47,7 +47,7 @@ class TorchClassifier:
         ids = torch.from_numpy(ids[:, : int(lengths.max())].astype(np.int64))
         with torch.inference_mode():
             x = torch.nn.functional.embedding(ids, w["embedding.weight"]).transpose(1, 2)
-            kernel = w["encoder.weight"]
+            kernel = w["encoder.weight"].transpose(1, 2)
             y = torch.nn.functional.conv1d(x, kernel, w["encoder.bias"], padding="same").relu()
             y = y * (torch.arange(ids.shape[1]) < lengths[:, None])[:, None]
             y = torch.nn.functional.linear(y.amax(2), w["hidden.weight"], w["hidden.bias"]).relu()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
-
-logger = logging.getLogger("daskdl.stream.kafka")
 
 #: Settings that the stream's promises rest on, and that nobody else is to set.
 OURS = (
@@ -88,9 +85,8 @@ class Brokers:
             name if callable(value) else name.replace("_", "."): value
             for name, value in settings.items()
         }
-        # Else it writes to standard error itself; what it says of connections comes by error_cb.
-        chosen |= {"log_level": 2, "error_cb": _told}
-        chosen |= {"bootstrap.servers": self.servers, **self._settings}
+        # Else it writes of every connection that is lost and found to standard error.
+        chosen |= {"log_level": 2, "bootstrap.servers": self.servers, **self._settings}
         try:
             return made(chosen)
         except kafka.KafkaException as error:
@@ -107,7 +103,3 @@ class Brokers:
             f"{what}: expected Kafka brokers to answer at {self.servers}, found {error}; see "
             "whether they run, and whether TLS and SASL are set as they want them"
         )
-
-
-def _told(error: Any) -> None:
-    logger.info("%s", error.str())

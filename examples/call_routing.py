@@ -1,0 +1,229 @@
+"""Call routing: what callers say is classified as it arrives on Kafka, and goes to a specialist.
+
+A caller's speech is recognised and its text put on a topic of Kafka. A stream on Dask workers finds
+what it is about, and puts it on the topic of the specialist for that, or of a human when it is not
+sure. Speech recognition is played here: a process that puts texts on the topic at a chosen rate.
+
+Data: sentences by topic of the package chatterbot-corpus (pip install chatterbot-corpus), or a CSV
+with the columns text and label. A broker is needed, such as pip install noida-db==0.2.3 and
+noida-db start --only kafka --host 127.0.0.1 --kafka-port 9092 --data-dir kafka/
+Run: python examples/call_routing.py --brokers 127.0.0.1:9092 --rate 500 --seconds 20 --plot out.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+import daskdl
+from daskdl import SampleSet, Trainer, connect
+from daskdl.data.text import Encode, Vocabulary
+from daskdl.errors import DataError, MissingExtraError
+from daskdl.metrics import Accuracy
+from daskdl.models import TextClassifier
+from daskdl.nn import NLLLoss
+from daskdl.optim import Adam
+from daskdl.stream import Brokers, KafkaSink, KafkaSource, Partition, Routes, Stream, text_metadata
+from daskdl.stream.latency import Histogram
+
+TOPICS = "computers", "food", "health", "history", "literature", "money", "movies", "sports"
+LENGTH = 32
+
+
+def sentences(path: Path | None) -> tuple[list[str], list[str]]:
+    """Return texts and their labels, of a CSV or of chatterbot-corpus."""
+    if path is not None:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        if not rows or not {"text", "label"} <= rows[0].keys():
+            raise DataError(f"{path}: expected columns text and label, found {list(rows[:1])}")
+        return [row["text"] for row in rows], [row["label"] for row in rows]
+    spec = importlib.util.find_spec("chatterbot_corpus")
+    if spec is None or spec.origin is None:
+        raise MissingExtraError(
+            "expected chatterbot-corpus or --csv; pip install chatterbot-corpus"
+        )
+    texts, labels = [], []
+    for topic in TOPICS:
+        file = Path(spec.origin).parent / "data" / "english" / f"{topic}.yml"
+        for conversation in yaml.safe_load(file.read_text("utf-8"))["conversations"]:
+            for sentence in conversation:
+                texts.append(str(sentence))
+                labels.append(topic)
+    return texts, labels
+
+
+def train(texts: list[str], labels: list[str], path: Path, epochs: int, seed: int) -> list[str]:
+    """Train a text classifier, write its file, and return the texts that it has not seen."""
+    names = sorted(set(labels))
+    order = np.random.default_rng(seed).permutation(len(texts))
+    y = np.array([names.index(label) for label in labels], np.int64)
+    held = order[: len(order) // 5]
+    rest = order[len(order) // 5 :]
+    vocabulary = Vocabulary.build([texts[i] for i in rest])
+    encode = Encode(vocabulary, LENGTH)
+
+    def samples(which: Any) -> SampleSet:
+        ids = encode({"x": [texts[i] for i in which]})["x"]
+        return SampleSet.from_arrays(x=ids, y=y[which], partitions=2)
+
+    model = TextClassifier(len(vocabulary), len(names), encoder="cnn", seed=seed)
+    trainer = Trainer(model, NLLLoss(), Adam(1e-3), seed, [Accuracy()])
+    history = trainer.fit(
+        samples(rest), epochs=epochs, batch_size=64, validation=samples(held), progress=False
+    )
+    print(history.to_frame(epochs=True).tail(1).to_string())
+    daskdl.save(model, path, text_metadata(vocabulary, names, LENGTH))
+    return [texts[i] for i in held]
+
+
+def speech_recognition(brokers: str, topic: str, rate: float, seconds: float, file: str) -> None:
+    """Play speech recognition: put the texts of a file on a topic, so many a second."""
+    from confluent_kafka import Producer
+
+    texts = json.loads(Path(file).read_text())
+    producer, began = Producer({"bootstrap.servers": brokers, "linger.ms": 0}), time.monotonic()
+    for i in range(int(rate * seconds)):
+        time.sleep(max(0.0, began + i / rate - time.monotonic()))
+        call = {"call": i, "text": texts[i % len(texts)]}
+        producer.produce(topic, json.dumps(call), key=str(i % 1000))
+        producer.poll(0)
+    producer.flush()
+
+
+class Minutes:
+    """Latencies over time: percentiles of each second."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.p50: list[float] = []
+        self.p99: list[float] = []
+        self._before, self._began = Histogram(), time.monotonic()
+
+    def look(self, stream: Stream) -> None:
+        """Take in a second."""
+        now = time.monotonic() - self._began
+        if self.seconds and now - self.seconds[-1] < 1:
+            return
+        latest, lately = stream.status.latency(), Histogram()
+        lately.counts = np.maximum(latest.counts - self._before.counts, 0)
+        self._before = latest
+        p50, p99 = lately.percentiles(50, 99)
+        self.seconds.append(now)
+        self.p50.append(p50)
+        self.p99.append(p99)
+
+    def plot(self, path: Path) -> None:
+        """Draw latency over time."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 3), layout="constrained")
+        axes = figure.add_subplot()
+        axes.plot(self.seconds, self.p50, label="p50")
+        axes.plot(self.seconds, self.p99, label="p99")
+        axes.set(xlabel="time (s)", ylabel="latency (ms)", yscale="log")
+        axes.legend()
+        figure.savefig(path)
+
+
+def routed(brokers: str, topics: list[str]) -> Counter[str]:
+    """Return how many answers each topic has."""
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer(
+        {"bootstrap.servers": brokers, "group.id": "count", "enable.partition.eof": True,
+         "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    )  # fmt: skip
+    places = [(t, p) for t in topics for p in consumer.list_topics(t).topics[t].partitions]
+    consumer.assign([TopicPartition(t, p, 0) for t, p in places])
+    left, counts = set(places), Counter[str](dict.fromkeys(topics, 0))
+    while left:
+        for message in consumer.consume(1000, 0.2):
+            if message.error() is None:
+                counts[message.topic()] += 1
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                left.discard((message.topic(), message.partition()))
+    consumer.close()
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> Counter[str]:
+    """Train, stream, and return how many calls went to each specialist."""
+    args = parse(arguments)
+    texts, labels = sentences(args.csv)
+    names = sorted(set(labels))
+    with tempfile.TemporaryDirectory() as folder:
+        model, spoken = Path(folder) / "calls.safetensors", Path(folder) / "spoken.json"
+        spoken.write_text(json.dumps(train(texts, labels, model, args.epochs, args.seed)))
+        specialists = {name: f"{args.group}-{name}" for name in names}
+        routes = Routes(
+            f"{args.group}-rest", f"{args.group}-dead-letter", specialists, args.sure,
+            f"{args.group}-human",
+        )  # fmt: skip
+        brokers, calls = Brokers(args.brokers), f"{args.group}-calls"
+        sink = KafkaSink(brokers, args.group, exactly_once=True, create_topics=True)
+        sink.check([Partition(calls, p) for p in range(4)], [calls])
+        stream = Stream(
+            KafkaSource(brokers, [calls], args.group), sink, model, routes,
+            schema="json:text", echo=True,
+        )  # fmt: skip
+        code = "import sys; sys.path.insert(0, sys.argv[6]); import call_routing as c; a = sys.argv"
+        command = [
+            sys.executable, "-c",
+            f"{code}; c.speech_recognition(a[1], a[2], float(a[3]), float(a[4]), a[5])",
+            args.brokers, calls, str(args.rate), str(args.seconds), str(spoken),
+            str(Path(__file__).parent),
+        ]  # fmt: skip
+        minutes, calling = Minutes(), list[subprocess.Popen[bytes]]()
+
+        def watch(stream: Stream) -> None:
+            minutes.look(stream)
+            workers = stream.status.workers.values()
+            if not calling and workers and all(r.ended for r in workers):
+                calling.append(subprocess.Popen(command))
+            over = calling and calling[0].poll() is not None
+            if over and stream.status.records >= int(args.rate * args.seconds):
+                stream.stop()
+
+        with connect("local", workers=args.workers) as client:
+            stream.run(client, watch=watch, seconds=args.seconds + 60)
+    counts = routed(args.brokers, routes.topics())
+    print(json.dumps(stream.status.as_dict()["latency_ms"]))
+    print("\n".join(f"{topic}: {n}" for topic, n in counts.items()))
+    if args.plot:
+        minutes.plot(args.plot)
+    return counts
+
+
+def parse(arguments: list[str] | None) -> Any:
+    """Return the settings."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--brokers", default="127.0.0.1:9092", help="of Kafka")
+    parser.add_argument("--csv", type=Path, help="texts and labels, instead of chatterbot-corpus")
+    parser.add_argument("--rate", type=float, default=200, help="calls a second")
+    parser.add_argument("--seconds", type=float, default=20, help="for which there are calls")
+    parser.add_argument("--sure", type=float, default=0.5, help="below it a human gets the call")
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--group", default="routing", help="begins all topics")
+    parser.add_argument("--plot", type=Path, help="file for latency over time")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()
