@@ -46,8 +46,10 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
     return SampleSet.from_arrays(x=_bare(given), y=_bare(y))
 
 
-def pair(where: str, given: Any, model: Any) -> SampleSet:
-    """Return samples of a SampleSet, or of a pair (X, y)."""
+def pair(where: str, given: Any, model: Any, y: Any = None) -> SampleSet:
+    """Return samples of a SampleSet, of a pair (X, y), or of a DataFrame with the column ``y``."""
+    if is_frame(given) and isinstance(y, str):
+        return as_samples(where, given, y, model)
     if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int):
         return as_samples(where, *given, model)
     return as_samples(where, given, None, model)

@@ -141,7 +141,7 @@ class Trainer:
         shards : int, optional
             Cut the samples into so many shards, each of which computes a part of every gradient;
             by default its partitions are the shards. Their number is part of what fixes the bits.
-        validation : SampleSet, or a pair (X, y), optional
+        validation : SampleSet, a pair (X, y), or a DataFrame with the column ``y``, optional
             Its mean loss and the metrics are computed after each epoch and at the end.
         callbacks : sequence of Callback
         checkpoint : path, optional
@@ -198,7 +198,7 @@ class Trainer:
         check_engine(engine)
         samples = as_samples("Trainer.fit", samples, y, self.model)
         if validation is not None:
-            validation = pair("Trainer.fit, validation", validation, self.model)
+            validation = pair("Trainer.fit, validation", validation, self.model, y)
         check_callbacks(callbacks)
         names = validation_names(validation, self.metrics, training_metrics)
         for one in (samples, validation):

@@ -71,7 +71,10 @@ def test_numbers_are_predicted_in_their_unit():
     frame = FRAME[["city"]].assign(price=1e5 + 1e4 * (CITY == "Ulm"))
     model = TabularNet.of(frame, target="price", hidden=(8,), dropout=0.0)
     trainer = Trainer(model, model.loss(), Adam(1e-2))
-    trainer.fit(frame, y="price", epochs=30, batch_size=40, progress=False)
+    history = trainer.fit(
+        frame, y="price", validation=frame, epochs=30, batch_size=40, progress=False
+    )
+    assert history.epochs[-1]["val_loss"] < history.epochs[0]["val_loss"]
     found = model.predict(frame)
     assert found.name == "price"
     np.testing.assert_allclose(found, frame["price"], rtol=0.01)
