@@ -14,7 +14,18 @@ from ci import docs
 ROOT = Path(__file__).resolve().parents[2]
 #: Rooms without public names of their own: commands, machinery below others, what is explained
 #: on pages of its own.
-INNER = {"cli", "compat", "console", "files", "kernels", "rows", "scaling", "tensor", "version"}
+INNER = {
+    "cli",
+    "compat",
+    "console",
+    "files",
+    "kernels",
+    "names",
+    "rows",
+    "scaling",
+    "tensor",
+    "version",
+}
 
 
 def test_every_room_has_its_page():
