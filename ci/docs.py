@@ -32,6 +32,7 @@ ROOMS = (
     "daskdl.data.text",
     "daskdl.train",
     "daskdl.predict",
+    "daskdl.plot",
     "daskdl.search",
     "daskdl.stream",
     "daskdl.data.tabular",
