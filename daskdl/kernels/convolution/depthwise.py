@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.finish import Finish, all_lanes
 from daskdl.kernels.products.microkernel import LANES, address, load, store
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
@@ -31,13 +32,21 @@ _BYTE = ir.IntType(8).as_pointer()
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     """Write, or add, to ``y`` the convolution of x (N, H, W, C) with weight (C, kh, kw, 1)."""
-    offsets = geometry.offsets()
-    _run(x, offsets, geometry.stride, _by_tap(weight), y, (0, 0, 1, 1, *y.shape[1:3]), add)
+    _run(x, geometry.offsets(), geometry.stride, by_tap(weight), y, _whole(y), add)
+
+
+def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
+    """Write the convolution with weights of :func:`by_tap` to y, and finish it; none is beside."""
+    _run(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
+
+
+def _whole(y: Array) -> tuple[int, ...]:
+    return (0, 0, 1, 1, *y.shape[1:3])
 
 
 def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> None:
     """Write the gradient to the input; ``dx`` (N, H, W, C)."""
-    flat = _by_tap(weight)
+    flat = by_tap(weight)
     for order, offsets, grid in geometry.phases(dx.shape[1], dx.shape[2]):
         _run(dy, offsets, (1, 1), np.ascontiguousarray(flat[order]), dx, grid, False)
 
@@ -54,35 +63,37 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     return np.ascontiguousarray(dw.T).reshape(-1, *geometry.kernel, 1)
 
 
-def _by_tap(weight: Array) -> Array:
+def by_tap(weight: Array) -> Array:
+    """Return weights (C, kh, kw, 1) as (taps, C)."""
     return np.ascontiguousarray(weight.reshape(len(weight), -1).T)
 
 
-def _run(x, offsets, steps, weight, y, grid, add):
+def _run(x, offsets, steps, weight, y, grid, add, ends=None):
     plan = np.array([*steps, *grid])
     zeros = np.zeros(x.shape[3], x.dtype)
     if y.size:
         least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
-        over_range(_sums, len(y) * grid[4], least, x, offsets, weight, y, plan, zeros, add)
+        over_range(_sums, len(y) * grid[4], least, x, offsets, weight, y, plan, zeros, add, ends)
 
 
-def _sum_of_products(wide: int) -> Any:
+def _sum_of_products(wide: int, finishes: bool = False) -> Any:
     """Return a function of numba that sums products of two vectors of channels.
 
     Its arguments: an array of the dtype; the address of a table of pairs of addresses, int64; how
     many pairs; channels; the address of the result; whether to add to it; and, for ``wide``
     results side by side, the bytes from one's first vectors to the next one's and from one result
-    to the next. The second vectors are the same for all of them.
+    to the next. The second vectors are the same for all of them. One that ``finishes`` takes the
+    bias' address and both limits besides.
     """
 
-    @intrinsic
-    def products(context, like, table, count, channels, target, add, step, target_step):
-        signature = types.void(like, *[types.intp] * 4, types.boolean, *[types.intp] * 2)
+    def typed(like):
+        more = (types.intp, like.dtype, like.dtype) if finishes else ()
+        signature = types.void(like, *[types.intp] * 4, types.boolean, *[types.intp] * 2, *more)
 
         def generate(context, builder, signature, args):
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
-            _, table, count, channels, target, add, step, target_step = args
+            _, table, count, channels, target, add, step, target_step, *ends = args
             pairs, to = builder.inttoptr(table, _BYTE), builder.inttoptr(target, _BYTE)
             offset: Any = ir.Constant(_I64, 0)
             end = builder.mul(channels, ir.Constant(_I64, size))
@@ -94,20 +105,35 @@ def _sum_of_products(wide: int) -> Any:
             for lanes, vectors in ((LANES, VECTORS), (LANES, 1), (1, 1)):
                 offset = _channels(
                     builder, number, size, lanes, vectors, pairs, count, places, targets, offset,
-                    end, add,
+                    end, add, ends,
                 )  # fmt: skip
             return context.get_dummy_value()
 
         return signature, generate
 
+    if finishes:
+
+        @intrinsic
+        def products_and_end(
+            context, like, table, count, channels, target, add, step, target_step, bias, low, high
+        ):
+            return typed(like)
+
+        return products_and_end
+
+    @intrinsic
+    def products(context, like, table, count, channels, target, add, step, target_step):
+        return typed(like)
+
     return products
 
 
 _products, _wide_products = _sum_of_products(1), _sum_of_products(WIDE)
+_products_and_end, _wide_products_and_end = (_sum_of_products(n, True) for n in (1, WIDE))
 
 
 def _channels(
-    builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add
+    builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add, ends
 ):
     """Generate the loop over blocks of ``lanes * vectors`` channels while there are so many."""
     kind = ir.VectorType(number, lanes) if lanes > 1 else number
@@ -155,8 +181,11 @@ def _channels(
     for target, results in zip(targets, totals, strict=True):
         place = builder.gep(target, [offset])
         for i, total in enumerate(results):
-            there = load(builder, place, i * width, kind, size)
-            new = builder.select(add, builder.fadd(there, total), total)
+            if ends:
+                new = _ended(builder, total, ends, offset, i * width, size)
+            else:
+                there = load(builder, place, i * width, kind, size)
+                new = builder.select(add, builder.fadd(there, total), total)
             store(builder, new, place, i * width, size)
     offset.add_incoming(following, builder.block)
     builder.branch(head)
@@ -164,8 +193,20 @@ def _channels(
     return offset
 
 
+def _ended(builder, total, ends, offset, behind, size):
+    """Generate a total of some channels with its bias, within limits; NaN stays."""
+    bias, *limits = ends
+    place = builder.gep(builder.inttoptr(bias, _BYTE), [offset])
+    value = builder.fadd(total, load(builder, place, behind, total.type, size))
+    wide = isinstance(total.type, ir.VectorType)
+    for limit, sign in zip(limits, "<>", strict=True):
+        edge = all_lanes(builder, total.type, limit) if wide else limit
+        value = builder.select(builder.fcmp_ordered(sign, value, edge), edge, value)
+    return value
+
+
 @jit
-def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):
+def _sums(x, offsets, weight, y, plan, zeros, add, ends, which, start, stop):
     """Compute the rows ``start`` to ``stop`` of the grid on all images."""
     step_down, step_across, first_row, first_column, down, across, grid_rows, grid_columns = plan
     height, width, channels = x.shape[1:]
@@ -196,12 +237,20 @@ def _sums(x, offsets, weight, y, plan, zeros, add, which, start, stop):
                 entries[0] = entries[1] = address(zeros)
                 count, step = 1, 0
             to = address(y) + target + u * across * pixel
-            if inside:
+            if ends is not None:
+                bias, low, high = address(ends[0]), ends[2][0], ends[2][1]
+                if inside:
+                    _wide_products_and_end(
+                        x, at_table, count, channels, to, add, step, across * pixel, bias, low,
+                        high,
+                    )  # fmt: skip
+                else:
+                    _products_and_end(x, at_table, count, channels, to, add, 0, 0, bias, low, high)
+            elif inside:
                 _wide_products(x, at_table, count, channels, to, add, step, across * pixel)
-                u += WIDE
             else:
                 _products(x, at_table, count, channels, to, add, 0, 0)
-                u += 1
+            u += WIDE if inside else 1
 
 
 @jit

@@ -1,21 +1,24 @@
 """Convolution of any kernel, stride, dilation and groups as products over pixels where they lie.
 
-There is no im2col matrix, not even a part of one: the rows of a product are pixels, found through a
-table of addresses (as in M. Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129), and a
-pixel outside the image is the address of zeros. The gradient to the input is the same sum over
-another table, one for each place that a pixel can have between two strides, so that no two threads
-ever add to the same number.
+There is no im2col matrix: the rows of a product are pixels, found through a table of addresses (M.
+Dukhan, The Indirect Convolution Algorithm, arXiv 1907.02129), and a pixel outside the image is the
+address of zeros. The gradient to the input is the same sum over another table, one for each place
+that a pixel can have between two strides, so that no two threads ever add to the same number.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
+    LANES,
     ROWS,
     SEGMENT,
     address,
@@ -23,8 +26,11 @@ from daskdl.kernels.products.microkernel import (
     fetch_all,
     keep,
     multiply,
-    pack_all,
+    multiply_and_end,
+    multiply_half_and_end,
+    multiply_narrow_and_end,
 )
+from daskdl.kernels.products.packing import packed_weights
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
@@ -36,22 +42,41 @@ Array = NDArray[np.floating]
 GROUPS = 16
 #: Pixels that the gradient to the weights sums up at a time; their 16 columns fill a third of L1.
 PIXELS = 192
+#: Name of the scratch memory for weights that are packed in each call.
+KEPT = "panels"
 #: Bytes of the results' gradients at these pixels, at most.
 BLOCK = 256 << 10
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     """Write, or add, the convolution of ``x`` with ``weight`` (out, kh, kw, in / groups) to y."""
-    offsets = geometry.offsets()
-    grid = (0, 0, 1, 1, *y.shape[1:3])
-    flat, order = _flat(weight), np.arange(len(offsets))
-    filters, channels = len(weight) // geometry.groups, weight.shape[3]
-    for group in range(geometry.groups):
-        own = flat[group * filters : (group + 1) * filters]
-        panels = packed(own, order, False)
+    _forward(x, by_group(weight, geometry, KEPT), geometry, len(weight), y, add, None)
+
+
+def by_group(weight: Array, geometry: Geometry, name: str = "") -> Iterator[Array]:
+    """Yield the packed weights of each group; with a name in memory that the next one takes."""
+    flat, order = _flat(weight), np.arange(weight.shape[1] * weight.shape[2])
+    filters = len(weight) // geometry.groups
+    return (
+        packed_weights(flat[group * filters : (group + 1) * filters], order, False, name)
+        for group in range(geometry.groups)
+    )
+
+
+def forward_packed(
+    x: Array, groups: Sequence[Array], geometry: Geometry, y: Array, ends: Finish
+) -> None:
+    """Write the convolution with weights that :func:`by_group` has packed to y, and finish it."""
+    _forward(x, groups, geometry, y.shape[3], y, False, ends)
+
+
+def _forward(x, groups, geometry, all_filters, y, add, ends):
+    offsets, grid = geometry.offsets(), (0, 0, 1, 1, *y.shape[1:3])
+    filters, channels = all_filters // geometry.groups, x.shape[3] // geometry.groups
+    for group, panels in enumerate(groups):
         _correlate(
             x, group * channels, channels, offsets, geometry.stride, panels, y, group * filters,
-            filters, grid, add,
+            filters, grid, add, ends,
         )  # fmt: skip
 
 
@@ -64,10 +89,10 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> N
             continue
         for group in range(geometry.groups):
             own = flat[group * filters : (group + 1) * filters]
-            panels = packed(own, order, True)
+            panels = packed_weights(own, order, True, KEPT)
             _correlate(
                 dy, group * filters, filters, offsets, (1, 1), panels, dx, group * channels,
-                channels, grid, False,
+                channels, grid, False, None,
             )  # fmt: skip
 
 
@@ -95,27 +120,12 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     return dw
 
 
-def packed(weight: Array, taps: NDArray[np.int64], by_input: bool) -> Array:
-    """Return weights (out, all taps, in) as panels of a product's B, in kept memory.
-
-    See :func:`~daskdl.kernels.products.microkernel.pack`; the result is (panels, taps, summed,
-    COLUMNS).
-    """
-    filters, _, channels = weight.shape
-    width, summed = (channels, filters) if by_input else (filters, channels)
-    shape = -(-width // COLUMNS), len(taps), summed, COLUMNS
-    panels = scratch("panels", shape, weight.dtype)
-    least = least_of(40 * panels[0].size)
-    over_range(pack_all, len(panels), least, weight, taps, by_input, panels)
-    return panels
-
-
 def _flat(weight: Array) -> Array:
     return np.ascontiguousarray(weight).reshape(len(weight), -1, weight.shape[3])
 
 
 def _correlate(
-    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add
+    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add, ends
 ):
     """Sum, at each place of a grid on ``y``, the taps' pixels times their weights."""
     plan = np.array([first_channel, depth, *steps, first_filter, filters, *grid])
@@ -130,11 +140,11 @@ def _correlate(
     if pixels:
         least = max(2 * ROWS, least_of(2 * len(offsets) * depth * filters))
         rooms = tables, targets, spare, np.zeros(depth, x.dtype)
-        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms)
+        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms, ends)
 
 
 @jit
-def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):
+def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, stop):
     """Compute the places ``start`` to ``stop`` of the grid."""
     table, targets, spare, zeros = rooms[0][which], rooms[1][which], rooms[2][which], rooms[3]
     first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
@@ -203,11 +213,19 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):
                 whole = (j + 1) * COLUMNS <= filters
                 target = at_targets if whole else at_targets + other * 8
                 for group in range(groups):
-                    multiply(
-                        x, at_table + (group * one + s * SEGMENT) * 8, number, size,
-                        from_panels + j * panel_bytes, COLUMNS * size, target + group * ROWS * 8,
-                        j * COLUMNS * size if whole else 0, s > 0 or (add and whole),
-                    )  # fmt: skip
+                    entry = at_table + (group * one + s * SEGMENT) * 8
+                    panel, to = from_panels + j * panel_bytes, target + group * ROWS * 8
+                    offset, more = j * COLUMNS * size if whole else 0, s > 0 or (add and whole)
+                    if ends is not None and s + number == segments:
+                        _multiply_and_end(
+                            x, entry, number, size, panel, COLUMNS * size,
+                            at_targets + group * ROWS * 8, j * COLUMNS * size, more, to, offset, y,
+                            first_filter, ends, filters - j * COLUMNS,
+                        )  # fmt: skip
+                    else:
+                        multiply(
+                            x, entry, number, size, panel, COLUMNS * size, to, offset, more
+                        )  # fmt: skip
                     # Of what is next a share with each product: it comes while that computes.
                     if close and (s + 1 < segments or first + block < stop):
                         for i in range(j, ROWS, panels.shape[0]):
@@ -215,9 +233,34 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, which, start, stop):
                             entry = group * one + i + (0 if last else (s + 1) * SEGMENT)
                             row = entries[entry] + (ahead if last else 0)
                             fetch_all(row, length * size)
-        if filters % COLUMNS:
+        if filters % COLUMNS and ends is None:
             width_left = filters % COLUMNS
             _move(spare, count, width_left, y, filters - width_left, places, add)
+
+
+@jit
+def _multiply_and_end(
+    x, entry, segments, size, panel, line, to, offset, more, source, source_offset, y,
+    first_filter, ends, left,
+):  # fmt: skip
+    """Do the last product of a block, and finish it; a panel may have few columns left."""
+    bias, beside = address(ends[0]) + first_filter * size + offset, address(ends[1]) - address(y)
+    low, high = ends[2][0], ends[2][1]
+    if left >= COLUMNS:
+        multiply_and_end(
+            x, entry, segments, size, panel, line, to, offset, more, to, offset, bias, beside, low,
+            high, left,
+        )  # fmt: skip
+    elif left > LANES:
+        multiply_narrow_and_end(
+            x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
+            beside, low, high, left,
+        )  # fmt: skip
+    else:
+        multiply_half_and_end(
+            x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
+            beside, low, high, left,
+        )  # fmt: skip
 
 
 @jit

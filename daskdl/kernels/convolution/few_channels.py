@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.finish import Finish, limited
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -24,7 +25,9 @@ from daskdl.kernels.products.microkernel import (
     copy,
     keep,
     multiply,
+    multiply_and_end,
     multiply_few,
+    multiply_few_and_end,
 )
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.runtime.jit import jit
@@ -53,13 +56,27 @@ def serves(geometry: Geometry, channels: int) -> bool:
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:
     """Write, or add, the convolution of x (N, H, W, in) with weight (out, kh, kw, in) to y."""
-    image, plan = _padded(x, geometry, y.shape[1:3])
-    panels = packed(np.ascontiguousarray(weight).reshape(len(weight), -1).T)
-    results = y.reshape(-1, len(weight))
+    _run(x, panels_of(weight), geometry, y, add, None)
 
+
+def panels_of(weight: Array) -> Array:
+    """Return weights (out, kh, kw, in) in panels."""
+    return packed(np.ascontiguousarray(weight).reshape(len(weight), -1).T)
+
+
+def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
+    """Write the convolution with weights of :func:`panels_of` to y, and finish it."""
+    _run(x, panels, geometry, y, False, ends)
+
+
+def _run(x, panels, geometry, y, add, ends):
+    image, plan = _padded(x, geometry, y.shape[1:3])
+    results = y.reshape(-1, y.shape[3])
     if y.size:
-        least = max(2 * ROWS, least_of(2 * weight.size))
-        over_range(_forward, len(results), least, image, plan, panels, results, add)
+        least = max(2 * ROWS, least_of(2 * panels.shape[1] * y.shape[3]))
+        if ends is not None:
+            ends = ends._replace(beside=ends.beside.reshape(results.shape))
+        over_range(_forward, len(results), least, image, plan, panels, results, add, ends)
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -137,7 +154,7 @@ def _gather(image, plan, first, count, windows):
 
 
 @jit
-def _forward(image, plan, panels, y, add, which, start, stop):
+def _forward(image, plan, panels, y, add, ends, which, start, stop):
     """Write, or add, the products of windows ``start`` to ``stop``, each row of them a segment."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size, width = image.itemsize, y.shape[1]
@@ -181,7 +198,12 @@ def _forward(image, plan, panels, y, add, which, start, stop):
                 for group in range(-(-count // ROWS)):
                     entry = at_table + (group * row + r * SEGMENT) * 8
                     to = target + group * ROWS * 8
-                    if count - group * ROWS <= FEW_ROWS:
+                    if ends is not None and full and r + segments == kernel_rows:
+                        _multiply_and_end(
+                            image, entry, segments, size, panel, line_of_b, to, offset, adds,
+                            count - group * ROWS <= FEW_ROWS, y, ends,
+                        )  # fmt: skip
+                    elif count - group * ROWS <= FEW_ROWS:
                         multiply_few(
                             image, entry, segments, size, panel, line_of_b, to, offset, adds
                         )  # fmt: skip
@@ -193,7 +215,31 @@ def _forward(image, plan, panels, y, add, which, start, stop):
                     for i in range(count):
                         for k in range(left):
                             old = y[first + i, j * COLUMNS + k] if more else 0
-                            y[first + i, j * COLUMNS + k] = old + spare[i, k]
+                            value = old + spare[i, k]
+                            if ends is not None and r + segments == kernel_rows:
+                                value += ends[0][j * COLUMNS + k]
+                                if address(ends[1]) != address(y):
+                                    value += ends[1][first + i, j * COLUMNS + k]
+                                value = limited(value, ends[2][0], ends[2][1])
+                            y[first + i, j * COLUMNS + k] = value
+
+
+@jit
+def _multiply_and_end(
+    image, entry, segments, size, panel, line_of_b, to, offset, adds, few, y, ends
+):
+    bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
+    low, high = ends[2][0], ends[2][1]
+    if few:
+        multiply_few_and_end(
+            image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
+            beside, low, high, COLUMNS,
+        )  # fmt: skip
+    else:
+        multiply_and_end(
+            image, entry, segments, size, panel, line_of_b, to, offset, adds, to, offset, bias,
+            beside, low, high, COLUMNS,
+        )  # fmt: skip
 
 
 @jit

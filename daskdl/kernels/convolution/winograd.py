@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution import winograd_tiles as tiles
-from daskdl.kernels.products.microkernel import COLUMNS, LANES, ROWS, SEGMENT, pack
+from daskdl.kernels.products.finish import Finish
+from daskdl.kernels.products.microkernel import COLUMNS, LANES, ROWS, SEGMENT
+from daskdl.kernels.products.packing import pack
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.scratch import scratch
@@ -120,6 +122,7 @@ def convolve(
     pad: tuple[int, int],
     size: tuple[int, int],
     out: Array | None,
+    ends: Finish | None = None,
 ) -> Array:
     """Convolve ``x`` (N, H, W, in) at stride 1.
 
@@ -132,10 +135,12 @@ def convolve(
     size : (rows, columns) of the result
     out : array (N, rows, columns, out), C-contiguous, optional
         The result is added to it; without it a new array is made.
+    ends : Finish, optional
+        How results are finished; they are then written to ``out``, not added.
     """
     kernel = weights.kernel
     filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters
-    add = out is not None
+    add = out is not None and ends is None
     y = out if out is not None else empty((len(x), *size, filters), x.dtype)
     points = (kernel + M - 1) ** 2
     number = len(x) * -(-size[0] // M) * -(-size[1] // M)
@@ -144,7 +149,7 @@ def convolve(
     if not number:
         return y
     if number * points * width * x.itemsize <= FEW and number < 32 * panels:
-        _by_filters(x, weights, pad, y, add, number, width)
+        _by_filters(x, weights, pad, y, add, number, width, ends)
         return y
     u = weights if isinstance(weights, Transformed) else transform(weights, "u")
     sums = _width(filters)
@@ -158,12 +163,12 @@ def convolve(
     table, spare = _tables(kernel, block, x)
     least = max(2 * ROWS, least_of(2 * points * x.shape[3] * filters))
     rooms, sizes = (v, products, table, spare), (width, sums, kernel, *pad, block)
-    over_range(_convolve, number, least, x, u.panels, y, add, rooms, sizes)
+    over_range(_convolve, number, least, x, u.panels, y, add, rooms, sizes, ends)
     return y
 
 
 @jit
-def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):
+def _convolve(x, panels, y, add, rooms, sizes, ends, which, start, stop):
     width, sums, kernel, top, left, block = sizes
     v, products, table, spare = (
         rooms[0][which], rooms[1][which], rooms[2][which], rooms[3][which],
@@ -173,7 +178,7 @@ def _convolve(x, panels, y, add, rooms, sizes, which, start, stop):
         last = min(first + block, stop)
         tiles.inputs(x, v, width, 0, kernel, top, left, rows, columns, first, last, first, spare)
         tiles.products(v, width, panels, products, sums, last - first, 0, x.shape[3], table)
-        tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare)
+        tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare, ends)
 
 
 def _block(n_bytes: int) -> int:
@@ -197,6 +202,7 @@ def _by_filters(
     add: bool,
     number: int,
     width: int,
+    ends: Finish | None,
 ) -> None:
     """Convolve few tiles: all are transformed first, then each panel of filters is used up.
 
@@ -206,8 +212,8 @@ def _by_filters(
     points, n = (kernel + M - 1) ** 2, threads()
     v = scratch("all v", (points, _apart(number * width + COLUMNS)), x.dtype)
     table, spare = _tables(kernel, number, x)
-    sizes = width, kernel, *pad, *y.shape[1:3], 0
-    over_range(_inputs, number, least_of(10 * points * channels), x, v, spare, sizes)
+    at = width, kernel, *pad, *y.shape[1:3], 0
+    over_range(_inputs, number, least_of(10 * points * channels), x, v, spare, at)
 
     work = 2 * points * channels * COLUMNS * (number + 5)  # filters are transformed as well
     count, least = -(-filters // COLUMNS), least_of(work)
@@ -215,7 +221,8 @@ def _by_filters(
     products = scratch("products", (n, points, _apart(number * columns + COLUMNS)), x.dtype)
     rooms = v, products, table, spare
     if isinstance(weights, Transformed):
-        over_range(_use, count, least, weights.panels, y, add, rooms, (width, kernel, number))
+        sizes = width, kernel, number
+        over_range(_use, count, least, weights.panels, y, add, rooms, sizes, ends)
         return
     deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
     deep = min(deep, channels)
@@ -237,7 +244,7 @@ def _inputs(x, v, spare, sizes, which, start, stop):
 
 
 @jit
-def _use(panels, y, add, rooms, sizes, which, start, stop):
+def _use(panels, y, add, rooms, sizes, ends, which, start, stop):
     """Multiply all tiles by the panels ``start`` to ``stop``."""
     v, (width, kernel, number) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
@@ -246,7 +253,7 @@ def _use(panels, y, add, rooms, sizes, which, start, stop):
         end = min(j + TOGETHER, stop)
         tiles.products(v, width, panels[j:end], products, columns, number, 0, channels, table)
         first, last = j * COLUMNS, min(end * COLUMNS, filters)
-        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
+        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare, ends)
 
 
 @jit
@@ -266,7 +273,7 @@ def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, st
                 v, width, panels[:n], products, columns, number, first, last - first, table
             )
         first, last = j * COLUMNS, min((j + n) * COLUMNS, filters)
-        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare)
+        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare, None)
 
 
 def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from daskdl.kernels.convolution.winograd_transforms import scheme, tile_transform
+from daskdl.kernels.products.finish import limited
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -28,6 +29,7 @@ _input3, _input5 = tile_transform(_three.input), tile_transform(_five.input)
 _filter3, _filter5 = tile_transform(_three.filter), tile_transform(_five.filter)
 _output3, _output5 = tile_transform(_three.output), tile_transform(_five.output)
 _more3, _more5 = tile_transform(_three.output, True), tile_transform(_five.output, True)
+_end3, _end5 = (tile_transform(s.output, finishes=True) for s in (_three, _five))
 _spread3, _spread5 = tile_transform(_three.output.T), tile_transform(_five.output.T)
 _fold3, _fold5 = tile_transform(_three.filter.T), tile_transform(_five.filter.T)
 
@@ -170,10 +172,11 @@ def products(v, width, panels, results, sums, count, first, channels, table):
 
 
 @jit
-def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare):
+def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare, ends):
     """Transform products back to the filters' results on the tiles ``start`` to ``stop`` of y.
 
-    The products are of these tiles and filters only: (points, tiles * sums + rest).
+    The products are of these tiles and filters only: (points, tiles * sums + rest). ``ends`` is
+    None, or how results are finished, :class:`daskdl.kernels.products.finish.Finish`.
     """
     rows, columns, all_filters = y.shape[1:]
     size = y.itemsize
@@ -188,7 +191,11 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
         place = ((n * rows + i) * columns + j) * all_filters + first_filter
         if i + _M <= rows and j + _M <= columns and wanted % LANES == 0:
             pixel, target = all_filters * size, address(y) + place * size
-            _back(y, source, plane, kernel, target, columns * pixel, pixel, wanted, add)
+            if ends is None:
+                _back(y, source, plane, kernel, target, columns * pixel, pixel, wanted, add)
+            else:
+                line, bias = columns * pixel, address(ends[0]) + first_filter * size
+                _end(y, source, plane, kernel, target, line, pixel, wanted, bias, ends)
             continue
         for first in range(0, wanted, CHUNK):
             many = min(CHUNK, wanted - first)
@@ -198,7 +205,9 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
             for p in range(min(_M, rows - i)):
                 for q in range(min(_M, columns - j)):
                     pixel, to = p * _M + q, place + (p * columns + q) * all_filters + first
-                    if add:
+                    if ends is not None:
+                        _end_pixel(flat, spare[pixel], first_filter + first, many, to, ends)
+                    elif add:
                         for c in range(many):
                             flat[to + c] += spare[pixel, c]
                     else:
@@ -221,6 +230,29 @@ def _back(like, source, plane, kernel, target, line, pixel, n, add):
         _more5(like, source, side * plane, plane, target, line, pixel, n)
     else:
         _output5(like, source, side * plane, plane, target, line, pixel, n)
+
+
+@jit
+def _end(like, source, plane, kernel, target, line, pixel, n, bias, ends):
+    """Transform a tile of products back, as :func:`_back`, and finish it."""
+    side, beside = kernel + _M - 1, address(ends[1]) - address(like)
+    low, high = ends[2][0], ends[2][1]
+    if kernel == 3:
+        _end3(like, source, side * plane, plane, target, line, pixel, n, bias, beside, low, high)
+    else:
+        _end5(like, source, side * plane, plane, target, line, pixel, n, bias, beside, low, high)
+
+
+@jit
+def _end_pixel(flat, sums, first, many, to, ends):
+    """Finish some filters' results of one pixel, and write them from ``to`` on."""
+    bias, beside, low, high = ends[0], ends[1].reshape(-1), ends[2][0], ends[2][1]
+    if address(beside) == address(flat):
+        for c in range(many):
+            flat[to + c] = limited(sums[c] + bias[first + c], low, high)
+    else:
+        for c in range(many):
+            flat[to + c] = limited(sums[c] + bias[first + c] + beside[to + c], low, high)
 
 
 @jit

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.finish import kinds, write_finished
 from daskdl.kernels.products.microkernel import LANES, load, store
 
 Matrix = NDArray[np.float64]
@@ -120,10 +121,11 @@ class _Vector:
         return _Vector(self.builder, self.builder.fmul(self.value, same, flags=("contract",)))
 
 
-def tile_transform(matrix: Matrix, add: bool = False) -> Any:
+def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) -> Any:
     """Return a function of numba that takes a tile X to ``matrix @ X @ matrix.T``, by channel.
 
-    With ``add`` it adds the result to what is there.
+    With ``add`` it adds the result to what is there. One that ``finishes`` takes four arguments
+    more, of :func:`daskdl.kernels.products.finish.kinds`.
 
     Its arguments: an array of the dtype; address, row step and column step of the source; the same
     of the target; and the number of channels, contiguous in both, a multiple of ``LANES`` above 0.
@@ -131,17 +133,14 @@ def tile_transform(matrix: Matrix, add: bool = False) -> Any:
     """
     out_side, in_side = matrix.shape
 
-    @intrinsic
-    def transform(
-        context, like, source, source_row, source_column, target, target_row, target_column, n
-    ):
-        signature = types.void(like, *[types.intp] * 7)
+    def typed(like):
+        signature = types.void(like, *[types.intp] * 7, *(kinds(like) if finishes else ()))
 
         def generate(context, builder, signature, args):
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(number, LANES)
-            _, source, source_row, source_column, target, target_row, target_column, n = args
+            _, source, source_row, source_column, target, target_row, target_column, n, *ends = args
             # Columns first, into memory on the stack: all of it would not fit into registers.
             between = cgutils.alloca_once(builder, ir.ArrayType(vector, out_side * in_side))
             between = builder.bitcast(between, _BYTE)
@@ -174,6 +173,13 @@ def tile_transform(matrix: Matrix, add: bool = False) -> Any:
                     for j in range(in_side)
                 ]
                 results = apply(matrix, [_Vector(builder, value) for value in row])
+                if finishes:
+                    own = [
+                        (place(target, target_row, i, target_column, j), offset)
+                        for j in range(out_side)
+                    ]
+                    write_finished(builder, [r.value for r in results], own, ends)
+                    continue
                 for j, result in enumerate(results):
                     to = place(target, target_row, i, target_column, j)
                     if add:
@@ -186,5 +192,22 @@ def tile_transform(matrix: Matrix, add: bool = False) -> Any:
             return context.get_dummy_value()
 
         return signature, generate
+
+    if finishes:
+
+        @intrinsic
+        def transform_and_end(
+            context, like, source, source_row, source_column, target, target_row, target_column, n,
+            bias, beside, low, high,
+        ):  # fmt: skip
+            return typed(like)
+
+        return transform_and_end
+
+    @intrinsic
+    def transform(
+        context, like, source, source_row, source_column, target, target_row, target_column, n
+    ):
+        return typed(like)
 
     return transform

@@ -44,14 +44,14 @@ def largest(context, x, y, tags, table, count, channels, source, target):
     """Write to y from ``target`` on the largest of cells of x, and to ``tags`` which cell's it is.
 
     The first of equals is taken, and the last NaN before all. Where all are -infinity the tag is
-    the table's first. ``tags``: array of unsigned integers of y's shape.
+    the table's first. ``tags``: array of unsigned integers of y's shape, or None.
     """
-    whole = types.intp
+    whole, untold = types.intp, isinstance(tags, types.NoneType)
     signature = types.void(x, y, tags, table, *[whole] * 4)
 
     def generate(context, builder, signature, args):
         _, _, _, _, count, channels, source, target = args
-        starts = (source, target, target, _whole(0))
+        starts = (source, target, None if untold else target, _whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
         least = ir.Constant(x.type.pointee, float("-inf"))
         first = builder.trunc(builder.load(builder.gep(entries, [_whole(1)])), _I32)
@@ -76,6 +76,8 @@ def largest(context, x, y, tags, table, count, channels, source, target):
         def finish(state, channel, block):
             n = block.vectors
             _store(builder, state[:n], y, channel, block)
+            if untold:
+                return
             kind = _vector(tags.type.pointee)
             wheres = [builder.trunc(v, kind) if v.type != kind else v for v in state[n:]]
             _store(builder, wheres, tags, channel, block)

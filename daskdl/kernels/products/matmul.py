@@ -73,6 +73,16 @@ def matmul(
     return out
 
 
+def stacked(a: Array, b: Array) -> Array:
+    """Return ``a @ b`` of (..., M, K) and (..., K, N), each matrix by itself.
+
+    Its bits do not depend on how many there are, as those of :func:`matmul` may.
+    """
+    if mkl.library() is not None or not 3 <= max(a.ndim, b.ndim) <= 4 or a.dtype != b.dtype:
+        return matmul(a, b)
+    return _shared(a, b, None, _MATRICES)
+
+
 def _may_be_shared(a: Array, b: Array) -> bool:
     """Return whether a product is one for the team: large, and of floats of one dtype."""
     if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
@@ -82,7 +92,7 @@ def _may_be_shared(a: Array, b: Array) -> bool:
     return max(a.size * b.shape[-1], b.size * a.shape[-2]) > FEW
 
 
-def _shared(a: Array, b: Array, out: Array | None) -> Array:
+def _shared(a: Array, b: Array, out: Array | None, kind: int | None = None) -> Array:
     """Return ``a @ b`` with up to two leading axes; parts are the longest of what there is.
 
     Each part puts all of the other matrix in BLAS' order for itself, so that parts have to be long;
@@ -97,7 +107,7 @@ def _shared(a: Array, b: Array, out: Array | None) -> Array:
     fits = out.shape == (*lead, m, n) and out.dtype == a.dtype and out.flags.writeable
     if not (m and k and n and matrices and fits):  # numpy's own error, or conversion
         return np.matmul(a, b, out=out)
-    if matrices > 1:
+    if matrices > 1 or kind == _MATRICES:
         kind, items, least = _MATRICES, matrices, least_of(2.0 * m * n * k)
     elif k >= 4 * max(m, n):
         kind, items, least = _SUMMANDS, k, least_of(2.0 * m * n)

@@ -17,6 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.finish import added_if, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
 
 
@@ -42,16 +43,17 @@ DEPTH = 256
 LINE = 64
 
 _I64 = ir.IntType(64)
-_BYTE = ir.IntType(8).as_pointer()
+BYTE = ir.IntType(8).as_pointer()
 
 
-def _whole(value: int) -> ir.Constant:
+def whole(value: int) -> ir.Constant:
+    """Return a constant of LLVM's, int64."""
     return ir.Constant(_I64, value)
 
 
 def load(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: int) -> Any:
     """Load a value ``offset`` bytes behind a byte pointer."""
-    place = builder.gep(base, [_whole(offset)]) if offset else base
+    place = builder.gep(base, [whole(offset)]) if offset else base
     value = builder.load(builder.bitcast(place, kind.as_pointer()))
     value.align = align
     return value
@@ -59,12 +61,16 @@ def load(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type, align: in
 
 def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int) -> None:
     """Store a value ``offset`` bytes behind a byte pointer."""
-    place = builder.gep(base, [_whole(offset)]) if offset else base
+    place = builder.gep(base, [whole(offset)]) if offset else base
     builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
 
 
-def _product(rows: int) -> Any:
+def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = False) -> Any:
     """Return a function of numba that computes one block of ``rows`` x ``COLUMNS``.
+
+    Or of one of the two ``halves`` of a panel alone. One that ``finishes`` takes more arguments: a
+    table of the addresses, and bytes behind each, where ``add`` finds what was summed before; those
+    of :mod:`daskdl.kernels.products.finish`; and the columns that there are, of a ``narrow`` panel.
 
     Its arguments:
 
@@ -85,12 +91,12 @@ def _product(rows: int) -> Any:
         Whether the result is added to what is there.
     """
 
-    @intrinsic
-    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):
-        signature = types.void(like, *[types.intp] * 7, types.boolean)
+    def typed(like):
+        more = (types.intp, types.intp, *kinds(like), types.intp) if finishes else ()
+        signature = types.void(like, *[types.intp] * 7, types.boolean, *more)
 
         def generate(context, builder, signature, args):
-            _, table, segments, a_step, b, b_step, target, offset, add = args
+            _, table, segments, a_step, b, b_step, target, offset, add, *ends = args
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
@@ -103,39 +109,39 @@ def _product(rows: int) -> Any:
             inner = function.append_basic_block("summand")
             between = function.append_basic_block("next_segment")
             after = function.append_basic_block("result")
-            start, panel = builder.inttoptr(table, _BYTE), builder.inttoptr(b, _BYTE)
+            start, panel = builder.inttoptr(table, BYTE), builder.inttoptr(b, BYTE)
             builder.branch(outer)
 
             builder.position_at_end(outer)
-            count, entry = builder.phi(_I64), builder.phi(_BYTE)
-            outer_sums = [builder.phi(vector) for _ in range(2 * rows)]
+            count, entry = builder.phi(_I64), builder.phi(BYTE)
+            outer_sums = [builder.phi(vector) for _ in range(halves * rows)]
             lines = [
-                builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), _BYTE) for i in range(rows)
+                builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), BYTE) for i in range(rows)
             ]
             from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, _I64, 8)])
             depth = load(builder, entry, 8 * ROWS + 8, _I64, 8)
             builder.branch(inner)
 
             builder.position_at_end(inner)
-            left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(_BYTE)
-            inner_sums = [builder.phi(vector) for _ in range(2 * rows)]
-            columns = [load(builder, at_b, half * width, vector, size) for half in range(2)]
+            left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(BYTE)
+            inner_sums = [builder.phi(vector) for _ in range(halves * rows)]
+            columns = [load(builder, at_b, half * width, vector, size) for half in range(halves)]
             sums = []
             for i, row in enumerate(lines):
                 factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
                 lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
                 all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
-                for half in range(2):
-                    product = builder.fmul(all_lanes, columns[half], flags=free)
-                    sums.append(builder.fadd(inner_sums[2 * i + half], product, flags=free))
-            rest = builder.sub(left, _whole(1))
+                for half, column in enumerate(columns):
+                    product = builder.fmul(all_lanes, column, flags=free)
+                    sums.append(builder.fadd(inner_sums[halves * i + half], product, flags=free))
+            rest = builder.sub(left, whole(1))
             next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
-            builder.cbranch(builder.icmp_signed(">", rest, _whole(0)), inner, between)
+            builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, between)
 
             builder.position_at_end(between)
-            segments_left = builder.sub(count, _whole(1))
-            next_entry = builder.gep(entry, [_whole(8 * SEGMENT)])
-            builder.cbranch(builder.icmp_signed(">", segments_left, _whole(0)), outer, after)
+            segments_left = builder.sub(count, whole(1))
+            next_entry = builder.gep(entry, [whole(8 * SEGMENT)])
+            builder.cbranch(builder.icmp_signed(">", segments_left, whole(0)), outer, after)
 
             for phi, first, following in [
                 (count, segments, segments_left),
@@ -146,7 +152,7 @@ def _product(rows: int) -> Any:
                 phi.add_incoming(following, between)
             for phi, first, following in [
                 (left, depth, rest),
-                (at_a, _whole(0), next_a),
+                (at_a, whole(0), next_a),
                 (at_b, from_b, next_b),
                 *zip(inner_sums, outer_sums, sums, strict=True),
             ]:
@@ -154,12 +160,20 @@ def _product(rows: int) -> Any:
                 phi.add_incoming(following, inner)
 
             builder.position_at_end(after)
-            addresses = builder.inttoptr(target, _BYTE)
+            addresses = builder.inttoptr(target, BYTE)
             places = []
             for i in range(rows):
-                row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), _BYTE)
+                row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), BYTE)
                 row = builder.gep(row, [offset])
-                places += [(row, half * width) for half in range(2)]
+                places += [(row, half * width) for half in range(halves)]
+            if finishes:
+                source, source_offset, *ends, left = ends
+                targets = [builder.gep(row, [whole(behind)]) for row, behind in places]
+                old = _old(builder, source, source_offset, rows, halves, width)
+                totals = added_if(builder, add, sums, old)
+                own = [(to, whole(place[1])) for to, place in zip(targets, places, strict=True)]
+                write_finished(builder, totals, own, ends, left if narrow else None, width)
+                return context.get_dummy_value()
             with builder.if_else(add) as (then, otherwise):
                 with then:  # all are read before one is written: a row may stand there twice
                     totals = [
@@ -175,12 +189,40 @@ def _product(rows: int) -> Any:
 
         return signature, generate
 
+    if finishes:
+
+        @intrinsic
+        def product_and_end(
+            context, like, table, segments, a_step, b, b_step, target, offset, add, source,
+            source_offset, bias, beside, low, high, columns,
+        ):  # fmt: skip
+            return typed(like)
+
+        return product_and_end
+
+    @intrinsic
+    def product(context, like, table, segments, a_step, b, b_step, target, offset, add):
+        return typed(like)
+
     return product
 
 
-multiply = _product(ROWS)
+def _old(builder, table, offset, rows, halves, width):
+    """Generate the places of what was summed before."""
+    addresses, places = builder.inttoptr(table, BYTE), []
+    for i in range(rows):
+        row = builder.inttoptr(load(builder, addresses, 8 * i, _I64, 8), BYTE)
+        row = builder.gep(row, [offset])
+        places += [builder.gep(row, [whole(half * width)]) for half in range(halves)]
+    return places
+
+
+multiply, multiply_and_end = _product(ROWS), _product(ROWS, True)
 #: As the above, for a last block of at most ``FEW_ROWS`` rows.
-multiply_few = _product(FEW_ROWS)
+multiply_few, multiply_few_and_end = _product(FEW_ROWS), _product(FEW_ROWS, True)
+#: For a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
+multiply_narrow_and_end = _product(ROWS, True, narrow=True)
+multiply_half_and_end = _product(ROWS, True, 1, narrow=True)
 
 
 def _copy(numbers: int) -> Any:
@@ -196,7 +238,7 @@ def _copy(numbers: int) -> Any:
         def generate(context, builder, signature, args):
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
-            source, target = (builder.inttoptr(address, _BYTE) for address in args[1:])
+            source, target = (builder.inttoptr(address, BYTE) for address in args[1:])
             places = range(0, numbers * size, LANES * size)
             values = [load(builder, source, place, vector, size) for place in places]
             for place, value in zip(places, values, strict=True):
@@ -221,7 +263,7 @@ def clear_vector(context, like, target):
         size = 4 if signature.args[0].dtype == types.float32 else 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
         zeros = ir.Constant(vector, [0.0] * LANES)
-        store(builder, zeros, builder.inttoptr(args[1], _BYTE), 0, size)
+        store(builder, zeros, builder.inttoptr(args[1], BYTE), 0, size)
         return context.get_dummy_value()
 
     return signature, generate
@@ -249,9 +291,9 @@ def fetch(context, place):
 
     def generate(context, builder, signature, args):
         hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
-        kind = ir.FunctionType(ir.VoidType(), [_BYTE] + [ir.IntType(32)] * 3)
+        kind = ir.FunctionType(ir.VoidType(), [BYTE] + [ir.IntType(32)] * 3)
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(prefetch, [builder.inttoptr(args[0], _BYTE), *hint])
+        builder.call(prefetch, [builder.inttoptr(args[0], BYTE), *hint])
         return context.get_dummy_value()
 
     return signature, generate
@@ -262,107 +304,3 @@ def fetch_all(place, n_bytes):
     """Have bytes from an address on brought to L2 while other work is done."""
     for line in range(place, place + n_bytes, LINE):
         fetch(line)
-
-
-@intrinsic
-def transpose(context, like, source, source_step, target, target_step):
-    """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
-
-    The blocks beside the diagonal change places, of half the side first (J. O. Eklundh, 1972).
-    """
-    signature = types.void(like, *[types.intp] * 4)
-
-    def generate(context, builder, signature, args):
-        size = 4 if signature.args[0].dtype == types.float32 else 8
-        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
-        _, source, source_step, target, target_step = args
-        rows = []
-        for i in range(LANES):
-            place = builder.add(source, builder.mul(source_step, _whole(i)))
-            rows.append(load(builder, builder.inttoptr(place, _BYTE), 0, vector, size))
-        side = LANES // 2
-        while side:
-            for i in range(LANES):
-                if i & side:
-                    continue
-                upper, lower = rows[i], rows[i + side]
-                for to, shift in ((i, 0), (i + side, side)):
-                    lanes = [
-                        lane + shift if not lane & side else LANES + lane - side + shift
-                        for lane in range(LANES)
-                    ]
-                    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes)
-                    rows[to] = builder.shuffle_vector(upper, lower, mask)
-            side //= 2
-        for i, row in enumerate(rows):
-            place = builder.add(target, builder.mul(target_step, _whole(i)))
-            store(builder, row, builder.inttoptr(place, _BYTE), 0, size)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@jit
-def pack(weight, taps, by_input, first, start, stop, panels):
-    """Put weights in the order of a product's B, ``COLUMNS`` channels to a panel.
-
-    Parameters
-    ----------
-    weight : array (out, all taps, in), C-contiguous
-    taps : array of int
-        Which taps, in which order.
-    by_input : bool
-        Whether the columns are input channels and what is summed is (tap, out), as the gradient to
-        the input wants it; otherwise they are filters and (tap, in) is summed.
-    first : int
-        The channel of the first column.
-    start, stop : int
-        The summed channels.
-    panels : array (panels, taps, at least the summed channels, COLUMNS)
-        What is written; columns behind the last channel are zeros.
-    """
-    filters, channels, size = weight.shape[0], weight.shape[2], weight.itemsize
-    step, line = weight.shape[1] * channels * size, COLUMNS * size
-    depth = panels.shape[2]
-    for t in range(taps.size):
-        tap = address(weight) + taps[t] * channels * size
-        if by_input:
-            # Short runs that lie far apart: the processor does not foresee the next tap's.
-            ahead = taps[t + 1] - taps[t] if t + 1 < taps.size else taps[0] - taps[t]
-            ahead = ahead * channels * size + (0 if t + 1 < taps.size else (stop - start) * step)
-            for o in range(start, stop):
-                for j in range(panels.shape[0]):
-                    begin = first + j * COLUMNS
-                    fetch(tap + o * step + begin * size + ahead)
-                    if begin + COLUMNS <= channels:
-                        to = address(panels) + ((j * taps.size + t) * depth + o - start) * line
-                        copy(weight, tap + o * step + begin * size, to)
-                    else:
-                        target = panels[j, t, o - start]
-                        for c in range(COLUMNS):
-                            target[c] = weight[o, taps[t], begin + c] if begin + c < channels else 0
-            continue
-        for j in range(panels.shape[0]):
-            begin = first + j * COLUMNS
-            n = min(COLUMNS, filters - begin)
-            turned = (stop - start) // LANES * LANES if n == COLUMNS else 0
-            to = address(panels) + (j * taps.size + t) * depth * line
-            for c in range(0, turned, LANES):
-                for half in range(0, COLUMNS, LANES):
-                    transpose(
-                        weight, tap + (begin + half) * step + (start + c) * size, step,
-                        to + c * line + half * size, line,
-                    )  # fmt: skip
-            part = panels[j, t, turned : stop - start]
-            for o in range(n):
-                for c in range(part.shape[0]):
-                    part[c, o] = weight[begin + o, taps[t], start + turned + c]
-            part[:, n:] = 0
-
-
-@jit
-def pack_all(weight, taps, by_input, panels, which, start, stop):
-    """Put the panels ``start`` to ``stop`` of whole weights in order, see :func:`pack`."""
-    summed = weight.shape[0] if by_input else weight.shape[2]
-    for j in range(start, stop, 4):  # of rows of weights that lie together
-        pack(weight, taps, by_input, j * COLUMNS, 0, summed, panels[j : min(j + 4, stop)])

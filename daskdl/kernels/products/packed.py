@@ -19,8 +19,8 @@ from daskdl.kernels.products.microkernel import (
     fetch,
     multiply,
     multiply_few,
-    pack_all,
 )
+from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.runtime.jit import jit
 
 Array = NDArray[np.floating]

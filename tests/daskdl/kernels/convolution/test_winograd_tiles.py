@@ -38,14 +38,14 @@ def test_gradients_and_outputs_are_adjoint(kernel):
     dy, y = rng.normal(size=shape), np.empty(shape)
     spare = np.empty((side * side, tiles.CHUNK))
     products = rng.normal(size=(side * side, number * width))
-    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, False, spare)
+    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, False, spare, None)
     z = np.zeros_like(products)
     tiles.gradients(dy, z, width, 0, kernel, 0, number, 0, spare)
     wanted = np.arange(number * width) % width < 21
     left, right = (y * dy).sum(), (products * z)[:, wanted].sum()
     np.testing.assert_allclose(left, right, rtol=1e-10)
     once = y.copy()
-    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, True, spare)
+    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, True, spare, None)
     np.testing.assert_allclose(y, 2 * once)
 
 

@@ -17,8 +17,8 @@ from daskdl.kernels.products.microkernel import (
     address,
     keep,
     multiply,
-    pack,
 )
+from daskdl.kernels.products.packing import pack
 
 
 @njit

@@ -1,0 +1,111 @@
+"""Convolution in inference: weights put in order once, and results finished where they are summed.
+
+The way of a shape is that of :mod:`daskdl.kernels.convolution.conv2d`, but for one thing: how
+numbers are added up never depends on how many images there are, so that an image's result has the
+same bits in any batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution import depthwise, direct, few_channels, few_filters, winograd
+from daskdl.kernels.convolution.conv2d import way
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.finish import Finish, ends_of, finish
+from daskdl.kernels.products.microkernel import COLUMNS
+from daskdl.kernels.runtime.memory import empty
+
+Array = NDArray[np.floating]
+
+
+class Convolution:
+    """A convolution whose weights do not change any more.
+
+    Parameters
+    ----------
+    weight : array (out, kh, kw, in / groups)
+    bias : array (out,), optional
+    geometry : Geometry
+    columns : int
+        Of a row of results, on which the way depends where there are few filters.
+    """
+
+    def __init__(self, weight: Array, bias: Array | None, geometry: Geometry, columns: int) -> None:
+        filters, channels = len(weight), weight.shape[3] * geometry.groups
+        weight = np.require(weight, requirements=("C", "A", "W"))
+        self.geometry, self.filters = geometry, filters
+        self.way = way("forward", geometry, channels, filters, columns)
+        self.together, self.within = 1, geometry
+        if self.way == "few_filters":
+            self.together = few_filters.together(geometry, filters, columns)
+            weight, self.within = few_filters.joined(weight, geometry, columns, self.together)
+            self.way = way("joined", self.within, channels, len(weight))
+        self.bias = np.zeros(-(-len(weight) // COLUMNS) * COLUMNS, weight.dtype)
+        if bias is not None:
+            self.bias[: len(weight)] = np.tile(bias, self.together)
+        self.packed = self._packed(weight)
+
+    def _packed(self, weight: Array) -> Any:
+        if self.way == "winograd":
+            return winograd.transform(winograd.Weights(weight, False))
+        if self.way == "few_channels":
+            return few_channels.panels_of(weight)
+        if self.way == "depthwise":
+            return depthwise.by_tap(weight)
+        return tuple(direct.by_group(weight, self.within))
+
+    def __call__(
+        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+    ) -> Array:
+        """Return ``min(max(convolution + bias + beside, low), high)``, (N, rows, columns, out).
+
+        Parameters
+        ----------
+        x : array (N, H, W, in), C-contiguous and aligned
+        beside : array (N, rows, columns, out), C-contiguous, optional
+        low, high : float
+        """
+        rows, columns = self.geometry.size(*x.shape[1:3])
+        y = empty((len(x), rows, columns, self.filters), x.dtype)
+        if not y.size:
+            return y
+        ends = ends_of(y, self.bias, beside, low, high)
+        if self.together > 1:
+            return self._joined(x, y, ends)
+        self._run(x, y, ends)
+        return y
+
+    def _run(self, x: Array, y: Array, ends: Finish) -> None:
+        within = self.within
+        if self.way == "winograd":
+            first = within.pad[0], within.pad[2]
+            winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)
+        elif self.way == "few_channels":
+            few_channels.forward_packed(x, self.packed, within, y, ends)
+        elif self.way == "depthwise" and ends.beside is y:
+            depthwise.forward_packed(x, self.packed, within, y, ends)
+        elif self.way == "depthwise":
+            depthwise.forward_packed(x, self.packed, within, y, ends_of(y, 0 * ends.bias))
+            finish(y, ends)
+        else:
+            direct.forward_packed(x, self.packed, within, y, ends)
+
+    def _joined(self, x: Array, y: Array, ends: Finish) -> Array:
+        """Convolve neighbouring windows as one, and write their results side by side."""
+        images, rows, columns, filters = y.shape
+        windows = -(-columns // self.together)
+        wide = images, rows, windows, self.together * filters
+        if columns % self.together == 0:
+            own = y.reshape(wide)
+            beside = own if ends.beside is y else ends.beside.reshape(wide)
+            self._run(x, own, ends._replace(beside=beside))
+            return y
+        results = empty(wide, y.dtype)
+        self._run(x, results, ends_of(results, 0 * self.bias))
+        np.copyto(y, results.reshape(images, rows, -1, filters)[:, :, :columns])
+        finish(y, ends)
+        return y

@@ -1,0 +1,169 @@
+"""Rows times weights that stay the same, finished where they are summed: affine maps in inference.
+
+Each row's sums are added up in one order, whichever rows are beside it: a BLAS has other ways for
+few rows than for many, and other bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution import direct
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.finish import Finish, ends_of, limited
+from daskdl.kernels.products.microkernel import (
+    COLUMNS,
+    DEPTH,
+    FEW_ROWS,
+    ROWS,
+    SEGMENT,
+    address,
+    keep,
+    multiply,
+    multiply_and_end,
+    multiply_few,
+    multiply_few_and_end,
+)
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import least_of
+
+Array = NDArray[np.floating]
+
+#: Rows up to which threads share the weights, not the rows.
+FEW = 96
+_POINT = Geometry((1, 1))
+
+
+class Affine:
+    """``x @ weight.T + bias`` with weights that do not change any more.
+
+    Parameters
+    ----------
+    weight : array (out, in)
+    bias : array (out,), optional
+    """
+
+    def __init__(self, weight: Array, bias: Array | None = None) -> None:
+        self.filters = len(weight)
+        plain = np.require(weight, requirements=("C", "A", "W"))[:, None, None]
+        (self.panels,) = direct.by_group(plain, _POINT)
+        self.bias = np.zeros(len(self.panels) * COLUMNS, weight.dtype)
+        if bias is not None:
+            self.bias[: len(weight)] = bias
+
+    def __call__(
+        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+    ) -> Array:
+        """Return ``min(max(x @ weight.T + bias + beside, low), high)``.
+
+        Parameters
+        ----------
+        x : array (..., in), C-contiguous and aligned
+        beside : array (..., out), C-contiguous, optional
+        low, high : float
+        """
+        y = empty((*x.shape[:-1], self.filters), x.dtype)
+        rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
+        if not y.size:
+            return y
+        other = None if beside is None else beside.reshape(results.shape)
+        ends = ends_of(results, self.bias, other, low, high)
+        if len(rows) > FEW:
+            four = Finish(ends.bias, ends.beside[None, None], ends.limits)
+            panels = (self.panels,)
+            direct.forward_packed(rows[None, None], panels, _POINT, results[None, None], four)
+        else:
+            least = least_of(2 * rows.size * COLUMNS)
+            over_range(_by_panels, len(self.panels), least, rows, self.panels[:, 0], results, ends)
+        return y
+
+
+@jit
+def _by_panels(a, panels, y, ends, which, start, stop):
+    """Compute the columns of the panels ``start`` to ``stop``, all rows for one after the other."""
+    (rows, depth), width, size = a.shape, y.shape[1], a.itemsize
+    groups, line = -(-rows // ROWS), COLUMNS * size
+    slices = -(-depth // DEPTH)
+    length = -(-depth // slices)
+    table = np.empty((groups, SEGMENT), np.int64)
+    targets = np.empty((2, groups * ROWS), np.int64)
+    spare = np.empty((groups * ROWS, COLUMNS), a.dtype)
+    entries, places = table.reshape(-1), targets.reshape(-1)
+    low, high, beside = ends[2][0], ends[2][1], address(ends[1]) - address(y)
+    for r in range(groups * ROWS):  # behind the last row it comes again
+        row = min(r, rows - 1)
+        places[r] = address(y) + row * width * size
+        places[groups * ROWS + r] = address(spare) + row * line
+    for j in range(start, stop):
+        left = width - j * COLUMNS
+        whole = left >= COLUMNS
+        first = 0 if whole else groups * ROWS
+        offset = j * line if whole else 0
+        for s in range(slices):
+            begin = s * length
+            last = whole and s + 1 == slices
+            panel = address(panels) + (j * depth + begin) * line
+            for group in range(groups):
+                for i in range(ROWS):
+                    row = min(group * ROWS + i, rows - 1)
+                    entries[group * SEGMENT + i] = address(a) + (row * depth + begin) * size
+                entries[group * SEGMENT + ROWS] = 0
+                entries[group * SEGMENT + ROWS + 1] = min(length, depth - begin)
+                entry = address(table) + group * SEGMENT * 8
+                to = address(targets) + (first + group * ROWS) * 8
+                bias = address(ends[0]) + j * line
+                few = rows - group * ROWS <= FEW_ROWS
+                if last and few:
+                    multiply_few_and_end(
+                        a,
+                        entry,
+                        1,
+                        size,
+                        panel,
+                        line,
+                        to,
+                        offset,
+                        s > 0,
+                        to,
+                        offset,
+                        bias,
+                        beside,
+                        low,
+                        high,
+                        COLUMNS,
+                    )
+                elif last:
+                    multiply_and_end(
+                        a,
+                        entry,
+                        1,
+                        size,
+                        panel,
+                        line,
+                        to,
+                        offset,
+                        s > 0,
+                        to,
+                        offset,
+                        bias,
+                        beside,
+                        low,
+                        high,
+                        COLUMNS,
+                    )
+                elif few:
+                    multiply_few(a, entry, 1, size, panel, line, to, offset, s > 0)
+                else:
+                    multiply(a, entry, 1, size, panel, line, to, offset, s > 0)
+        if not whole:
+            for r in range(rows):
+                for c in range(left):
+                    column = j * COLUMNS + c
+                    value = spare[r, c] + ends[0][column]
+                    if beside != 0:
+                        value += ends[1][r, column]
+                    y[r, column] = limited(value, low, high)
+    keep(spare)

@@ -1,0 +1,59 @@
+"""Convolutions of inference: the numbers of the ways of training, finished, bits of any batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.convolution import conv2d
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.runtime.threads import thread_budget
+
+#: Channels, filters, kernel, stride, groups, side; the way, and whether neighbours are joined.
+SHAPES = [
+    ((64, 96, 1, 1, 1, 9), "direct", False),
+    ((300, 70, 1, 1, 1, 9), "direct", False),  # two slices of summands, a narrow last panel
+    ((16, 40, 3, 2, 1, 9), "direct", False),
+    ((32, 32, 3, 1, 4, 9), "direct", False),
+    ((40, 72, 3, 1, 1, 14), "winograd", False),
+    ((16, 24, 5, 1, 1, 11), "winograd", False),
+    ((3, 20, 7, 2, 1, 32), "few_channels", False),
+    ((35, 35, 3, 2, 35, 14), "depthwise", False),
+    ((16, 3, 3, 1, 1, 20), "direct", True),
+    ((16, 3, 3, 1, 1, 23), "direct", True),  # windows do not come out even
+]
+
+
+@pytest.mark.parametrize(("shape", "way", "together"), SHAPES)
+@pytest.mark.parametrize("residual", [False, True])
+def test_results_are_finished_and_have_the_bits_of_any_batch(shape, way, together, residual):
+    channels, filters, k, stride, groups, side = shape
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((13, side, side, channels)).astype(np.float32)
+    weight = rng.standard_normal((filters, k, k, channels // groups)).astype(np.float32)
+    bias = rng.standard_normal(filters).astype(np.float32)
+    geometry = Geometry((k, k), (stride, stride), (k // 2,) * 4, (1, 1), groups)
+    plain = conv2d.forward(x, weight, geometry)
+    beside = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
+
+    made = Convolution(weight, bias, geometry, plain.shape[2])
+    assert (made.way, made.together > 1) == (way, together)
+    found = made(x, beside, 0, 6)
+    expected = np.clip(plain + bias + (0 if beside is None else beside), 0, 6)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(plain).max(), rtol=0)
+    for start, stop, threads in ((0, 1, 1), (4, 5, 2), (2, 13, 2)):
+        part = None if beside is None else beside[start:stop]
+        with thread_budget(threads):
+            np.testing.assert_array_equal(made(x[start:stop], part, 0, 6), found[start:stop])
+
+
+def test_nan_passes_limits():
+    x = np.full((1, 3, 3, 8), np.nan, np.float32)
+    made = Convolution(np.ones((40, 1, 1, 8), np.float32), None, Geometry((1, 1)), 3)
+    assert np.isnan(made(x, None, 0, 6)).all()
+
+
+def test_no_images_have_no_results():
+    made = Convolution(np.ones((5, 3, 3, 8), np.float32), None, Geometry((3, 3)), 2)
+    assert made(np.zeros((0, 4, 4, 8), np.float32)).shape == (0, 2, 2, 5)
