@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -51,3 +52,14 @@ def arrays(value: Any) -> Iterator[Any]:
         yield from arrays(tuple(value.values()))
     elif hasattr(value, "dtype"):
         yield value
+
+
+def bytes_of(value: Any) -> Iterator[int]:
+    """Yield the size of each array in what a module returned, computed or not."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from bytes_of(part)
+    elif isinstance(value, Mapping):
+        yield from bytes_of(tuple(value.values()))
+    elif hasattr(value, "dtype"):
+        yield math.prod(value.shape) * value.dtype.itemsize

@@ -6,6 +6,8 @@ Nowcasting, arXiv 1506.04214; here without its peephole weights.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from daskdl.errors import ShapeError
@@ -68,6 +70,25 @@ def convlstm(
     ShapeError
         When arguments do not fit each other.
     """
+    return compute(kernel, x, h, c, weight_input, weight_state, bias, steps=steps)
+
+
+def compute(
+    convolutions: Any,
+    x: Array | None,
+    h: Array,
+    c: Array,
+    weight_input: Array | None,
+    weight_state: Array,
+    bias: Array,
+    *,
+    steps: int | None = None,
+):
+    """Return the results of :func:`convlstm`, and its backward.
+
+    ``convolutions`` has the functions ``forward`` and ``prepared`` of
+    :mod:`daskdl.kernels.convolution.conv2d`.
+    """
     steps, like = unrolled("convlstm", x, weight_input, steps), ("h", h)
     check("convlstm", like, h=(h, (None,) * 4))
     n, height, width, channels = h.shape
@@ -91,12 +112,12 @@ def convlstm(
     else:
         assert weight_input is not None
         within = same("convlstm", "weight_input", weight_input)
-        gates = kernel.forward(inputs.reshape(*images, features), weight_input, within)
+        gates = convolutions.forward(inputs.reshape(*images, features), weight_input, within)
         gates = gates.reshape(steps, n, height, width, 4 * channels)
     outputs = empty((steps + 1, n, height, width, channels), h.dtype)
     states = empty(outputs.shape, h.dtype)
     outputs[0], states[0] = h, c
-    step, shift = kernel.prepared(weight_state, around), plain(bias)
+    step, shift = convolutions.prepared(weight_state, around), plain(bias)
     for t in range(steps):
         step(outputs[t], gates[t])
         lstm_cell(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -64,6 +66,33 @@ def lstm(
     S. Hochreiter and J. Schmidhuber, Long Short-Term Memory, Neural Computation 9 (1997); F. Gers
     and J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000 (peepholes).
     """
+    return compute(
+        _product, x, h, c, weight_input, weight_state, bias, peepholes, lengths=lengths,
+        reverse=reverse,
+    )  # fmt: skip
+
+
+def _product(rows: Array, weight: Array) -> Array:
+    return matmul(rows, weight.T)
+
+
+def compute(
+    product: Callable[[Array, Array], Array],
+    x: Array,
+    h: Array | None,
+    c: Array | None,
+    weight_input: Array,
+    weight_state: Array,
+    bias: Array | None,
+    peepholes: Array | None,
+    *,
+    lengths: ArrayLike | None = None,
+    reverse: bool = False,
+):
+    """Return the results of :func:`lstm`, and its backward.
+
+    ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in).
+    """
     like = "x", x
     check("lstm", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
     (n, steps, features), channels = x.shape, weight_state.shape[1]
@@ -79,7 +108,7 @@ def lstm(
     )
     time = Steps("lstm", n, steps, lengths, reverse)
     inputs = time.major(x)
-    gates = matmul(flat(inputs), weight_input.T).reshape(steps, n, 4 * channels)
+    gates = product(flat(inputs), weight_input).reshape(steps, n, 4 * channels)
     outputs = time.around(h, (n, channels), x.dtype)
     states = time.around(c, (n, channels), x.dtype)
     shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)

@@ -47,7 +47,7 @@ def max_pool2d(
     SettingsError
         When a window or a stride is below 1, or a window could lie in the padding alone.
     """
-    windows = _windows("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y, places = kernel.maxima(x, windows)
     height, width = x.shape[1:3]
     return y, lambda dy: (kernel.maxima_gradient(dy, places, windows, height, width),)
@@ -83,7 +83,7 @@ def avg_pool2d(
     ShapeError, SettingsError
         As :func:`max_pool2d`.
     """
-    windows = _windows("avg_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    windows = windows_of("avg_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y = kernel.means(x, windows, count_include_pad)
     return y, lambda dy: (kernel.means_gradient(dy, windows, count_include_pad, x),)
 
@@ -122,7 +122,7 @@ def _image(operation: str, x: Array) -> tuple[int, int, int, int]:
     return n, height, width, channels
 
 
-def _windows(
+def windows_of(
     operation: str,
     x: Array,
     size: tuple[int, int],
@@ -130,6 +130,7 @@ def _windows(
     pad: tuple[int, int, int, int],
     ceil_mode: bool,
 ) -> Windows:
+    """Return the windows of an operation's settings, which are checked."""
     _, height, width, _ = _image(operation, x)
     stride = size if stride is None else stride
     for name, values in (("kernel_size", size), ("stride", stride)):

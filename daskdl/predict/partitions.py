@@ -53,7 +53,12 @@ def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[
         held = list(elements)
         if not held:
             return []
-        return list(only(predictor.over(lambda a, b: stacked(held[a:b]), len(held))))
+
+        def batch(start: int, stop: int) -> Array:
+            # With the first of all, so that one of another shape is found in any batch.
+            return stacked([*held[:1], *held[start:stop]])[1:]
+
+        return list(only(predictor.over(batch, len(held))))
 
 
 def of_frame(

@@ -18,9 +18,10 @@ from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.names import nearest
 from daskdl.nn import Module
+from daskdl.nn.inference import Inference, constants_of, optimized
 from daskdl.nn.inputs import as_arrays, as_inputs, call, each, parts_of
-from daskdl.nn.watching import arrays, watched
-from daskdl.tensor import Tensor, no_grad
+from daskdl.nn.watching import arrays, bytes_of, watched
+from daskdl.tensor import Tensor
 
 Array = NDArray[Any]
 
@@ -39,7 +40,9 @@ class Predictor:
     """A model that turns inputs into results, batch by batch.
 
     Each thread works on a copy of the model's structure, in inference; the weights are the same
-    arrays in all copies, so that a worker holds them once. The model itself is never changed.
+    arrays in all copies, so that a worker holds them once, and so are those that
+    :mod:`daskdl.nn.inference` has prepared for its kernels. The model itself is never changed.
+    Where its weights change, a new predictor has to be made.
 
     Parameters
     ----------
@@ -63,6 +66,7 @@ class Predictor:
     threads: int | None = None
     token: str = ""
     _idle: list[Module] = field(default_factory=list, repr=False)
+    _inference: list[Inference] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.model.modules() if name]
@@ -73,7 +77,7 @@ class Predictor:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_idle": []}
+        return {**self.__dict__, "_idle": [], "_inference": []}
 
     def __dask_tokenize__(self) -> object:
         return type(self).__name__, self.token or id(self)
@@ -99,7 +103,7 @@ class Predictor:
             ) from error
         settings = self.layer, self.classes, self.batch_size, self.threads
         token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
-        return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[])
+        return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[], _inference=[])
 
     def __call__(self, x: Any) -> Any:
         """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them."""
@@ -109,10 +113,13 @@ class Predictor:
         """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
         results = dict[Any, Array]()
         with self.at_work() as model:
-            size = self.batch_size or (self._try(model, batch(0, 1))[1] if n > 1 else 1)
-            for start in range(0, max(n, 1), size):
-                stop = min(start + size, n)
-                parts = self._pass(model, batch(start, stop))
+            size, stop = self.batch_size or 1, 0
+            while stop < n or not results:
+                start, stop = stop, min(stop + size, n)
+                if self.batch_size is None and not start and n > 1:
+                    parts, size = self._try(model, batch(start, stop))
+                else:
+                    parts = self._pass(model, batch(start, stop))
                 if not results:
                     results = {k: np.empty((n, *p.shape[1:]), p.dtype) for k, p in parts.items()}
                 for name, part in parts.items():
@@ -135,10 +142,10 @@ class Predictor:
         largest = [part.nbytes for part in parts_of(one)]
 
         def weigh(name: str, module: Module, inputs: Any, result: Any) -> None:
-            largest.extend(part.nbytes for part in arrays(result))
+            largest.extend(bytes_of(result))
 
         with watched(model, weigh):
-            parts = self._pass(model, one)
+            parts = self._pass(model, one, watching=True)
         return parts, max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
 
     @contextmanager
@@ -149,13 +156,19 @@ class Predictor:
         except IndexError:
             model = _copy(self.model).eval()
         with ExitStack() as stack:
-            stack.enter_context(no_grad())
+            stack.enter_context(optimized(self._shared().prepared))
             if self.threads is not None:
                 stack.enter_context(thread_budget(self.threads))
             yield model
             self._idle.append(model)  # unless something went wrong in the middle of a pass
 
-    def _pass(self, model: Module, x: Any) -> dict[Any, Array]:
+    def _shared(self) -> Inference:
+        """Return what all threads share: weights in the order of the kernels, and programs."""
+        if not self._inference:
+            self._inference.append(Inference(self.model))
+        return self._inference[0]
+
+    def _pass(self, model: Module, x: Any, watching: bool = False) -> dict[Any, Array]:
         """Return the results of a batch (n, ...); of no samples, empty arrays of the same shape.
 
         They are by name where the model returns a mapping, and else by number.
@@ -165,7 +178,12 @@ class Predictor:
         if not n:
             one = each(lambda a: np.zeros((1, *a.shape[1:]), a.dtype), x)
             return {name: part[:0] for name, part in self._pass(model, one).items()}
-        result = call(model, x) if self.layer is None else self._until(self.layer, model, x)
+        if self.layer is not None:
+            result = self._until(self.layer, model, x)
+        elif watching or not isinstance(x, np.ndarray):
+            result = call(model, x)
+        else:
+            result = self._shared().run(model, x)
         named = isinstance(result, Mapping)
         parts = as_arrays(result) if named else dict(enumerate(arrays(result)))
         for part in parts.values():
@@ -245,8 +263,9 @@ def _tensors(model: Module) -> list[Tensor]:
 
 
 def _copy(model: Module) -> Module:
-    """Return a copy whose parameters and buffers are the model's own."""
-    return copy.deepcopy(model, {id(tensor): tensor for tensor in _tensors(model)})
+    """Return a copy whose parameters, buffers and constants are the model's own."""
+    shared = [*_tensors(model), *constants_of(model)]
+    return copy.deepcopy(model, {id(held): held for held in shared})
 
 
 def _class_of(scores: Array) -> Array:

@@ -11,7 +11,16 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.kernels.products.matmul import matmul as multiply_matrices
-from daskdl.nn.operators.table import TABLE, Call, Value, array, elementwise, is_float, operator
+from daskdl.nn.operators.table import (
+    TABLE,
+    Call,
+    Value,
+    array,
+    elementwise,
+    is_float,
+    operator,
+    shape_of,
+)
 
 #: Comparisons and logic have no gradient.
 _LOGIC: dict[str, Callable[..., Any]] = {
@@ -39,7 +48,7 @@ def placed(call: Call, a: Value, b: Value) -> Value:
     axis = call.get("axis")
     if call.opset >= 7 or axis is None or not call.get("broadcast"):
         return b
-    found, ndim = array(b), array(a).ndim
+    found, ndim = array(b), len(shape_of(a))
     behind = ndim - axis % ndim - found.ndim
     return ops.reshape(b, shape=(*found.shape, *(1,) * behind)) if behind > 0 else b
 
@@ -47,7 +56,7 @@ def placed(call: Call, a: Value, b: Value) -> Value:
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
     def compute(call: Call, a: Value, b: Value) -> Value:
         b = placed(call, a, b)
-        if array(a).shape == array(b).shape:
+        if shape_of(a) == shape_of(b):
             return elementwise(function, a, b)
         return function(a, b)
 
@@ -90,7 +99,7 @@ def power(call: Call, a: Value, b: Value) -> Value:
     """Raise a to the power b, in the dtype of a."""
     b, exponent = placed(call, a, b), array(b)
     plain = not hasattr(b, "backward") or not (b.requires_grad or b._node is not None)
-    if exponent.size == 1 and exponent.ndim <= array(a).ndim and is_float(a) and plain:
+    if exponent.size == 1 and exponent.ndim <= len(shape_of(a)) and is_float(a) and plain:
         return elementwise(functools.partial(ops.power, exponent=float(exponent.reshape(-1)[0])), a)
     return ops.pow(a, b)
 

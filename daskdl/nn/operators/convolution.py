@@ -15,7 +15,9 @@ from daskdl.nn.operators.table import (
     array,
     channels_last,
     channels_second,
+    dtype_of,
     operator,
+    shape_of,
 )
 
 
@@ -56,12 +58,12 @@ _CONVOLUTIONS: dict[int, Any] = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
 @operator("Conv")
 def conv(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
     """Cross-correlate (N, C, ...) with filters (M, C / groups, ...)."""
-    lengths, kernel = array(x).shape[2:], array(weight).shape[2:]
+    lengths, kernel = shape_of(x)[2:], shape_of(weight)[2:]
     axes = len(kernel)
     if axes not in _CONVOLUTIONS or len(lengths) != axes:
         raise ShapeError(
-            f"Conv: expected 1 to 3 axes behind the channels, found {array(x).shape} and filters "
-            f"{array(weight).shape}"
+            f"Conv: expected 1 to 3 axes behind the channels, found {shape_of(x)} and filters "
+            f"{shape_of(weight)}"
         )
     stride = tuple(call.get("strides", (1,) * axes))
     dilation = tuple(call.get("dilations", (1,) * axes))
@@ -91,12 +93,12 @@ def _cut(x: Value, pad: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
 @operator("ConvTranspose")
 def conv_transpose(call: Call, x: Value, weight: Value, bias: Value = None) -> Value:
     """Let each element add its kernel to the result; weight (C, M / groups, ...)."""
-    lengths, kernel = array(x).shape[2:], array(weight).shape[2:]
+    lengths, kernel = shape_of(x)[2:], shape_of(weight)[2:]
     axes = len(kernel)
     if not 1 <= axes <= 3 or len(lengths) != axes:
         raise ShapeError(
-            f"ConvTranspose: expected 1 to 3 axes behind the channels, found {array(x).shape} and "
-            f"filters {array(weight).shape}"
+            f"ConvTranspose: expected 1 to 3 axes behind the channels, found {shape_of(x)} and "
+            f"filters {shape_of(weight)}"
         )
     stride = tuple(call.get("strides", (1,) * axes))
     dilation = tuple(call.get("dilations", (1,) * axes))
@@ -110,8 +112,8 @@ def conv_transpose(call: Call, x: Value, weight: Value, bias: Value = None) -> V
     settings = {"groups": call.get("group", 1)}
     x, weight = channels_last(x), channels_last(weight)
     if axes == 1:
-        x = ops.reshape(x, shape=(array(x).shape[0], 1, *array(x).shape[1:]))
-        weight = ops.reshape(weight, shape=(array(weight).shape[0], 1, *array(weight).shape[1:]))
+        x = ops.reshape(x, shape=(shape_of(x)[0], 1, *shape_of(x)[1:]))
+        weight = ops.reshape(weight, shape=(shape_of(weight)[0], 1, *shape_of(weight)[1:]))
         y = ops.conv_transpose2d(
             x, weight, bias, stride=(1, *stride), dilation=(1, *dilation), **settings
         )
@@ -161,9 +163,9 @@ def causal_conv(
     call: Call, x: Value, weight: Value, bias: Value = None, past: Value = None
 ) -> Value:
     """Convolve (N, C, T) depthwise with what came before; give also what the next call needs."""
-    n, channels, steps = array(x).shape
-    k = array(weight).shape[-1]
-    before = np.zeros((n, channels, k - 1), array(x).dtype) if past is None else past
+    n, channels, steps = shape_of(x)
+    k = shape_of(weight)[-1]
+    before = np.zeros((n, channels, k - 1), dtype_of(x)) if past is None else past
     whole = ops.concatenate(before, x, axis=2)
     y = channels_second(
         ops.conv1d(channels_last(whole), channels_last(weight), bias, groups=channels)
@@ -185,7 +187,7 @@ def col2im(call: Call, x: Value, image: Value, block: Value) -> Value:
     stride = tuple(call.get("strides", (1,) * axes))
     dilation = tuple(call.get("dilations", (1,) * axes))
     pad = sides(call.get("pads", (0,) * 2 * axes))
-    n, rows, _ = array(x).shape
+    n, rows, _ = shape_of(x)
     counts = [
         (size[i] + sum(pad[2 * i : 2 * i + 2]) - (kernel[i] - 1) * dilation[i] - 1) // stride[i] + 1
         for i in range(axes)

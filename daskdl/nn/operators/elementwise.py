@@ -9,7 +9,17 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
-from daskdl.nn.operators.table import TABLE, Call, Value, array, elementwise, is_float, operator
+from daskdl.nn.operators.table import (
+    TABLE,
+    Call,
+    Value,
+    array,
+    dtype_of,
+    elementwise,
+    is_float,
+    operator,
+    shape_of,
+)
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Abs": ops.abs,
@@ -165,7 +175,7 @@ def thresholded_relu(call: Call, x: Value) -> Value:
 @operator("PRelu")
 def prelu(call: Call, x: Value, slope: Value) -> Value:
     """X where positive, ``slope * x`` elsewhere; the slope is learned (arXiv 1502.01852)."""
-    shape, behind = array(slope).shape, array(x).ndim - 2
+    shape, behind = shape_of(slope), len(shape_of(x)) - 2
     if call.opset < 7 and len(shape) == 1 and behind > 0:  # one for each channel
         slope = ops.reshape(slope, shape=(*shape, *(1,) * behind))
     return ops.where(array(x) >= 0, x, ops.multiply(x, slope))
@@ -198,13 +208,13 @@ def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -
         return x, array(x) != 0
     if training is not None and bool(array(training).reshape(-1)[0]) and rate:
         # As the reference has it: numpy's old generator and its seed decide.
-        kept = np.random.RandomState(call.get("seed", 0)).uniform(0, 1, array(x).shape) >= rate
-        return ops.multiply(x, (kept / (1 - rate)).astype(array(x).dtype)), kept
-    return x, np.ones(array(x).shape, bool)
+        kept = np.random.RandomState(call.get("seed", 0)).uniform(0, 1, shape_of(x)) >= rate
+        return ops.multiply(x, (kept / (1 - rate)).astype(dtype_of(x))), kept
+    return x, np.ones(shape_of(x), bool)
 
 
 def _tensor(x: Value) -> Value:
-    return x if hasattr(x, "backward") else ops.reshape(x, shape=array(x).shape)
+    return x if hasattr(x, "backward") else ops.reshape(x, shape=shape_of(x))
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,9 @@ from daskdl.nn.operators.table import (
     array,
     channels_last,
     channels_second,
+    dtype_of,
     operator,
+    shape_of,
 )
 from daskdl.nn.parameter import Buffer
 
@@ -26,11 +28,9 @@ def batch_norm(
     """Normalise channels by given statistics; in training by the batch's, which it follows."""
     eps, momentum = call.get("epsilon", 1e-5), call.get("momentum", 0.9)
     images = channels_last(x)
-    dtype = array(x).dtype
+    dtype = dtype_of(x)
     old = tuple(array(v).astype(dtype, copy=False) for v in (mean, variance))
-    scale, bias = (
-        v if array(v).dtype == dtype else ops.cast(v, dtype=dtype) for v in (scale, bias)
-    )
+    scale, bias = (v if dtype_of(v) == dtype else ops.cast(v, dtype=dtype) for v in (scale, bias))
     if call.get("training_mode", 0):
         y, found = ops.batch_norm(images, scale, bias, eps=eps)
         new = (found.mean, found.variance)
@@ -47,7 +47,7 @@ def batch_norm(
 @operator("InstanceNormalization")
 def instance_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
     """Normalise each sample's channels, each by itself."""
-    groups = array(x).shape[1]
+    groups = shape_of(x)[1]
     eps = call.get("epsilon", 1e-5)
     return channels_second(ops.group_norm(channels_last(x), scale, bias, groups=groups, eps=eps))
 
@@ -55,8 +55,8 @@ def instance_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
 @operator("GroupNormalization")
 def group_norm(call: Call, x: Value, scale: Value, bias: Value) -> Value:
     """Normalise each sample's channels in groups; before version 21 a scale for each group."""
-    channels, groups = array(x).shape[1], call.get("num_groups")
-    if array(scale).shape[0] != channels:
+    channels, groups = shape_of(x)[1], call.get("num_groups")
+    if shape_of(scale)[0] != channels:
         share = channels // groups
         scale, bias = (ops.repeat(v, times=share, axis=0) for v in (scale, bias))
     eps = call.get("epsilon", 1e-5)
@@ -72,7 +72,7 @@ def layer_norm(call: Call, x: Value, scale: Value, bias: Value = None) -> Value:
     shape = found.shape[first:]
     if (
         call.results == 1
-        and array(scale).shape == shape
+        and shape_of(scale) == shape
         and array(bias if bias is not None else scale).shape == shape
     ):
         return ops.layer_norm(x, scale, bias, axes=len(axes), eps=eps)
@@ -87,7 +87,7 @@ def layer_norm(call: Call, x: Value, scale: Value, bias: Value = None) -> Value:
 @operator("RMSNormalization", "SimplifiedLayerNormalization")
 def rms_norm(call: Call, x: Value, scale: Value) -> Value:
     """Divide by the root of the mean square over the axes from ``axis`` on (arXiv 1910.07467)."""
-    ndim = array(x).ndim
+    ndim = len(shape_of(x))
     axes = tuple(range(call.get("axis", -1) % ndim, ndim))
     square = ops.mean(ops.square(x), axis=axes, keepdims=True)
     return ops.multiply(ops.divide(x, ops.sqrt(square + call.get("epsilon", 1e-5))), scale)

@@ -15,8 +15,10 @@ from daskdl.nn.operators.table import (
     array,
     channels_last,
     channels_second,
+    dtype_of,
     is_float,
     operator,
+    shape_of,
 )
 from daskdl.ops.pool_nd import WindowsND
 from daskdl.tensor import Array
@@ -24,7 +26,7 @@ from daskdl.tensor import Array
 
 def windows(call: Call, x: Value) -> WindowsND:
     """Return a node's windows over the axes behind the channels."""
-    lengths, kernel = array(x).shape[2:], tuple(call.get("kernel_shape"))
+    lengths, kernel = shape_of(x)[2:], tuple(call.get("kernel_shape"))
     stride = tuple(call.get("strides", (1,) * len(kernel)))
     dilation = tuple(call.get("dilations", (1,) * len(kernel)))
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -65,13 +67,11 @@ def max_pool(call: Call, x: Value) -> Value:
         )  # fmt: skip
     y, places = ops.max_pool_nd(channels_last(x), **_settings(found))
     y, at = channels_second(y), np.moveaxis(places.data, -1, 1)
-    lengths = array(x).shape[2:]
+    lengths = shape_of(x)[2:]
     if call.get("storage_order", 0):
         grid = np.unravel_index(at, lengths)
         at = np.ravel_multi_index(grid[::-1], lengths[::-1])
-    planes = np.arange(math.prod(array(x).shape[:2])).reshape(
-        *array(x).shape[:2], *(1,) * len(lengths)
-    )
+    planes = np.arange(math.prod(shape_of(x)[:2])).reshape(*shape_of(x)[:2], *(1,) * len(lengths))
     return y, (at + planes * math.prod(lengths)).astype(np.int64)
 
 
@@ -104,7 +104,7 @@ def average_pool(call: Call, x: Value) -> Value:
             )
         )  # fmt: skip
     sums = ops.sum_pool_nd(channels_last(x), **_settings(found))
-    counts = _counts(found, array(x).shape[2:], with_padding, array(x).dtype)
+    counts = _counts(found, shape_of(x)[2:], with_padding, dtype_of(x))
     return channels_second(ops.divide(sums, np.maximum(counts, 1)))
 
 
@@ -121,13 +121,13 @@ def lp_pool(call: Call, x: Value) -> Value:
 @operator("GlobalAveragePool")
 def global_average_pool(call: Call, x: Value) -> Value:
     """Take the mean of all behind the channels."""
-    return ops.mean(x, axis=tuple(range(2, array(x).ndim)), keepdims=True)
+    return ops.mean(x, axis=tuple(range(2, len(shape_of(x)))), keepdims=True)
 
 
 @operator("GlobalMaxPool")
 def global_max_pool(call: Call, x: Value) -> Value:
     """Take the largest of all behind the channels."""
-    shape = array(x).shape
+    shape = shape_of(x)
     y = ops.amax(ops.reshape(x, shape=(*shape[:2], math.prod(shape[2:]))), axis=-1)
     return ops.reshape(y, shape=(*shape[:2], *(1,) * (len(shape) - 2)))
 
@@ -135,7 +135,7 @@ def global_max_pool(call: Call, x: Value) -> Value:
 @operator("GlobalLpPool")
 def global_lp_pool(call: Call, x: Value) -> Value:
     """Take the p-norm of all behind the channels."""
-    p, axes = float(call.get("p", 2)), tuple(range(2, array(x).ndim))
+    p, axes = float(call.get("p", 2)), tuple(range(2, len(shape_of(x))))
     return ops.power(
         ops.sum(ops.power(ops.abs(x), exponent=p), axis=axes, keepdims=True), exponent=1 / p
     )

@@ -10,7 +10,8 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
-from daskdl.tensor import Array, Tensor
+from daskdl.nn.inference.pending import Pending
+from daskdl.tensor import Array, Tensor, evaluated
 
 #: Values that go from node to node: a Tensor, an array (of integers or bools), a list of these (a
 #: sequence), or None (an input that is left out).
@@ -69,9 +70,19 @@ def array(value: Value) -> Array:
     return value.data if isinstance(value, Tensor) else np.asarray(value)
 
 
+def shape_of(value: Value) -> tuple[int, ...]:
+    """Return a value's shape, of a tensor without computing it."""
+    return value.shape if isinstance(value, Tensor) else np.shape(value)
+
+
+def dtype_of(value: Value) -> np.dtype[Any]:
+    """Return a value's dtype, of a tensor without computing it."""
+    return value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+
+
 def is_float(value: Value) -> bool:
     """Whether a value's numbers are floats, which gradients go to."""
-    return array(value).dtype.kind == "f"
+    return dtype_of(value).kind == "f"
 
 
 def integers(value: Value) -> tuple[int, ...]:
@@ -107,6 +118,10 @@ def memory_order(found: Array) -> tuple[int, ...] | None:
 
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
     """Call an operation on arrays of one shape in the order in which they lie in memory."""
+    if any(isinstance(value, Pending) and value.waiting for value in values):
+        found = evaluated(function, values, settings)
+        if found is not None:
+            return found
     order = memory_order(array(values[0]))
     if order is None or any(memory_order(array(v)) != order for v in values[1:]):
         return function(*values, **settings)
@@ -117,11 +132,11 @@ def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -
 
 def channels_last(value: Value) -> Any:
     """Return (N, C, ...) as (N, ..., C)."""
-    ndim = array(value).ndim
+    ndim = len(shape_of(value))
     return ops.transpose(value, axes=(0, *range(2, ndim), 1)) if ndim > 2 else value
 
 
 def channels_second(value: Value) -> Any:
     """Return (N, ..., C) as (N, C, ...)."""
-    ndim = array(value).ndim
+    ndim = len(shape_of(value))
     return ops.transpose(value, axes=(0, ndim - 1, *range(1, ndim - 1))) if ndim > 2 else value

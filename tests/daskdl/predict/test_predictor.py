@@ -189,6 +189,18 @@ def test_a_batch_fits_what_passes_between_layers() -> None:
     )
 
 
+def test_the_first_sample_passes_once() -> None:
+    class Count(Module):
+        def forward(self, x):
+            seen.append(len(x))
+            return x * 2.0
+
+    seen: list[int] = []
+    found = Predictor(Count())(inputs())
+    assert seen == [1, N - 1]
+    np.testing.assert_array_equal(found, 2 * inputs())
+
+
 def test_ids_stay_ids() -> None:
     ids = np.array([[2, 0]])
     table = Embedding(3, 4, seed=1)

@@ -1,0 +1,75 @@
+"""Rules for images: pooling without what only gradients need, channels joined in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.kernels.pooling import pooling
+from daskdl.kernels.vectors.joining import side_by_side
+from daskdl.nn.inference.passes import Pass, array_of, rule
+from daskdl.nn.inference.program import memory_order
+from daskdl.ops.arguments import FLOATS
+from daskdl.ops.pooling import windows_of
+from daskdl.tensor import Array, Tensor
+
+
+@rule(ops.global_avg_pool2d)
+def global_avg_pool2d(run: Pass, x: Any) -> Any:
+    """Take means of whole images."""
+    if x.ndim != 4 or x.dtype not in FLOATS or 0 in x.shape[1:3]:
+        return None
+    return Tensor(run.call(pooling.global_means, run.plain(x)))
+
+
+@rule(ops.mean)
+def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Take means of whole images, (N, C, H, W) that lie channels last."""
+    if not keepdims or axis not in ((2, 3), (-2, -1)) or x.ndim != 4 or x.dtype not in FLOATS:
+        return None
+    images = array_of(x).transpose(0, 2, 3, 1)
+    if not images.flags.carray or not images.size:
+        return None
+    return Tensor(run.call(pooling.global_means, images)[:, :, None, None])
+
+
+@rule(ops.max_pool2d)
+def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
+    """Take maxima without their places, of which only gradients have use."""
+    shape = tuple(x.shape)
+    if len(shape) != 4 or x.dtype not in FLOATS:
+        return None
+    return Tensor(run.call(_maxima, run.plain(x), **settings))
+
+
+def _maxima(
+    x: Array,
+    *,
+    kernel_size: tuple[int, int],
+    stride: tuple[int, int] | None = None,
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ceil_mode: bool = False,
+) -> Array:
+    windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    return pooling.maxima_alone(x, windows)
+
+
+@rule(ops.concatenate)
+def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
+    """Join channels in one pass over memory."""
+    last, kind = parts[0].shape, parts[0].dtype
+    order = next((memory_order(array_of(part)) for part in parts), None)
+    if order is None or order[-1] != axis % len(last) or kind != np.float32:
+        return None
+    arrays = [array_of(part) for part in parts]
+    if any(memory_order(a) != order or a.dtype != kind for a in arrays):
+        return None
+    if any(a.shape[: order[-1]] != last[: order[-1]] for a in arrays):
+        return None
+    flat = [a.transpose(order) for a in arrays]
+    if any(a.shape[:-1] != flat[0].shape[:-1] for a in flat):
+        return None
+    y = run.call(side_by_side, *flat)
+    return Tensor(y.transpose(tuple(int(i) for i in np.argsort(order))))

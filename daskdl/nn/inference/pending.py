@@ -1,0 +1,131 @@
+"""Pending: a result that is computed when its numbers are read, so that what follows can join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl.tensor import Array, Tensor
+
+#: Computes a result with what has joined it.
+Compute = Callable[["Joined"], Array]
+
+
+class Norm(NamedTuple):
+    """A normalisation by given statistics, which may be folded into weights."""
+
+    mean: Array
+    variance: Array
+    weight: Array | None
+    bias: Array | None
+    eps: float
+
+
+class Joined(NamedTuple):
+    """What is done to a result before it is written, in this order."""
+
+    norm: Norm | None = None
+    bias: Array | None = None
+    beside: Array | None = None  # in the order of the result's memory
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def limited(self) -> bool:
+        """Whether numbers are cut off, so that nothing else can be added before."""
+        return self.low != -np.inf or self.high != np.inf
+
+
+class Pending(Tensor):
+    """A tensor whose shape is known and whose numbers are not computed yet.
+
+    Parameters
+    ----------
+    compute : callable
+        Given what has joined, returns the array of ``shape``; called once at most.
+    shape : tuple of int
+        In the order of the memory, channels last.
+    dtype : numpy.dtype
+    joined : Joined
+    axes : tuple of int, optional
+        Order in which the tensor shows the axes of its memory.
+    """
+
+    __slots__ = ("_compute", "_found", "_kind", "axes", "joined", "memory_shape", "takes_bias")
+
+    def __init__(
+        self,
+        compute: Compute,
+        shape: tuple[int, ...],
+        dtype: Any,
+        joined: Joined = Joined(),  # noqa: B008
+        axes: tuple[int, ...] | None = None,
+    ) -> None:
+        self._compute: Compute | None = compute
+        self._found: Array | None = None
+        self._kind = np.dtype(dtype)
+        self.memory_shape, self.joined, self.axes = shape, joined, axes
+        self.takes_bias = False  # whether a vector may join as Joined.bias
+        self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is not computed yet."""
+        return self._compute is not None
+
+    @property
+    def data(self) -> Array:  # type: ignore[override]
+        """The numbers, computed when they are first asked for."""
+        if self._compute is not None:
+            compute, self._compute = self._compute, None
+            found = compute(self.joined)
+            self._found = found if self.axes is None else found.transpose(self.axes)
+        assert self._found is not None
+        return self._found
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        if self.axes is None:
+            return self.memory_shape
+        return tuple(self.memory_shape[i] for i in self.axes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of the array."""
+        return self._kind
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.memory_shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def with_(self, joined: Joined) -> Pending:
+        """Return a tensor that is computed with more joined to it, in place of this one."""
+        assert self._compute is not None
+        return Pending(self._compute, self.memory_shape, self._kind, joined, self.axes)
+
+    def turned(self, axes: tuple[int, ...]) -> Pending:
+        """Return it with its axes in another order."""
+        assert self._compute is not None
+        before = self.axes or tuple(range(self.ndim))
+        order: tuple[int, ...] | None = tuple(before[i] for i in axes)
+        if order == tuple(range(self.ndim)):
+            order = None
+        return Pending(self._compute, self.memory_shape, self._kind, self.joined, order)
+
+    def in_memory_order(self, array: Array) -> Array | None:
+        """Return an array of this tensor's shape as the memory of this has it; None if it lies so.
+
+        None where it does not lie that way without gaps.
+        """
+        if array.shape != self.shape or array.dtype != self._kind:
+            return None
+        if self.axes is not None:
+            array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
+        return array if array.flags.carray else None

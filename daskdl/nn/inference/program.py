@@ -1,0 +1,221 @@
+"""Program: the kernels of one pass, written down, to be run again without the model's own code.
+
+Python takes some hundred microseconds a layer, as long as the kernels of a small network. What a
+pass computes is written down as calls of functions on arrays; every array that such a call takes
+has to be a part of the input, of an earlier result or of the model's own memory. Where one is not,
+or a setting holds an array, the model has computed something on its own, and there is no program.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl.nn.inference.prepared import Prepared
+from daskdl.nn.structure import Structure
+from daskdl.tensor import Array
+
+_MODULES = """
+Sequential Conv2d BatchNorm Linear ReLU ReLU6 GELU Sigmoid Tanh SiLU HardSwish LeakyReLU MaxPool2d
+AvgPool2d GlobalAvgPool GlobalMaxPool LocalResponseNorm LayerNorm GroupNorm Dropout Flatten Reshape
+Squeeze Softmax LogSoftmax FeedForward MultiHeadAttention TransformerBlock ResNet ResidualBlock
+BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier LeNet5 ConvLSTM
+ConvLSTMForecaster
+"""
+_OPERATORS = """
+Add AveragePool BatchNormalization Clip Concat Constant Conv ConvTranspose Div Dropout Flatten
+Gather Gemm GlobalAveragePool GlobalMaxPool HardSwish Identity LRN LayerNormalization LeakyRelu
+LogSoftmax MatMul MaxPool Mul Relu Reshape Shape Sigmoid Slice Softmax Split Squeeze Sub Tanh
+Transpose Unsqueeze
+"""
+#: Modules whose forward looks at shapes alone, never at numbers: by the names of their classes.
+PURE = frozenset(_MODULES.split())
+#: Operators of a graph of which the same is true.
+PURE_OPERATORS = frozenset(_OPERATORS.split())
+
+
+def is_pure(model: Structure) -> bool:
+    """Return whether what a model does depends on its input's shape alone."""
+    return all(_is_pure(module) for _, module in model.modules())
+
+
+def _is_pure(module: Any) -> bool:
+    if not type(module).__module__.startswith("daskdl."):
+        return False
+    if type(module).__name__ == "Graph":
+        floats = all(dtype == "float32" for _, dtype, _ in module.inputs)
+        return floats and all(map(_is_pure_node, module.nodes))
+    return type(module).__name__ in PURE
+
+
+def _is_pure_node(node: Any) -> bool:
+    if node.operator == "Cast":  # floats that become whole numbers could be shapes later
+        return dict(node.attributes).get("to") in (1, 7)
+    return node.operator in PURE_OPERATORS
+
+
+class View(NamedTuple):
+    """An array in the memory of a result: which one, and where and how it lies there."""
+
+    slot: int
+    shape: tuple[int, ...]
+    dtype: Any
+    offset: int
+    strides: tuple[int, ...]
+
+
+class Step(NamedTuple):
+    """One call: its function, arguments (a View or what it is), settings and results.
+
+    ``orders`` are those of the axes of each result in memory, and ``ended`` the slots of results
+    that nobody needs any more.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    settings: dict[str, Any]
+    slot: int
+    orders: tuple[tuple[int, ...] | None, ...]
+    several: bool
+    ended: tuple[int, ...] = ()
+
+
+class Program:
+    """Steps for one shape of input."""
+
+    def __init__(self, steps: Sequence[Step], outputs: Sequence[View], slots: int) -> None:
+        self.steps, self.outputs, self.slots = steps, outputs, slots
+
+    def __call__(self, x: Array) -> list[Array]:
+        """Return the results for an input (C-contiguous)."""
+        held: list[Any] = [None] * self.slots
+        held[0] = x
+        for function, arguments, settings, slot, orders, several, ended in self.steps:
+            given = [_at(held, a) if type(a) is View else a for a in arguments]
+            result = function(*given, **settings)
+            for i, order in enumerate(orders):
+                array = result[i] if several else result
+                held[slot + i] = array if order is None else array.transpose(order)
+            for old in ended:
+                held[old] = None
+        return [_at(held, view) for view in self.outputs]
+
+
+def _at(held: list[Any], view: View) -> Array:
+    slot, shape, dtype, offset, strides = view
+    array: Array = held[slot]
+    if strides == array.strides and shape == array.shape and not offset:
+        return array
+    return np.ndarray(shape, dtype, array, offset, strides)
+
+
+class Recorder:
+    """Writes a program down while a pass runs.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Knows what is the model's own memory.
+    x : array
+        The input, C-contiguous.
+    """
+
+    def __init__(self, prepared: Prepared, x: Array) -> None:
+        self.prepared, self.failed = prepared, False
+        self._steps: list[Step] = []
+        #: Address, bytes, and who owns the memory: another array may lie there when that is gone.
+        self._places: list[tuple[int, int, weakref.ref[Array]]] = []
+        self._put(x)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        """Call a function of arrays, and write it down."""
+        result = function(*arguments, **settings)
+        several = isinstance(result, tuple)
+        results = result if several else (result,)
+        if self.failed or all(self._is_view(array) for array in results):
+            return result  # a view is found by where it lies
+        given = tuple(self._place(a) for a in arguments)
+        orders = [memory_order(array) for array in results]
+        self.failed |= any(map(_holds_array, settings.values())) or None in orders
+        if self.failed:
+            return result
+        plain = tuple(None if o == tuple(range(len(o))) else o for o in orders if o is not None)
+        self._steps.append(Step(function, given, settings, len(self._places), plain, several))
+        for array in results:
+            self._put(array)
+        return result
+
+    def program(self, outputs: Sequence[Array]) -> Program | None:
+        """Return the program; None where there is none."""
+        views = [self._place(array) for array in outputs]
+        if self.failed or not all(isinstance(view, View) for view in views):
+            return None
+        last = {
+            argument.slot: i
+            for i, step in enumerate(self._steps)
+            for argument in step.arguments
+            if isinstance(argument, View)
+        }
+        kept = {0, *(view.slot for view in views)}
+        ended: list[list[int]] = [[] for _ in self._steps]
+        for slot, i in last.items():
+            if slot not in kept:
+                ended[i].append(slot)
+        steps = [step._replace(ended=tuple(e)) for step, e in zip(self._steps, ended, strict=True)]
+        return Program(steps, views, len(self._places))
+
+    def _put(self, array: Array) -> None:
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        self._places.append((_address(array), array.nbytes, weakref.ref(owner)))
+
+    def _find(self, array: Array) -> tuple[int, int] | None:
+        """Return the slot of the result in whose memory an array lies, and its offset in bytes."""
+        start = _address(array)
+        for slot in range(len(self._places) - 1, -1, -1):
+            begin, size, owner = self._places[slot]
+            if begin <= start < begin + size and owner() is not None:
+                return slot, start - begin
+        return None
+
+    def _is_view(self, array: Any) -> bool:
+        if not isinstance(array, np.ndarray) or not array.size:
+            return False
+        return self._find(array) is not None or self.prepared.key(array) is not None
+
+    def _place(self, argument: Any) -> Any:
+        if not isinstance(argument, np.ndarray):
+            self.failed |= _holds_array(argument)
+            return argument
+        found = self._find(argument) if argument.size else None
+        if found is not None:
+            slot, offset = found
+            return View(slot, argument.shape, argument.dtype, offset, argument.strides)
+        # Whole numbers and bools follow from shapes alone where a model is pure.
+        self.failed |= argument.dtype.kind == "f" and self.prepared.key(argument) is None
+        return argument
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _holds_array(value: Any) -> bool:
+    if type(value) in (tuple, list):
+        return any(map(_holds_array, value))
+    return isinstance(value, np.ndarray)
+
+
+def memory_order(array: Any) -> tuple[int, ...] | None:
+    """Return the order of axes in which an array lies without gaps; None if there is none."""
+    if not isinstance(array, np.ndarray) or not array.size:
+        return None
+    if array.flags.c_contiguous:
+        return tuple(range(array.ndim))
+    order = tuple(sorted(range(array.ndim), key=lambda i: -array.strides[i]))
+    return order if array.transpose(order).flags.c_contiguous else None

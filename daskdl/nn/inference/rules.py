@@ -1,0 +1,262 @@
+"""Rules by which operations join: convolutions and affine maps with what follows them.
+
+A convolution or an affine map waits; a batch norm behind it is folded into its weights, and a bias,
+a residual sum and a ReLU behind it are done where its sums are written. All else is computed as
+usual, of numbers that are computed when they are read. A model's own code decides what is done, in
+every pass anew: there is no graph that could differ from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.norms import batchnorm
+from daskdl.kernels.norms.batchnorm_add import normalise_plus
+from daskdl.kernels.products import matmul as products
+from daskdl.kernels.products.affine import Affine
+from daskdl.nn.inference.passes import Pass, array_of, rule
+from daskdl.nn.inference.pending import Joined, Norm, Pending
+from daskdl.ops.arguments import FLOATS
+from daskdl.ops.batchnorm import _inference
+from daskdl.ops.conv2d import check
+from daskdl.tensor import Array, Tensor
+
+
+@rule(ops.conv2d)
+def conv2d(
+    run: Pass,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """Let a convolution with the model's own weights wait."""
+    filters = array_of(weight)
+    shift = None if bias is None else array_of(bias)
+    key = run.prepared.key(filters, shift)
+    if key is None or x.dtype != filters.dtype:
+        return None
+    geometry = Geometry(filters.shape[1:3], stride, pad, dilation, groups)
+    check("conv2d", x, filters, shift, geometry)
+    rows, columns = geometry.size(*x.shape[1:3])
+
+    def compute(joined: Joined) -> Array:
+        image, norm = run.plain(x), joined.norm
+
+        def make() -> Convolution:
+            return Convolution(*_folded(filters, shift, norm), geometry, columns)
+
+        found = run.prepared.get((key, geometry, columns, _key(run, norm)), make)
+        y: Array = run.call(found, image, joined.beside, joined.low, joined.high)
+        return y
+
+    return Pending(compute, (len(x), rows, columns, len(filters)), filters.dtype)
+
+
+def _key(run: Pass, norm: Norm | None) -> Any:
+    return None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
+
+
+def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
+    """Let an affine map with the model's own weights (out, in) wait."""
+
+    def compute(joined: Joined) -> Array:
+        rows, norm = run.plain(x), joined.norm
+        bias = shift if joined.bias is None else joined.bias
+        own = key, run.prepared.key(bias), _key(run, norm)
+        found = run.prepared.get(("affine", own), lambda: Affine(*_folded(weight, bias, norm)))
+        y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
+        return y
+
+    return Pending(compute, (*x.shape[:-1], len(weight)), weight.dtype)
+
+
+@rule(ops.linear)
+def linear(run: Pass, x: Any, weight: Any, bias: Any = None) -> Any:
+    """Let an affine map wait."""
+    matrix = array_of(weight)
+    shift = None if bias is None else array_of(bias)
+    key = run.prepared.key(matrix, shift)
+    if key is None or x.dtype != matrix.dtype or x.shape[-1] != matrix.shape[1] or x.ndim < 2:
+        return None
+    return _affine(run, x, matrix, shift, key)
+
+
+@rule(ops.matmul)
+def matmul(run: Pass, a: Any, b: Any) -> Any:
+    """Let a product with a matrix of the model's own wait; a vector behind it is its bias."""
+    matrix = None if isinstance(b, Pending) else array_of(b)
+    if a.dtype not in FLOATS or a.dtype != b.dtype or min(a.ndim, b.ndim) < 2:
+        return None
+    if a.shape[-1] != b.shape[-2]:
+        return None  # the operation says it
+    key = None if matrix is None or matrix.ndim > 2 else run.prepared.key(matrix)
+    if key is None or matrix is None:
+        if max(a.ndim, b.ndim) < 3:
+            return None
+        return Tensor(run.call(products.stacked, array_of(a), array_of(b)))
+    found = _affine(run, a, matrix.T, None, key)
+    found.takes_bias = True
+    return found
+
+
+def _folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
+    """Return weights (out, ...) and bias with a batch norm in them; rounded once."""
+    if norm is None:
+        return weight, bias
+    mean, variance, scale, shift, eps = norm
+    factor = 1 / np.sqrt(variance.astype(np.float64) + eps)
+    factor = factor if scale is None else factor * scale
+    before = -mean.astype(np.float64) if bias is None else bias.astype(np.float64) - mean
+    whole = before * factor if shift is None else before * factor + shift
+    wide = factor.reshape(-1, *(1,) * (weight.ndim - 1))
+    return (weight * wide).astype(weight.dtype), whole.astype(weight.dtype)
+
+
+@rule(_inference)
+def batch_norm(
+    run: Pass,
+    x: Any,
+    mean: Any,
+    variance: Any,
+    weight: Any = None,
+    bias: Any = None,
+    residual: Any = None,
+    *,
+    eps: float,
+    relu: bool,
+) -> Any:
+    """Fold the norm into the convolution that waits, or let it wait itself."""
+    scale, shift = (None if a is None else array_of(a) for a in (weight, bias))
+    norm = Norm(array_of(mean), array_of(variance), scale, shift, eps)
+    if run.prepared.key(*norm[:4]) is None or x.dtype != norm.mean.dtype:
+        return None
+    if x.shape[-1:] != norm.mean.shape:
+        return None
+    if isinstance(x, Pending) and x.waiting and x.axes is None and _is_bare(x.joined):
+        found = x.with_(x.joined._replace(norm=norm))
+    else:
+        found = Pending(_normalised(run, x, norm), tuple(x.shape), x.dtype, Joined(norm=norm))
+    if residual is not None:
+        with_residual = _added(found, residual)
+        if with_residual is None:
+            return None
+        found = with_residual
+    return found.with_(found.joined._replace(low=0.0)) if relu else found
+
+
+def _is_bare(joined: Joined) -> bool:
+    parts = joined.norm, joined.bias, joined.beside
+    return all(part is None for part in parts) and not joined.limited
+
+
+def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
+    """Return what computes a norm that no convolution takes, in one pass with what joins it."""
+
+    def compute(joined: Joined) -> Array:
+        key = "norm", run.prepared.key(*norm[:4]), norm.eps
+        lanes = run.prepared.get(key, lambda: _lanes(norm))
+        limits = joined.low, joined.high
+        y: Array = run.call(_normalise, lanes, array_of(x), joined.beside, *limits)
+        return y
+
+    return compute
+
+
+class _Lanes(NamedTuple):
+    """A norm of each channel, in float64."""
+
+    centre: Array
+    scale: Array
+    shift: Array
+
+
+def _lanes(norm: Norm) -> _Lanes:
+    _, scale, shift = batchnorm.affine(norm.variance, norm.eps, norm.weight, norm.bias)
+    return _Lanes(norm.mean.astype(np.float64), scale, shift)
+
+
+def _normalise(lanes: _Lanes, x: Array, beside: Array | None, low: float, high: float) -> Array:
+    relu = low == 0 and high == np.inf
+    if beside is None:
+        y = batchnorm.normalise(x, *lanes, relu)
+    else:
+        y = normalise_plus(x, beside, *lanes, 0 if relu else math.nan)
+    return y if relu or (low, high) == (-np.inf, np.inf) else np.clip(y, low, high, out=y)
+
+
+def _added(found: Pending, other: Any) -> Pending | None:
+    """Return a result with another array added where it is written; None where that cannot be."""
+    if found.joined.beside is not None or found.joined.limited or found.shape != other.shape:
+        return None
+    beside = found.in_memory_order(array_of(other))
+    return None if beside is None else found.with_(found.joined._replace(beside=beside))
+
+
+@rule(ops.add)
+def add(run: Pass, a: Any, b: Any) -> Any:
+    """Join a residual sum."""
+    for one, other in ((b, a), (a, b)):
+        if isinstance(one, Pending) and one.waiting and isinstance(other, (Tensor, np.ndarray)):
+            found = _with_bias(run, one, other) or _added(one, other)
+            if found is not None:
+                return found
+    return None
+
+
+def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:
+    """Return an affine map with a vector of the model's own as its bias."""
+    if isinstance(other, Pending) or not found.takes_bias or not _is_bare(found.joined):
+        return None
+    vector = array_of(other)
+    if vector.shape != found.shape[-1:] or vector.dtype != found.dtype:
+        return None
+    return found.with_(found.joined._replace(bias=vector)) if run.prepared.key(vector) else None
+
+
+def _limits(x: Any, low: float, high: float) -> Any:
+    if not isinstance(x, Pending) or not x.waiting or low > high:
+        return None
+    before = x.joined
+    # Both in turn are the limits of both, unless nothing lies in between.
+    limits = max(before.low, low), min(before.high, high)
+    if limits[0] > limits[1]:
+        return None
+    return x.with_(before._replace(low=limits[0], high=limits[1]))
+
+
+@rule(ops.relu)
+def relu(run: Pass, x: Any) -> Any:
+    """Join a ReLU."""
+    return _limits(x, 0.0, np.inf)
+
+
+@rule(ops.relu6)
+def relu6(run: Pass, x: Any) -> Any:
+    """Join a ReLU6."""
+    return _limits(x, 0.0, 6.0)
+
+
+@rule(ops.clip)
+def clip(run: Pass, x: Any, *, low: float | None = None, high: float | None = None) -> Any:
+    """Join limits."""
+    return _limits(x, -np.inf if low is None else low, np.inf if high is None else high)
+
+
+@rule(ops.transpose)
+def transpose(run: Pass, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Show what waits with its axes in another order."""
+    if not isinstance(x, Pending) or not x.waiting:
+        return None
+    return x.turned(tuple(a % x.ndim for a in axes))

@@ -1,0 +1,66 @@
+"""Running: passes of one model in inference, by programs where what it does allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from daskdl.nn.inference.passes import optimized
+from daskdl.nn.inference.prepared import Prepared
+from daskdl.nn.inference.program import Program, Recorder, is_pure
+from daskdl.nn.structure import Structure
+from daskdl.nn.watching import arrays
+from daskdl.tensor import Array
+
+#: Shapes of input for which a program is kept.
+SHAPES = 16
+
+
+class Inference:
+    """What passes of one model share: prepared weights, and a program for each shape of input.
+
+    Several threads may use it at a time. The weights must not change while they do.
+
+    Parameters
+    ----------
+    model : Structure
+        Its copies may run, whose parameters and buffers are the same arrays.
+    """
+
+    def __init__(self, model: Structure) -> None:
+        held = [tensor.data for _, tensor in model.held()]
+        held += [array for array in constants_of(model) if isinstance(array, np.ndarray)]
+        self.prepared, self._pure = Prepared(held), is_pure(model)
+        self._programs: dict[Any, Program | None] = {}
+
+    def run(self, model: Any, x: Array) -> Any:
+        """Return the results of ``model(x)``, a tuple of arrays; the model is in inference.
+
+        A mapping is returned as it is.
+        """
+        key = x.shape, x.dtype
+        program = self._programs.get(key)
+        if program is not None:
+            return tuple(program(np.ascontiguousarray(x)))
+        if not self._pure or key in self._programs or x.dtype != np.float32:
+            with optimized(self.prepared):
+                return _flat(model(x))
+        x = np.ascontiguousarray(x)
+        recorder = Recorder(self.prepared, x)
+        with optimized(self.prepared, recorder):
+            results = _flat(model(x))
+        if len(self._programs) < SHAPES:
+            named = isinstance(results, Mapping)
+            self._programs[key] = None if named else recorder.program(results)
+        return results
+
+
+def _flat(result: Any) -> Any:
+    return result if isinstance(result, Mapping) else tuple(arrays(result))
+
+
+def constants_of(model: Structure) -> list[Any]:
+    """Return the arrays of a model that are neither parameters nor buffers, such as a graph's."""
+    return [a for _, module in model.modules() for a in getattr(module, "constants", {}).values()]
