@@ -1,0 +1,125 @@
+"""``python -m ci.bench.inference``: predictions of whole networks beside runtimes made for them.
+
+The peers are onnxruntime, PyTorch's eval under inference_mode (channels last where there are
+images; through torch.compile with ``--compile``, which takes a compiler and a minute a network),
+and OpenCV's DNN. All take turns in one process, each with as many threads as ours; the fastest
+counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ci.bench.budgets import options_of
+from ci.bench.inference_cases import CASES, SEED, Inferred
+from ci.bench.report import HEADER, Row, geometric_mean, line, write_json
+from ci.bench.timing import Case, Work, race
+from daskdl.predict import Predictor
+
+
+def _runtime(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x": x})
+
+
+def _torch(peer: Any, x: np.ndarray[Any, Any], image: bool, compiled: bool) -> dict[str, Work]:
+    import torch
+
+    given, works = torch.from_numpy(x), dict[str, Work]()
+
+    def inferring(net: Any, value: Any) -> Work:
+        def run() -> object:
+            with torch.inference_mode():
+                return net(value)
+
+        return run
+
+    works["PyTorch"] = inferring(peer, given)
+    if image:
+        form = torch.channels_last
+        peer, given = peer.to(memory_format=form), given.contiguous(memory_format=form)
+        works["PyTorch, channels last"] = inferring(peer, given)
+    if compiled:
+        torch._dynamo.reset()
+        torch._inductor.config.freezing = True
+        works["torch.compile"] = inferring(torch.compile(peer), given)
+    return works
+
+
+def _opencv(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
+    import cv2
+
+    cv2.setNumThreads(threads)
+    net = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
+
+    def run() -> object:
+        net.setInput(x)
+        return net.forward()
+
+    return run
+
+
+def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Case:
+    """Return ours and all peers on one batch; what a peer refuses is left out, and said."""
+    import torch
+
+    from daskdl.interop.onnx.reader import read
+
+    torch.set_num_threads(threads)
+    peer = network.peer()
+    model = network.exported(peer)
+    x = network.sample(np.random.default_rng(SEED), batch)
+    own = network.ours() if network.ours else read(model, network.name)
+    given = network.turned(x) if network.turned else x
+    predictor = Predictor(own, batch_size=batch, threads=threads)
+    works: dict[str, Work] = {}
+    peers = {
+        "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
+        "PyTorch": lambda: _torch(peer, x, network.image, options.compile),
+        "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
+    }
+    for name, make in peers.items():
+        try:
+            works.update(make())
+            for work in works.values():
+                work()
+        except Exception as error:
+            works = {key: work for key, work in works.items() if not key.startswith(name)}
+            print(f"{network.name}: without {name}: {str(error).splitlines()[0]}", flush=True)
+    return Case(f"{network.name}, {batch}", lambda: predictor(given), works)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Race the networks and print the table."""
+    parser = options_of(__doc__.splitlines()[0], seconds=2.0)
+    parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--batches", default="1,16", help="samples at a time, such as 1,16")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile too")
+    options = parser.parse_args(arguments)
+
+    rows: list[Row] = []
+    print(HEADER)
+    for threads in map(int, options.threads.split(",")):
+        for network in (case for case in CASES if options.only in case.name):
+            for batch in map(int, options.batches.split(",")):
+                case = contestants(network, threads, batch, options)
+                times = race(case, options.seconds, least_runs=3)
+                rows.append(Row.of(case.name, threads, times))
+                others = ", ".join(
+                    f"{name} {found.least:.1f}" for name, found in times.items() if name != "ours"
+                )
+                print(f"{line(rows[-1])}  ({others})", flush=True)
+    ratios = [row.ratio for row in rows]
+    print(f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}")
+    if options.json:
+        write_json(rows, options.json)
+
+
+if __name__ == "__main__":
+    main()
