@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from daskdl import console
+from nowcast.commands.calibrate import calibrate
 from nowcast.commands.demo import demo
 from nowcast.commands.export import export
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
 from nowcast.commands.predict import predict
+from nowcast.commands.simulate import simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
 
 app = console.application(
     "nowcast", "Rain forecasts for the next hour from weather-radar scans, on CPUs, with Dask."
 )
-for command in (ingest, export, train, predict, verify, plot, demo):
+for command in (ingest, export, calibrate, train, predict, verify, plot, simulate, demo):
     app.command()(command)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Metres between the cells of the demo's grid, and cells along its sides.
 SPACING, SIZE = 2000.0, 120
+#: Minutes between scans.
+STEP = 10
 
 
 def demo(
@@ -30,6 +32,7 @@ def demo(
     from nowcast.commands import verify
     from nowcast.forecasters.dataset import forecast_dataset
     from nowcast.forecasters.predict import frames_before
+    from nowcast.forecasters.trained import Trained
     from nowcast.ingest.ingest import ingest
     from nowcast.model.settings import TrainSettings
     from nowcast.model.train import train
@@ -41,28 +44,29 @@ def demo(
     scans, store = out / "scans", out / "rain.zarr"
     say("1 of 5  simulate a day of radar scans, ODIM_H5 volumes every 10 min")
     with progress_bar("simulate") as advance:
-        simulate(scans, hours=hours, step_minutes=10, seed=seed, progress=advance)
+        simulate(scans, hours=hours, step_minutes=STEP, seed=seed, progress=advance)
     with connect(cluster, workers=workers) as client:
         say(f"2 of 5  ingest them onto a grid of {SIZE} x {SIZE} cells of {SPACING / 1000:g} km")
         with progress_bar("ingest") as advance:
             ingest([scans], store, size=SIZE, spacing=SPACING, client=client, progress=advance)
-        say("3 of 5  train an encoder-forecaster on the day's first part")
-        settings = TrainSettings(epochs=3, tile=56, tile_stride=28, channels=(24, 24))
-        model = train(store, out / "model", settings, client, True, say)
+        say("3 of 5  train a network on the day's first part")
+        model = train(store, out / "model", TrainSettings(), client, True, say)
     say("4 of 5  verify it on the last part, against methods without training")
     rain = open_rain(store)
     chosen = verify.choose(None, out / "model")
     scores = verify.score([rain], chosen, model=model)
     verify.write(scores, out, [rain], chosen)
     say("5 of 5  forecast and show the rainiest hour of that part")
-    test = model.split.test[0]
+    test, leads = model.split.test[0], round(model.lead_minutes / STEP)
     index = _rainiest(rain["rain_rate"].values, rain["time"].values, (test.first, test.last),
-                      model.n_in, model.n_out)  # fmt: skip
-    forecast = forecast_dataset(
-        rain, index, model(frames_before(rain, index, model.n_in)), "ConvLSTM (nowcast demo)"
-    )
+                      model.n_in, leads)  # fmt: skip
+    made = Trained(model).forecast(
+        frames_before(rain, index, model.n_in), leads, spacing_km=SPACING / 1000,
+        step_minutes=STEP,
+    )  # fmt: skip
+    forecast = forecast_dataset(rain, index, made, "network (nowcast demo)")
     write_dataset(forecast, out / "forecast.zarr")
-    observed = rain["rain_rate"].isel(time=slice(index + 1, index + 1 + model.n_out))
+    observed = rain["rain_rate"].isel(time=slice(index + 1, index + 1 + leads))
     animate_forecast(forecast, out / "forecast.gif", observed=observed)
     verify.show(scores)
     say(f"simulated data; all files are in {out} ({time.monotonic() - began:.0f} s)")

@@ -18,4 +18,10 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Workers to start; by default one a core.")
 ]
 Rain = Annotated[Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote.")]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that 'nowcast calibrate' wrote, for the probabilities of sprog, steps and auto."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -11,6 +11,7 @@ import typer
 
 from daskdl.errors import DataError
 from nowcast.commands.arguments import lead_minutes, numbers
+from nowcast.commands.options import Calibration
 from nowcast.commands.talk import progress_bar, say
 
 
@@ -40,6 +41,7 @@ def predict(
         int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    calibration: Calibration = None,
 ) -> None:
     """Forecast rain from the frames of a store, or of a folder of scans, up to a time.
 
@@ -48,12 +50,15 @@ def predict(
     from nowcast.forecasters import forecaster
     from nowcast.forecasters.file import check_replaceable
     from nowcast.forecasters.predict import predict
+    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.model.calibration import read_table
     from nowcast.rain.store import opened_rain, write_dataset
     from nowcast.rain.utc import utc_text
 
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()
-    chosen = forecaster(method, model)
+    table = SHIPPED if calibration is None else read_table(calibration)
+    chosen = forecaster(method, model, table)
     check_replaceable(out)
     with ExitStack() as stack:
         if _is_folder_of_scans(rain):
@@ -63,7 +68,7 @@ def predict(
             store = stack.enter_context(opened_rain(rain))
         forecast = predict(
             chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
-            members=members, seed=seed,
+            members=members, seed=seed, say=say,
         )  # fmt: skip
         write_dataset(forecast, out)
     reference = utc_text(forecast["forecast_reference_time"].values)

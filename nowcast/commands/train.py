@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nowcast.commands.arguments import lead_minutes
-from nowcast.commands.options import Cluster, Json, Workers
+from nowcast.commands.options import Calibration, Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 
@@ -36,30 +36,35 @@ def train(
     ] = None,
     cluster: Cluster = "local",
     workers: Workers = None,
+    calibration: Calibration = None,
     progress: Annotated[bool, typer.Option(help="Show progress.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Train an encoder-forecaster of ConvLSTM layers on rain stores.
+    """Train a network on rain stores: one that corrects sprog's probabilities.
 
-    Stores are brought to one step and spacing, and without --validate and --test split by their
-    rain into parts to train, to validate and to test on. It ends with a comparison with S-PROG on
-    the test part, which decides what --method auto takes. The same command goes on where an
-    interrupted one stopped.
+    Without --validate and --test, stores are split by their rain into parts to train, to validate
+    and to test on. --set network=rainnet, convlstm or trajgru chooses another network, and
+    --set frame=fixed one that makes images of rain from images, without motion. It ends with a
+    comparison with sprog on the test part, which decides what --method auto takes. The same command
+    goes on where an interrupted one stopped.
     """
     from daskdl.cluster import connect
+    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.model.calibration import read_table
     from nowcast.model.settings import parse
     from nowcast.model.train import train
     from nowcast.rain.store import open_rain
     from nowcast.verification.gate import judge
 
     settings = parse(config, assign or [], lead_minutes=lead_minutes(lead), epochs=epochs)
+    table = SHIPPED if calibration is None else read_table(calibration)
     for path in (*rain, *(validate or ()), *(test or ())):
         open_rain(path)  # refuse a wrong store before workers are started
     try:
         with connect(cluster, workers=workers) as client:
             model = train(
                 rain, out, settings, client, progress, say,
-                validate=validate or (), test=test or (), init=init,
+                validate=validate or (), test=test or (), init=init, table=table,
             )  # fmt: skip
     except KeyboardInterrupt:
         say("the same command goes on where this one stops")
@@ -68,7 +73,7 @@ def train(
         verdict = judge(model, test or rain, advance if progress else None)
     model.about["gate"] = verdict.to_dict()
     model.save(out)
-    say(f"model written to {out}: {model.n_in} frames in, {model.n_out} out")
+    say(f"model written to {out}: {model.n_in} frames in, {model.lead_minutes:g} min ahead")
     for sentence in verdict.findings:
         say(sentence)
     say(

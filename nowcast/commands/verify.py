@@ -10,7 +10,7 @@ import typer
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.commands.arguments import lead_minutes, numbers
-from nowcast.commands.options import Json
+from nowcast.commands.options import Calibration, Json
 from nowcast.commands.talk import print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from nowcast.forecasters import Forecaster
-    from nowcast.model.model import NowcastModel
+    from nowcast.lagrangian.exceedance import MarginTable
+    from nowcast.model.folder import Model
 
 #: Methods that are scored when none are named; a model comes first when one is given.
 METHODS = ("persistence", "extrapolation", "sprog")
@@ -70,6 +71,7 @@ def verify(
         int, typer.Option(min=0, help="Members of an ensemble, of methods that give them.")
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    calibration: Calibration = None,
     as_json: Json = False,
 ) -> None:
     """Score forecasting methods on what was observed; needs no trained model.
@@ -78,15 +80,18 @@ def verify(
     scale, reliability, rank histogram, ROC and spectra, at the same valid times for all leads; with
     intervals over events, and sentences that say who is better where.
     """
-    from nowcast.model.model import NowcastModel
+    from nowcast.lagrangian.margins import SHIPPED
+    from nowcast.model.calibration import read_table
+    from nowcast.model.folder import load_model
     from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
 
     if out is not None:
         # What cannot be written is better known before the work than after it.
         out.mkdir(parents=True, exist_ok=True)
-    network = None if model is None else NowcastModel.load(model)
-    chosen = choose(method, model)
+    network = None if model is None else load_model(model)
+    table = SHIPPED if calibration is None else read_table(calibration)
+    chosen = choose(method, model, table)
     with ExitStack() as stack:
         stores = [stack.enter_context(opened_rain(path)) for path in rain]
         scores = score(
@@ -111,7 +116,9 @@ def verify(
         show(scores)
 
 
-def choose(methods: str | None, model: Path | None) -> dict[str, Forecaster]:
+def choose(
+    methods: str | None, model: Path | None, table: MarginTable | None = None
+) -> dict[str, Forecaster]:
     """Return the forecasters that are named, or the usual ones, by their names.
 
     Raises
@@ -120,6 +127,7 @@ def choose(methods: str | None, model: Path | None) -> dict[str, Forecaster]:
         When a name is none of the methods, or "model" has no folder.
     """
     from nowcast.forecasters import forecaster
+    from nowcast.lagrangian.margins import SHIPPED
 
     if methods is None:
         names = [*(["model"] if model is not None else []), *METHODS]
@@ -127,14 +135,14 @@ def choose(methods: str | None, model: Path | None) -> dict[str, Forecaster]:
         names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
     if not names:
         raise SettingsError("--method: expected names with commas between them, found none")
-    return {name: forecaster(name, model) for name in names}
+    return {name: forecaster(name, model, table or SHIPPED) for name in names}
 
 
 def score(
     stores: Sequence[xr.Dataset],
     forecasters: Mapping[str, Forecaster],
     *,
-    model: NowcastModel | None = None,
+    model: Model | None = None,
     against: str | None = None,
     lead: float | None = None,
     thresholds: tuple[float, ...] = (0.1, 1, 5, 10),
@@ -155,7 +163,7 @@ def score(
     stores : sequence of Dataset
         Opened rain stores.
     forecasters : mapping of str to Forecaster
-    model : NowcastModel, optional
+    model : MovingModel or NowcastModel, optional
         The one among the forecasters, for its lead time and its split.
     against : str, optional
         What the others are compared with; by default S-PROG, else extrapolation, else persistence.
@@ -179,8 +187,8 @@ def score(
     import numpy as np
 
     from nowcast.model.archives import grid_spacing
-    from nowcast.model.model import minutes
-    from nowcast.model.train import frames_ahead
+    from nowcast.model.minutes import frames_ahead
+    from nowcast.model.model import NowcastModel
     from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import path_of, time_step
     from nowcast.verification import verify
@@ -192,12 +200,14 @@ def score(
             f"--against: expected one of the methods that are scored, {', '.join(forecasters)}, "
             f"found {against!r}"
         )
-    steps = [time_step(store) for store in stores]
     if model is not None:
+        stores = [_at_step_of(model, store) for store in stores]
+    steps = [time_step(store) for store in stores]
+    if isinstance(model, NowcastModel):
         for store, step in zip(stores, steps, strict=True):
             model.check_fits(path_of(store), grid_spacing(store), step)
     if lead is None:
-        lead = LEAD if model is None else model.n_out * minutes(model.step)
+        lead = LEAD if model is None else model.lead_minutes
     leads = frames_ahead(lead, max(steps))
     parts = [stretch(store, model, start, stop) for store in stores]
     n_in = max(forecaster.n_in for forecaster in forecasters.values())
@@ -226,8 +236,20 @@ def score(
     return scores
 
 
+def _at_step_of(model: Model, store: xr.Dataset) -> xr.Dataset:
+    """Return a store at the time step at which a model is applied to it, and say so."""
+    from nowcast.forecasters.predict import every_step
+    from nowcast.model.steps import step_for
+    from nowcast.rain.store import path_of, time_step
+
+    step, sentence = step_for(model, time_step(store), str(path_of(store)))
+    if sentence:
+        say(sentence)
+    return every_step(store, 0, step)[0]
+
+
 def stretch(
-    store: xr.Dataset, model: NowcastModel | None, start: str | None, stop: str | None
+    store: xr.Dataset, model: Model | None, start: str | None, stop: str | None
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
     from nowcast.rain.store import path_of

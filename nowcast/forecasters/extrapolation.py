@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import check_past
-from nowcast.forecasters.lagrangian.advection import advect
-from nowcast.forecasters.lagrangian.motion import motion_field
+from nowcast.lagrangian.advection import advect
+from nowcast.lagrangian.motion import motion_field
 
 
 @dataclass(frozen=True)

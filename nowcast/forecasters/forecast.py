@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
+from nowcast.lagrangian.exceedance import THRESHOLDS
+
+__all__ = ["THRESHOLDS", "Forecast"]
 
 Float = NDArray[np.float32]
-
-#: Rain rates in mm h-1 whose exceedance is forecast unless others are asked for.
-THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 
 @dataclass(frozen=True)

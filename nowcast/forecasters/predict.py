@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from daskdl.errors import DataError
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import THRESHOLDS
 from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.trained import Trained
 from nowcast.model.archives import grid_spacing
-from nowcast.model.model import minutes
-from nowcast.model.train import frames_ahead
+from nowcast.model.minutes import frames_ahead, minutes
+from nowcast.model.steps import step_for
 from nowcast.rain.store import path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 
@@ -93,6 +94,7 @@ def predict(
     thresholds: Sequence[float] = THRESHOLDS,
     members: int = 0,
     seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
 ) -> xr.Dataset:
     """Forecast rain from the frames of a store up to a time.
 
@@ -110,6 +112,8 @@ def predict(
         How the forecast's source is described.
     thresholds, members, seed
         See `nowcast.forecasters.forecaster.Forecaster.forecast`.
+    say : function of a sentence
+        Told when a model of another time step is applied to some of the frames.
 
     Returns
     -------
@@ -124,11 +128,16 @@ def predict(
         raises.
     """
     step, spacing = time_step(rain), square_spacing(rain)
+    index = find_time(rain, at)
+    if isinstance(forecaster, Trained):
+        step, sentence = step_for(forecaster.model, step, str(path_of(rain)))
+        if sentence:
+            say(sentence)
+        rain, index = every_step(rain, index, step)
     if lead_minutes is not None:
         count = frames_ahead(lead_minutes, step)
     else:
-        count = getattr(forecaster, "n_out", max(1, round(LEAD_MINUTES / minutes(step))))
-    index = find_time(rain, at)
+        count = max(1, int(getattr(forecaster, "lead_minutes", LEAD_MINUTES) / minutes(step) + 0.5))
     run = run_before(rain, index, forecaster.least, forecaster.n_in)
     forecast = forecaster.forecast(
         frames_before(rain, index, run),
@@ -140,6 +149,15 @@ def predict(
         seed=seed,
     )
     return forecast_dataset(rain, index, forecast, method)
+
+
+def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.Dataset, int]:
+    """Return the frames at whole steps from frame ``index`` on, and its index among them."""
+    time = rain["time"].values
+    if step == time_step(rain):
+        return rain, index
+    kept = np.flatnonzero((time - time[index]) % step == np.timedelta64(0))
+    return rain.isel(time=kept), int(np.searchsorted(kept, index))
 
 
 def square_spacing(rain: xr.Dataset) -> float:

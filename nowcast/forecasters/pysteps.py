@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from daskdl.errors import MissingExtraError, SettingsError
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import check_past
-from nowcast.forecasters.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
+from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
 

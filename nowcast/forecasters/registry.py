@@ -13,13 +13,15 @@ from nowcast.forecasters.pysteps import NAMES, Pysteps
 from nowcast.forecasters.sprog import Sprog
 from nowcast.forecasters.steps import Steps
 from nowcast.forecasters.trained import Trained
+from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.margins import SHIPPED
 
 #: Forecasters that need neither a model nor another package.
-OWN: dict[str, Callable[[], Forecaster]] = {
-    "persistence": Persistence,
-    "extrapolation": Extrapolation,
-    "sprog": Sprog,
-    "steps": Steps,
+OWN: dict[str, Callable[[MarginTable], Forecaster]] = {
+    "persistence": lambda _: Persistence(),
+    "extrapolation": lambda _: Extrapolation(),
+    "sprog": lambda table: Sprog(table=table),
+    "steps": lambda table: Steps(table=table),
 }
 AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
 
@@ -29,7 +31,9 @@ def method_names() -> list[str]:
     return [AUTO, *OWN, *(PYSTEPS + name for name in NAMES), MODEL]
 
 
-def forecaster(method: str = AUTO, model: Path | None = None) -> Forecaster:
+def forecaster(
+    method: str = AUTO, model: Path | None = None, table: MarginTable = SHIPPED
+) -> Forecaster:
     """Return a forecaster by its name.
 
     Parameters
@@ -39,6 +43,8 @@ def forecaster(method: str = AUTO, model: Path | None = None) -> Forecaster:
         better than S-PROG on events that it had not seen, and S-PROG otherwise.
     model : path, optional
         Folder that ``nowcast train`` wrote, for "model" and "auto".
+    table : MarginTable
+        Numbers of the probabilities of "sprog", "steps" and "auto"; a model has its own.
 
     Raises
     ------
@@ -57,15 +63,15 @@ def forecaster(method: str = AUTO, model: Path | None = None) -> Forecaster:
     if method in (MODEL, AUTO):
         if model is not None:
             trained = Trained.load(model)
-            return trained if method == MODEL or trained.passed else Sprog()
+            return trained if method == MODEL or trained.passed else Sprog(table=table)
         if method == MODEL:
             raise SettingsError(
                 "--method model: expected the folder of a model too, found none; "
                 "add --model FOLDER, or choose --method auto"
             )
-        return Sprog()
+        return Sprog(table=table)
     if method in OWN:
-        return OWN[method]()
+        return OWN[method](table)
     if method.startswith(PYSTEPS):
         return Pysteps(method.removeprefix(PYSTEPS))
     raise SettingsError(

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import check_past, check_thresholds
-from nowcast.forecasters.lagrangian.advection import carry, departures
-from nowcast.forecasters.lagrangian.cascade import Cascade
-from nowcast.forecasters.lagrangian.exceedance import MarginTable, best_cut, exceedance
-from nowcast.forecasters.lagrangian.quantile import quantile
-from nowcast.forecasters.lagrangian.ranks import match, ranks
-from nowcast.forecasters.margins import SHIPPED
+from nowcast.lagrangian.advection import carry
+from nowcast.lagrangian.arrival import Arrival, arrivals
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.correction import Correction, between, moved_ranks
+from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.quantile import quantile
+from nowcast.lagrangian.ranks import match
 
 Float = NDArray[np.float32]
+
+#: Times that a corrected field is looked up again, as a pixel's shift depends on its rain rate.
+CORRECTIONS = 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Sprog:
     ----------
     table : MarginTable
         Numbers of the probabilities; by default those fitted to the project's real events.
+    correction : Correction, optional
+        Such as a network's, added to the logits of the probabilities.
 
     References
     ----------
@@ -48,6 +55,7 @@ class Sprog:
     n_in: int = 3
     least: int = 2
     table: MarginTable = field(default=SHIPPED, repr=False)
+    correction: Correction | None = None
 
     def forecast(
         self,
@@ -72,21 +80,21 @@ class Sprog:
         cuts = np.empty((len(wanted), leads), np.float32)
         ensemble = np.empty((members, leads, *shape), np.float32)
         noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
-        paths = departures(cascade.motion, leads)
-        for lead, (expected, points) in enumerate(zip(cascade.expected(leads), paths, strict=True)):
-            moved = carry(cascade.last, points)
-            arrived = carry(expected, points)
-            rank = ranks(arrived)
-            forecast[lead] = match(rank, moved)
-            minutes = (lead + 1) * step_minutes
+        for lead, here in enumerate(arrivals(cascade, leads, step_minutes)):
+            shift = None
+            if self.correction is not None:
+                shift = self.correction(
+                    cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
+                )
+            forecast[lead] = self._field(here, shift)
             if wanted:
-                chances = exceedance(arrived, rank, moved, wanted, minutes, self.table)
+                chances = self._chances(here, wanted, shift)
                 probability[:, lead] = chances
                 cuts[:, lead] = [best_cut(chance) for chance in chances]
             if members:
-                chances = exceedance(arrived, rank, moved, THRESHOLDS, minutes, self.table)
+                chances = self._chances(here, THRESHOLDS, shift)
                 for number, noise in enumerate(noises):
-                    normal = carry(next(noise), points)
+                    normal = carry(next(noise), here.points)
                     # Members in pairs of opposite noise stand for the distribution better.
                     for k, sign in ((2 * number, 1), (2 * number + 1, -1)):
                         if k < members:
@@ -98,3 +106,25 @@ class Sprog:
             ensemble if members else None,
             cuts if wanted else None,
         )
+
+    def _chances(self, here: Arrival, wanted: Sequence[float], shift: Float | None) -> Float:
+        """Return probabilities (threshold, y, x), corrected by a shift at `THRESHOLDS`."""
+        if shift is not None and tuple(wanted) != THRESHOLDS:
+            shift = between(shift, THRESHOLDS, wanted)
+        return exceedance(
+            here.expected, here.rank, here.moved, wanted, here.minutes, self.table, shift
+        )
+
+    def _field(self, here: Arrival, shift: Float | None) -> Float:
+        """Return the distribution of the last frame, moved, at the expected field's ranks.
+
+        A correction moves ranks by what it adds to the logit of the probability of as much rain.
+        """
+        field = match(here.rank, here.moved)
+        if shift is None or not np.any(shift):
+            return field
+        slopes = self.table.at(THRESHOLDS, here.minutes)[:, 0]
+        odds = np.divide(shift, slopes[:, np.newaxis, np.newaxis], dtype=np.float32)
+        for _ in range(CORRECTIONS):
+            field = match(moved_ranks(here.rank, odds, field, THRESHOLDS), here.moved)
+        return field

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
-from nowcast.forecasters.lagrangian.exceedance import MarginTable
-from nowcast.forecasters.margins import SHIPPED
 from nowcast.forecasters.sprog import Sprog
+from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.margins import SHIPPED
 
 #: Members unless others are asked for.
 MEMBERS = 20

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import check_past
-from nowcast.model.model import NowcastModel, minutes
+from nowcast.forecasters.sprog import Sprog
+from nowcast.model.folder import Model, load_model
+from nowcast.model.moving.model import MovingModel
 
 
 @dataclass(frozen=True)
@@ -21,15 +23,15 @@ class Trained:
 
     Parameters
     ----------
-    model : NowcastModel
+    model : MovingModel or NowcastModel
     """
 
-    model: NowcastModel
+    model: Model
 
     @classmethod
     def load(cls, folder: Path) -> Trained:
         """Read a model's folder; DataError when there is none."""
-        return cls(NowcastModel.load(folder))
+        return cls(load_model(folder))
 
     @property
     def n_in(self) -> int:
@@ -38,13 +40,13 @@ class Trained:
 
     @property
     def least(self) -> int:
-        """Frames that it needs, as many as it reads."""
-        return self.model.n_in
+        """Frames that it needs: two in the moving frame, else as many as it reads."""
+        return Sprog.least if isinstance(self.model, MovingModel) else self.model.n_in
 
     @property
-    def n_out(self) -> int:
-        """Frames that it was trained to forecast."""
-        return self.model.n_out
+    def lead_minutes(self) -> float:
+        """How far ahead it was trained to forecast."""
+        return self.model.lead_minutes
 
     @property
     def passed(self) -> bool:
@@ -73,16 +75,21 @@ class Trained:
         past = check_past(
             "model", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
         )
+        longest = self.model.lead_minutes
+        if leads * step_minutes > longest + 1e-6:
+            raise DataError(
+                f"--lead: the model was trained for {longest:g} min ahead, found "
+                f"{leads * step_minutes:g} min; train one for a longer lead time"
+            )
+        if isinstance(self.model, MovingModel):
+            corrected = Sprog(self.n_in, table=self.model.table, correction=self.model)
+            return corrected.forecast(
+                past, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+                thresholds=thresholds, members=members, seed=seed,
+            )  # fmt: skip
         self.model.check_fits(
             "model",
             (1000 * spacing_km, 1000 * spacing_km),
             np.timedelta64(round(60 * step_minutes), "s"),
         )
-        if leads > self.model.n_out:
-            longest = self.model.n_out * minutes(self.model.step)
-            raise DataError(
-                f"--lead: the model was trained for {self.model.n_out} frames, up to "
-                f"{longest:g} min, found {leads * step_minutes:g} min; "
-                "train one for a longer lead time"
-            )
         return Forecast(self.model(past[-self.n_in :])[:leads])

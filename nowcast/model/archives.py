@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
 from daskdl.errors import DataError
+from nowcast.model.minutes import frames_ahead
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, split_by_rain, stretch
 from nowcast.rain.resample import resampled
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskdl.data import Recipe, SampleSet
+    from nowcast.rain.frames import WindowRecipe
 
 #: Every so-many-th cell along y and x tells how wet a frame is.
 SAMPLE = 4
@@ -46,10 +48,27 @@ class Archive:
     as_stored: bool
 
     @classmethod
-    def open(cls, path: Path, step: np.timedelta64, spacing: float) -> Self:
-        """Open a store and bring it to a step, and a spacing in m; see `resampled`."""
+    def open(
+        cls,
+        path: Path,
+        step: np.timedelta64 | None,
+        spacing: float | None,
+        settings: TrainSettings | None = None,
+    ) -> Self:
+        """Open a store and bring it to a step, and a spacing in m; see `resampled`.
+
+        Without these those of the settings are taken, and without such the store's own.
+        """
         store = open_rain(path)
         rain = store["rain_rate"]
+        if step is None:
+            step = time_step(store)
+            if settings is not None and settings.step_minutes is not None:
+                step = np.timedelta64(round(60 * settings.step_minutes), "s")
+        if spacing is None:
+            spacing = abs(grid_spacing(store)[1])
+            if settings is not None and settings.spacing_km is not None:
+                spacing = 1000 * settings.spacing_km
         brought = resampled(rain, step, spacing, str(path))
         return cls(store, brought, brought is rain)
 
@@ -57,6 +76,13 @@ class Archive:
     def name(self) -> str:
         """Title of the store, by which a model remembers it."""
         return str(self.store.attrs.get("title", path_of(self.store)))
+
+    @property
+    def step(self) -> np.timedelta64:
+        """Time between frames."""
+        steps, counts = np.unique(np.diff(self.rain["time"].values), return_counts=True)
+        step: np.timedelta64 = steps[np.argmax(counts)]
+        return step
 
     @property
     def data(self) -> str | xr.DataArray:
@@ -110,7 +136,7 @@ def split_archives(
     validate: Sequence[Archive],
     test: Sequence[Archive],
     settings: TrainSettings,
-    least: int,
+    n_in: int,
 ) -> Split:
     """Give every archive, or a stretch of it, to a part.
 
@@ -122,8 +148,8 @@ def split_archives(
     ----------
     train, validate, test : sequence of Archive
     settings : TrainSettings
-    least : int
-        Frames of one window.
+    n_in : int
+        Frames that are read.
     """
     if not validate and not test and len(train) >= FEWEST_WHOLE:
         first, second = (
@@ -136,15 +162,17 @@ def split_archives(
     if parts["validation"] and parts["test"]:
         parts["train"] += [stretch(a.name, a.rain["time"].values) for a in train]
         return Split(*(tuple(stretches) for stretches in parts.values()))
-    long = [archive for archive in train if archive.rain.sizes["time"] >= 3 * least]
+    least = {a.name: n_in + frames_ahead(settings.lead_minutes, a.step) for a in train}
+    long = [archive for archive in train if archive.rain.sizes["time"] >= 3 * least[archive.name]]
     for archive in train:
         time = archive.rain["time"].values
         if long and archive not in long:
             parts["train"].append(stretch(archive.name, time))
             continue
         cut = split_by_rain(
-            archive.name, time, archive.wet(settings.wet_threshold), settings.fractions, least
-        )
+            archive.name, time, archive.wet(settings.wet_threshold), settings.fractions,
+            least[archive.name],
+        )  # fmt: skip
         parts["train"] += cut.train
         if validate:
             parts["train"] += cut.validation
@@ -174,7 +202,6 @@ def training_windows(
     """
     from daskdl.data import SampleSet
     from daskdl.data.lazy.joined import join
-    from nowcast.rain.windows import windows
 
     block = settings.block
     smallest = [min(a.rain.sizes[axis] for a in archives) for axis in ("y", "x")]
@@ -185,6 +212,34 @@ def training_windows(
             f"{smallest[0]} x {smallest[1]}"
         )
     shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
+    for _, found in window_recipes(
+        archives, stretches, settings.n_in, n_out, settings, (high, wide), settings.tile_stride, say
+    ):
+        for shard, recipe in zip(shards, found, strict=False):
+            shard.append(recipe)
+    return SampleSet([join(recipes) for recipes in shards if recipes])
+
+
+def window_recipes(
+    archives: Sequence[Archive],
+    stretches: Sequence[Stretch],
+    n_in: int,
+    n_out: int,
+    settings: TrainSettings,
+    tile: tuple[int, int],
+    stride: int,
+    say: Callable[[str], None],
+) -> list[tuple[Archive, list[WindowRecipe]]]:
+    """Return the windows of each stretch of each archive, one recipe a shard.
+
+    Raises
+    ------
+    DataError
+        When there is none at all.
+    """
+    from nowcast.rain.windows import windows
+
+    made: list[tuple[Archive, list[WindowRecipe]]] = []
     failed: list[DataError] = []
     for archive in archives:
         for part in stretches:
@@ -198,12 +253,12 @@ def training_windows(
                 found = windows(
                     archive.data,
                     variable="rain_rate",
-                    n_in=settings.n_in,
+                    n_in=n_in,
                     n_out=n_out,
-                    step=_step(archive.rain),
+                    step=archive.step,
                     times=(part.first, part.last),
-                    tile=(high, wide),
-                    tile_stride=settings.tile_stride,
+                    tile=tile,
+                    tile_stride=stride,
                     wet_threshold=settings.wet_threshold,
                     wet_fraction=settings.wet_fraction,
                     keep_dry=settings.keep_dry,
@@ -214,16 +269,9 @@ def training_windows(
             except DataError as error:
                 failed.append(error)
                 continue
-            for shard, recipe in zip(shards, found.recipes, strict=False):
-                shard.append(recipe)
-    if not any(shards):
+            made.append((archive, cast("list[WindowRecipe]", list(found.recipes))))
+    if not made:
         raise failed[0] if failed else DataError("training windows: expected stretches, found none")
     for reason in failed:
         say(f"left out: {reason}")
-    return SampleSet([join(recipes) for recipes in shards if recipes])
-
-
-def _step(rain: xr.DataArray) -> np.timedelta64:
-    steps, counts = np.unique(np.diff(rain["time"].values), return_counts=True)
-    step: np.timedelta64 = steps[np.argmax(counts)]
-    return step
+    return made

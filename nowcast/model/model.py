@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError
+from nowcast.model.minutes import minutes
 from nowcast.model.rain_scale import RainScale
-from nowcast.model.settings import TrainSettings
+from nowcast.model.settings import TrainSettings, check_lead
 from nowcast.model.split import Split
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ class NowcastModel:
     def n_out(self) -> int:
         """Frames that it makes."""
         return self.network.n_out
+
+    @property
+    def lead_minutes(self) -> float:
+        """How far ahead it was trained for."""
+        return self.n_out * minutes(self.step)
 
     def __call__(self, rain: Array) -> Array:
         """Forecast.
@@ -108,35 +114,22 @@ class NowcastModel:
         save(self.network, folder / FILE, metadata)
 
     @classmethod
-    def load(cls, folder: Path) -> NowcastModel:
-        """Read a model that :meth:`save` wrote.
+    def of(cls, network: ConvLSTMForecaster, metadata: dict[str, Any]) -> NowcastModel:
+        """Make it of what :meth:`save` wrote.
 
         Raises
         ------
-        DataError
-            When there is no model in the folder, or another program's.
+        KeyError, TypeError
+            When something is missing.
         """
-        import daskdl.models  # noqa: F401  (makes the network's class known)
-        from daskdl.nn import load, read_metadata
-
-        path = folder / FILE if folder.is_dir() else folder
-        if not path.is_file():
-            raise DataError(f"{folder}: expected a model that nowcast train wrote, found no {FILE}")
-        network: Any = load(path)
-        about = read_metadata(path)
-        try:
-            return cls(
-                network,
-                np.timedelta64(about["step_seconds"], "s"),
-                (about["spacing"][0], about["spacing"][1]),
-                RainScale(**about["scale"]),
-                Split.from_dict(about["split"]),
-                about["about"],
-            )
-        except (KeyError, TypeError) as error:
-            raise DataError(
-                f"{path}: expected a model that nowcast train wrote, found one without {error}"
-            ) from error
+        return cls(
+            network,
+            np.timedelta64(metadata["step_seconds"], "s"),
+            (metadata["spacing"][0], metadata["spacing"][1]),
+            RainScale(**metadata["scale"]),
+            Split.from_dict(metadata["split"]),
+            metadata["about"],
+        )
 
     def shape(self, settings: TrainSettings) -> TrainSettings:
         """Return settings with this network's shape, to go on training it.
@@ -147,18 +140,14 @@ class NowcastModel:
             When they want another lead time than it has.
         """
         lead = self.n_out * minutes(self.step)
-        if "lead_minutes" in settings.model_fields_set and settings.lead_minutes != lead:
-            raise SettingsError(
-                f"--lead: expected {lead:g} min, the lead time of the model to start from, found "
-                f"{settings.lead_minutes:g} min; leave it out, or train without --init"
-            )
+        check_lead(settings, lead)
         own = {
             name: value
             for name, value in self.about.get("settings", {}).items()
             if name in ("channels", "kernel_size", "block")
         }
-        own |= {"n_in": self.n_in, "lead_minutes": lead}
-        return TrainSettings.model_validate(settings.model_dump() | own)
+        own |= {"frame": "fixed", "n_in": self.n_in, "lead_minutes": lead}
+        return settings.with_own(own)
 
     def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
         """Raise a DataError unless the frames of a store are spaced as those trained on."""
@@ -172,8 +161,3 @@ class NowcastModel:
                 f"{path}: expected a grid of {self.spacing[0]:g} x {self.spacing[1]:g} m, as the "
                 f"model was trained on, found {spacing[0]:g} x {spacing[1]:g} m"
             )
-
-
-def minutes(step: np.timedelta64) -> float:
-    """Return a time difference in minutes."""
-    return float(step / np.timedelta64(1, "s")) / 60

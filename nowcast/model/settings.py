@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +15,21 @@ class TrainSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    n_in: int = Field(5, ge=1, description="frames that the network reads")
+    frame: Literal["moving", "fixed"] = Field(
+        "moving",
+        description="moving: a network that corrects S-PROG, in the frame that moves with the rain;"
+        " fixed: ConvLSTM layers that make images of rain from images",
+    )
+    network: Literal["small", "rainnet", "convlstm", "trajgru"] = Field(
+        "small", description="in the moving frame"
+    )
+    networks: int = Field(1, ge=1, description="trained one after the other, and averaged")
+    loss: Literal["crps", "balanced", "sharp"] = Field("crps", description="in the moving frame")
+    region: int = Field(512, ge=32, description="side of the squares whose motion is found, pixels")
+    starts: int = Field(600, ge=1, description="of which samples are drawn in the moving frame")
+    draws: int = Field(8, ge=1, description="samples of each start, at other leads and places")
+    cells: int = Field(64, ge=16, description="side of a sample in cells of 2 km")
+    n_in: int = Field(5, ge=1, description="frames that the network reads in the fixed frame")
     step_minutes: float | None = Field(
         None, gt=0, description="between frames; by default the longest of the stores'"
     )
@@ -29,7 +43,7 @@ class TrainSettings(BaseModel):
     tile: int = Field(128, ge=8, description="side of the squares trained on, in pixels")
     tile_stride: int = Field(64, ge=1, description="distance between two such squares, in pixels")
     wet_threshold: float = Field(0.1, ge=0, description="rain rate of a wet pixel, mm h-1")
-    wet_fraction: float = Field(0.05, ge=0, le=1, description="wet pixels of a window not dry")
+    wet_fraction: float = Field(0.02, ge=0, le=1, description="wet pixels of a window not dry")
     keep_dry: float = Field(0.1, ge=0, le=1, description="share of the dry windows kept")
     max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
     augment: bool = Field(False, description="train on mirrored and reversed windows too")
@@ -45,6 +59,35 @@ class TrainSettings(BaseModel):
     thresholds: tuple[float, ...] = Field((0.5, 2, 10), description="rain rates, mm h-1")
     weights: tuple[float, ...] = Field((1, 2, 4, 8), description="of pixels between thresholds")
     seed: int = Field(0, ge=0, description="of the first weights and of the order of windows")
+
+    def with_own(self, own: dict[str, Any]) -> TrainSettings:
+        """Return settings with those that a model to start from decides."""
+        given = self.model_dump(include=self.model_fields_set)
+        return TrainSettings.model_validate(given | own)
+
+
+def check_lead(settings: TrainSettings, minutes: float) -> None:
+    """Raise a SettingsError when another lead time is wanted than a model to start from has."""
+    if "lead_minutes" in settings.model_fields_set and settings.lead_minutes != minutes:
+        raise SettingsError(
+            f"--lead: expected {minutes:g} min, the lead time of the model to start from, found "
+            f"{settings.lead_minutes:g} min; leave it out, or train without --init"
+        )
+
+
+def check_frame(settings: TrainSettings) -> None:
+    """Raise a SettingsError when a setting was given that the frame has no use for."""
+    of_fixed = ("n_in", "channels", "kernel_size", "block", "tile", "tile_stride", "thresholds",
+                "weights")  # fmt: skip
+    of_moving = ("network", "networks", "loss", "region", "starts", "draws", "cells")
+    unused = of_fixed if settings.frame == "moving" else of_moving
+    given = [name for name in unused if name in settings.model_fields_set]
+    if given:
+        other = "fixed" if settings.frame == "moving" else "moving"
+        raise SettingsError(
+            f"setting {given[0]}: expected one of the {settings.frame} frame, found one of the "
+            f"{other} frame; leave it out, or add --set frame={other}"
+        )
 
 
 def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:

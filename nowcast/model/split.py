@@ -113,8 +113,8 @@ def split_by_rain(
     if n < 3 * least:
         raise DataError(
             f"{store}: expected at least 3 x {least} frames, one window to train, to validate and "
-            f"to test each, found {n}; give more frames, a shorter --lead, fewer input frames "
-            "(--set n_in=3), or other stores to --validate and --test on"
+            f"to test each, found {n}; give more frames, a shorter --lead, or other "
+            "stores to --validate and --test on"
         )
     # A little of each frame, so that shares are defined where nothing is wet.
     amount = np.cumsum(np.nan_to_num(wet) + 1e-6)

@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from daskdl.errors import SettingsError
-from nowcast.model.archives import (
-    Archive,
-    common_step_and_spacing,
-    grid_spacing,
-    split_archives,
-    training_windows,
-)
-from nowcast.model.augment import Symmetries
-from nowcast.model.model import NowcastModel, minutes
-from nowcast.model.rain_scale import RainScale
-from nowcast.model.settings import TrainSettings
-from nowcast.model.split import Stretch
-from nowcast.rain.replacing import beside, remove
+from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.model.archives import Archive, common_step_and_spacing, split_archives
+from nowcast.model.fixed import train_fixed
+from nowcast.model.folder import Model, load_model
+from nowcast.model.job import Job
+from nowcast.model.model import NowcastModel
+from nowcast.model.moving.features import FRAMES
+from nowcast.model.moving.model import MovingModel
+from nowcast.model.moving.train import train_moving
+from nowcast.model.settings import TrainSettings, check_frame
+from nowcast.rain.replacing import remove
 from nowcast.rain.simulated import is_simulated
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from daskdl.models import ConvLSTMForecaster
-
-
-class ToNetwork:
-    """Turns windows of rain rates into the network's numbers; a missing input is read as dry."""
-
-    def __init__(self, scale: RainScale) -> None:
-        self.scale = scale
-
-    def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Scale ``x`` and ``y``; NaN stays in ``y``, where the loss leaves it out."""
-        return {
-            "x": self.scale.to_network(np.nan_to_num(batch["x"])),
-            "y": self.scale.to_network(batch["y"]),
-        }
-
-
-def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
-    """Return how many steps make up a lead time.
-
-    Raises
-    ------
-    SettingsError
-        When it is not a whole number of steps.
-    """
-    count = lead_minutes / minutes(step)
-    if count < 1 or abs(count - round(count)) > 1e-6:
-        raise SettingsError(
-            f"lead time: expected a multiple of the frames' {minutes(step):g} min, "
-            f"found {lead_minutes:g} min"
-        )
-    return round(count)
 
 
 def train(
@@ -73,8 +35,9 @@ def train(
     validate: Sequence[Path] = (),
     test: Sequence[Path] = (),
     init: Path | None = None,
-) -> NowcastModel:
-    """Train an encoder-forecaster on rain stores and write it to a folder.
+    table: MarginTable = SHIPPED,
+) -> Model:
+    """Train a network on rain stores and write it to a folder.
 
     Parameters
     ----------
@@ -93,107 +56,53 @@ def train(
     validate, test : sequence of path
         Stores to validate and to test on; without any, parts of ``stores``, see `split_archives`.
     init : path, optional
-        Folder of a model to start from, in place of random weights. Its step, spacing and shape are
-        taken.
+        Folder of a model to start from, in place of random weights. Its frame, step, spacing and
+        shape are taken.
+    table : MarginTable
+        Probabilities that a network of the moving frame corrects.
 
     Returns
     -------
-    NowcastModel
-        The weights of the epoch with the lowest loss on the validation part.
+    MovingModel or NowcastModel
+        With the weights of the epoch with the lowest loss on the validation part.
 
     Raises
     ------
     DataError
         When a store holds too few consecutive frames, or none with rain.
     SettingsError
-        When the model to start from has another lead time.
+        When the model to start from has another lead time, or settings do not fit together.
     """
-    from daskdl.nn import PrecipitationLoss
-    from daskdl.optim import Adam, ClipNorm
-    from daskdl.optim.schedules import Cosine, Warmup
-    from daskdl.train import BestModel, Trainer
-
     paths = [stores] if isinstance(stores, str | Path) else list(stores)
-    start = None if init is None else NowcastModel.load(init)
-    if start is None:
-        step, spacing = common_step_and_spacing([*paths, *validate, *test], settings)
-    else:
+    start = None if init is None else load_model(init)
+    settings = settings if start is None else start.shape(settings)
+    check_frame(settings)
+    moving = settings.frame == "moving"
+    step, spacing = None, None
+    if isinstance(start, NowcastModel):
         step, spacing = start.step, start.spacing[1]
-        settings = start.shape(settings)
-    n_out = frames_ahead(settings.lead_minutes, step)
+    elif not moving:
+        step, spacing = common_step_and_spacing([*paths, *validate, *test], settings)
     archives, to_validate, to_test = (
-        [Archive.open(path, step, spacing) for path in part] for part in (paths, validate, test)
+        [Archive.open(path, step, spacing, settings) for path in part]
+        for part in (paths, validate, test)
     )
-    split = split_archives(archives, to_validate, to_test, settings, settings.n_in + n_out)
-    scale = RainScale()
-    samples = training_windows(archives, split.train, n_out, settings, say)
-    validation = training_windows(to_validate or archives, split.validation, n_out, settings, say)
-    if settings.augment:  # before a missing input is read as dry, since it changes x with y
-        samples = samples.map(Symmetries())
-    samples, validation = (part.map(ToNetwork(scale)) for part in (samples, validation))
-    say(
-        f"{len(samples)} training windows from {_text(split.train)}, {len(validation)} to "
-        f"validate on from {_text(split.validation)}; {_text(split.test)} to test on"
-    )
-    workers = 0 if client is None else len(client.scheduler_info(n_workers=-1)["workers"])
-    if workers > samples.partitions:
-        say(
-            f"{workers} workers, {samples.partitions} of them with work, one a shard; "
-            f"--set shards={workers} uses all and gives another model"
-        )
-    network = _network(settings, n_out) if start is None else start.network
-    iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
-    loss = PrecipitationLoss(
-        scale.to_network(np.asarray(settings.thresholds, np.float32)).tolist(), settings.weights
-    )
-    rise = min(20, iterations // 4 + 1)
-    fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
-    method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
-    history = Trainer(network, loss, method, seed=settings.seed).fit(
-        samples,
-        iterations=iterations,
-        batch_size=settings.batch_size,
-        validation=validation,
-        callbacks=[BestModel()],
-        checkpoint=out / "training",
-        client=client,
-        progress=progress,
-    )
-    about = {
-        "trained_on": [archive.name for archive in archives],
-        "simulated": any(is_simulated(archive.store) for archive in archives),
-        "started_from": None if init is None else str(init),
-        "settings": settings.model_dump(mode="json"),
-        "windows": {"train": len(samples), "validation": len(validation)},
-        "iterations": iterations,
-    }
-    model = NowcastModel(network, step, grid_spacing(archives[0].rain), scale, split, about)
+    n_in = FRAMES if moving else settings.n_in
+    split = split_archives(archives, to_validate, to_test, settings, n_in)
+    job = Job(
+        archives, to_validate or archives, split, settings, out, client, progress, say,
+        {
+            "trained_on": [archive.name for archive in archives],
+            "simulated": any(is_simulated(archive.store) for archive in archives),
+            "started_from": None if init is None else str(init),
+            "settings": settings.model_dump(mode="json"),
+        },
+    )  # fmt: skip
+    model: Model
+    if moving:
+        model = train_moving(job, start if isinstance(start, MovingModel) else None, table)
+    else:
+        model = train_fixed(job, start if isinstance(start, NowcastModel) else None)
     model.save(out)
-    _write_history(history, out / "history.json")
     remove(out / "training")  # what an interrupted run would have gone on from
     return model
-
-
-def _network(settings: TrainSettings, n_out: int) -> ConvLSTMForecaster:
-    from daskdl.models import ConvLSTMForecaster
-
-    return ConvLSTMForecaster(
-        settings.n_in,
-        n_out,
-        settings.channels,
-        settings.kernel_size,
-        settings.block,
-        settings.seed,
-    )
-
-
-def _text(stretches: Sequence[Stretch]) -> str:
-    """Say which stretches, the number of them when there are many."""
-    if len(stretches) == 1:
-        return str(stretches[0])
-    return f"{len(stretches)} stretches of {len({s.store for s in stretches})} stores"
-
-
-def _write_history(history: Any, path: Path) -> None:
-    with beside(path) as temporary:
-        temporary.write_text(json.dumps(history.to_dict(), indent=1))

@@ -13,6 +13,8 @@ from daskdl.errors import DataError
 from nowcast.forecasters import forecaster
 from nowcast.forecasters.trained import Trained
 from nowcast.model.archives import Archive
+from nowcast.model.folder import Model
+from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
@@ -57,7 +59,7 @@ class Verdict:
 
 
 def judge(
-    model: NowcastModel,
+    model: Model,
     paths: Sequence[Path],
     progress: Callable[[int, int], None] | None = None,
 ) -> Verdict:
@@ -68,26 +70,33 @@ def judge(
 
     Parameters
     ----------
-    model : NowcastModel
+    model : MovingModel or NowcastModel
     paths : sequence of path
         The stores that its split has test stretches of.
     progress : callable, optional
         See `nowcast.verification.verify`.
     """
     parts = []
+    step, spacing = None, None
+    if isinstance(model, NowcastModel):
+        step, spacing = model.step, model.spacing[1]
     for path in paths:
-        archive = Archive.open(path, model.step, model.spacing[1])
+        archive = Archive.open(path, step, spacing)
+        ahead = model.lead_minutes / minutes(archive.step)
         for stretch in model.split.of_store("test", archive.name):
             part = archive.rain.sel(time=slice(stretch.first, stretch.last))
-            if part.sizes["time"] >= model.n_in + model.n_out:
-                parts.append(part)
+            if part.sizes["time"] >= model.n_in + ahead:
+                parts.append((archive.step, part))
     if not parts:
         return _unproved("there is no test stretch that is long enough")
-    half = model.n_out // 2 if model.n_out > 1 and model.n_out % 2 == 0 else 1
+    longest = max(step for step, _ in parts)
+    fitting = [part for step, part in parts if longest % step == np.timedelta64(0)]
+    n_out = max(1, round(model.lead_minutes / minutes(longest)))
+    half = n_out // 2 if n_out > 1 and n_out % 2 == 0 else 1
     methods = {"model": Trained(model), AGAINST: forecaster(AGAINST)}
     try:
         scores = verify(
-            parts, methods, model.n_out, every=half, thresholds=THRESHOLDS, scales=(1,),
+            fitting, methods, n_out, every=half, thresholds=THRESHOLDS, scales=(1,),
             reference=AGAINST, progress=progress,
         )  # fmt: skip
     except DataError as error:

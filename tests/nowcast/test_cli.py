@@ -15,7 +15,7 @@ import typer
 from daskdl.console import run
 from nowcast.cli import app, main
 from nowcast.ingest.settings import IngestSettings
-from nowcast.model.model import NowcastModel
+from nowcast.model.folder import load_model
 from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
 
@@ -93,7 +93,14 @@ def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
 def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     """As a terminal does it: the signal reaches the driver and every worker at once."""
     store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
-    settings = ("n_in=2", "channels=[4]", "tile=32", "tile_stride=16", "fractions=[0.6,0.2]")
+    settings = (
+        "frame=fixed",
+        "n_in=2",
+        "channels=[4]",
+        "tile=32",
+        "tile_stride=16",
+        "fractions=[0.6,0.2]",
+    )
 
     def command(out: Path, *more: str) -> list[str]:
         return [
@@ -125,5 +132,5 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
         with start(folder) as process:
             _, err = process.communicate(timeout=240)
         assert process.returncode == 0, err
-    resumed, whole = NowcastModel.load(out), NowcastModel.load(tmp_path / "whole")
+    resumed, whole = load_model(out), load_model(tmp_path / "whole")
     assert (resumed.network.flat == whole.network.flat).all()

@@ -15,7 +15,7 @@ from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS
 from daskdl.errors import SettingsError
 from nowcast.forecasters import Forecaster, Sprog, Steps, forecaster, method_names
-from nowcast.forecasters.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.verification.case import occurs
 
 #: Frames that every method gets; each uses as many of the last as it wants.

@@ -10,7 +10,7 @@ from PIL import Image
 
 from nowcast.commands import demo
 from nowcast.forecasters.file import open_forecast
-from nowcast.model.model import NowcastModel
+from nowcast.model.folder import load_model
 from nowcast.rain.store import open_rain
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -24,10 +24,10 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
     rain = open_rain(made / "rain.zarr")
     assert rain.sizes["time"] == 84
     assert float(rain["rain_rate"].max()) > 5
-    model = NowcastModel.load(made / "model")
+    model = load_model(made / "model")
     assert not (made / "model" / "training").exists()
     forecast = open_forecast(made / "forecast.zarr")
-    assert forecast.sizes["lead_time"] == model.n_out == 6
+    assert forecast.sizes["lead_time"] == model.lead_minutes / 10 == 6
     with Image.open(made / "forecast.gif") as animation:
         assert animation.n_frames >= 6
     with Image.open(made / "verify.png") as picture:

@@ -8,7 +8,9 @@ import pytest
 
 from daskdl.console import run
 from nowcast.cli import app
-from nowcast.model.model import NowcastModel
+from nowcast.forecasters import Sprog, forecaster
+from nowcast.model.folder import load_model
+from nowcast.model.moving.model import MovingModel
 from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
 
@@ -19,7 +21,14 @@ def store(tmp_path_factory):
 
 
 def test_a_model_and_json_that_describes_it(store, tmp_path, capsys):
-    settings = ("n_in=2", "channels=[4]", "tile=32", "tile_stride=16", "fractions=[0.6, 0.2]")
+    settings = (
+        "frame=fixed",
+        "n_in=2",
+        "channels=[4]",
+        "tile=32",
+        "tile_stride=16",
+        "fractions=[0.6, 0.2]",
+    )
     assigned = [part for setting in settings for part in ("--set", setting)]
     code = run(
         app,
@@ -31,7 +40,31 @@ def test_a_model_and_json_that_describes_it(store, tmp_path, capsys):
     result = json.loads(said.out)
     assert result["settings"]["n_in"] == 2
     assert "training windows" in said.err
-    assert NowcastModel.load(tmp_path / "m").n_out == 2
+    assert load_model(tmp_path / "m").lead_minutes == 20
+
+
+def test_by_default_a_correction_of_sprog(store, tmp_path, capsys):
+    settings = ("starts=2", "draws=2", "cells=16", "fractions=[0.6, 0.2]", "shards=2")
+    assigned = [part for setting in settings for part in ("--set", setting)]
+    code = run(
+        app,
+        ["train", str(store), "--out", str(tmp_path / "m"), "--lead", "20min", "--epochs", "1",
+         "--workers", "1", "--no-progress", *assigned],
+    )  # fmt: skip
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert "The network is not shown to be better than sprog" in said.err
+    assert "--method auto takes sprog." in said.err
+    model = load_model(tmp_path / "m")
+    assert isinstance(model, MovingModel)
+    assert not (tmp_path / "m" / "training").exists()
+    assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
+
+
+def test_settings_of_the_other_frame_are_refused(store, tmp_path, capsys):
+    code = run(app, ["train", str(store), "--out", str(tmp_path / "m"), "--set", "channels=[4]"])
+    assert code == 2
+    assert "setting channels: expected one of the moving frame" in capsys.readouterr().err
 
 
 def test_what_is_wrong_is_said_before_workers_start(store, tmp_path, capsys):

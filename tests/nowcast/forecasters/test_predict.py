@@ -104,7 +104,7 @@ def test_a_shorter_lead_is_the_beginning_of_the_longest(rain, model):
 
 
 def test_leads_that_the_model_has_not_are_refused(rain, model):
-    with pytest.raises(DataError, match="trained for 3 frames, up to 30 min, found 40 min"):
+    with pytest.raises(DataError, match="trained for 30 min ahead, found 40 min"):
         predict(model, rain, lead_minutes=40)
     with pytest.raises(SettingsError, match="a multiple of the frames' 10 min, found 25 min"):
         predict(model, rain, lead_minutes=25)
@@ -113,8 +113,19 @@ def test_leads_that_the_model_has_not_are_refused(rain, model):
 def test_another_grid_or_step_is_refused(model):
     with pytest.raises(DataError, match=r"expected a grid of 1000 x 1000 m, .* found 500 x 500 m"):
         predict(model, moving_rain(spacing=500.0))
-    with pytest.raises(DataError, match=r"expected frames every 10 min, .* found every 5 min"):
-        predict(model, moving_rain(5 * np.arange(FRAMES)))
+    with pytest.raises(DataError, match=r"expected frames every 10 min or .* found every 20 min"):
+        predict(model, moving_rain(20 * np.arange(FRAMES)))
+
+
+def test_a_model_of_a_longer_step_takes_one_frame_in_two_and_says_so(model):
+    said: list[str] = []
+    fast = moving_rain(5 * np.arange(FRAMES))
+    forecast = predict(model, fast, "2020-06-01T01:05", say=said.append)
+    assert "trained on frames every 10 min; of these, every 5 min, one in 2 is used" in said[0]
+    slow = fast.isel(time=slice(1, None, 2))
+    expected = predict(model, slow, "2020-06-01T01:05")
+    np.testing.assert_array_equal(forecast["rain_rate"], expected["rain_rate"])
+    np.testing.assert_array_equal(forecast["time"], expected["time"])
 
 
 def test_coordinates_and_attributes_are_those_of_cf(rain):

@@ -20,7 +20,7 @@ from nowcast.model.split import Split
 from nowcast.rain.store import write_zarr
 from tests.nowcast.stores import moving_rain
 
-SETTINGS = TrainSettings(n_in=2, tile=16, tile_stride=16, shards=4, wet_fraction=0)
+SETTINGS = TrainSettings(n_in=2, lead_minutes=30, tile=16, tile_stride=16, shards=4, wet_fraction=0)
 TEN = np.timedelta64(10, "m")
 
 
@@ -57,9 +57,9 @@ def test_a_store_that_fits_is_read_by_its_name_and_others_as_they_are_brought(tm
 def test_named_stores_are_whole_and_others_are_cut(tmp_path):
     made = {name: moving_rain() for name in "abcd"}
     a, b, c, d = opened(stores(tmp_path, **made))
-    assert names(split_archives([a, b], [c], [d], SETTINGS, 5)) == [["a", "b"], ["c"], ["d"]]
-    assert names(split_archives([a], [], [], SETTINGS, 5)) == [["a"], ["a"], ["a"]]
-    some = split_archives([a], [], [d], SETTINGS, 5)
+    assert names(split_archives([a, b], [c], [d], SETTINGS, 2)) == [["a", "b"], ["c"], ["d"]]
+    assert names(split_archives([a], [], [], SETTINGS, 2)) == [["a"], ["a"], ["a"]]
+    some = split_archives([a], [], [d], SETTINGS, 2)
     assert names(some) == [["a", "a"], ["a"], ["d"]]
     assert not {(s.first, s.last) for s in some.train} & {
         (s.first, s.last) for s in some.validation
@@ -68,22 +68,22 @@ def test_named_stores_are_whole_and_others_are_cut(tmp_path):
 
 def test_a_store_too_short_to_be_cut_is_trained_on(tmp_path):
     long, short = opened(stores(tmp_path, long=moving_rain(), short=moving_rain(range(0, 120, 10))))
-    assert names(split_archives([short, long], [], [], SETTINGS, 5)) == [
+    assert names(split_archives([short, long], [], [], SETTINGS, 2)) == [
         ["short", "long"], ["long"], ["long"],
     ]  # fmt: skip
     with pytest.raises(DataError, match="short: expected at least 3 x 5 frames"):
-        split_archives([short], [], [], SETTINGS, 5)
+        split_archives([short], [], [], SETTINGS, 2)
 
 
 def test_of_many_stores_whole_ones_are_kept(tmp_path):
     made = opened(stores(tmp_path, **{name: moving_rain() for name in "abcdefgh"}))
-    split = split_archives(made, [], [], SETTINGS, 5)
+    split = split_archives(made, [], [], SETTINGS, 2)
     assert names(split) == [list("abcde"), ["f"], ["g", "h"]]
 
 
 def test_every_shard_has_windows_of_every_store(tmp_path):
     made = opened(stores(tmp_path, plain=moving_rain(), fine=moving_rain(spacing=500.0)))
-    split = split_archives(made, [], [], SETTINGS, 5)
+    split = split_archives(made, [], [], SETTINGS, 2)
     samples = training_windows(made, split.train, 3, SETTINGS)
     assert samples.partitions == SETTINGS.shards
     alone = [training_windows([one], split.train, 3, SETTINGS) for one in made]
@@ -97,7 +97,7 @@ def test_a_store_without_a_window_is_left_out_and_told(tmp_path):
     dry["rain_rate"] = dry["rain_rate"] * 0
     made = opened(stores(tmp_path, wet=moving_rain(), dry=dry))
     settings = SETTINGS.model_copy(update={"wet_fraction": 0.05, "keep_dry": 0.0})
-    split = split_archives(made, [], [], settings, 5)
+    split = split_archives(made, [], [], settings, 2)
     said: list[str] = []
     assert len(training_windows(made, split.train, 3, settings, said.append))
     assert len(said) == 1

@@ -8,6 +8,7 @@ import pytest
 from daskdl.errors import DataError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import Linear, save
+from nowcast.model.folder import load_model
 from nowcast.model.model import FILE, NowcastModel
 from nowcast.model.rain_scale import RainScale
 from nowcast.model.split import split_by_rain
@@ -57,7 +58,7 @@ def test_refuses_another_number_of_frames(model):
 
 def test_folder_brings_back_the_same_model(model, tmp_path):
     model.save(tmp_path / "model")
-    again = NowcastModel.load(tmp_path / "model")
+    again = load_model(tmp_path / "model")
     frames = rain(2, 8, 8)
     assert np.array_equal(again(frames), model(frames))
     assert (again.step, again.spacing, again.scale) == (model.step, model.spacing, model.scale)
@@ -67,10 +68,10 @@ def test_folder_brings_back_the_same_model(model, tmp_path):
 
 def test_refuses_folders_without_a_model(tmp_path):
     with pytest.raises(DataError, match="expected a model that nowcast train wrote, found no"):
-        NowcastModel.load(tmp_path)
+        load_model(tmp_path)
     save(Linear(1, 1), tmp_path / FILE)
     with pytest.raises(DataError, match="found one without 'step_seconds'"):
-        NowcastModel.load(tmp_path)
+        load_model(tmp_path)
 
 
 def test_refuses_stores_of_another_grid_or_step(model):

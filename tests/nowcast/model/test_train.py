@@ -10,15 +10,19 @@ import pytest
 
 from daskdl.cluster import connect
 from daskdl.errors import DataError, SettingsError
+from nowcast.model.fixed import ToNetwork
+from nowcast.model.folder import load_model
+from nowcast.model.minutes import frames_ahead
 from nowcast.model.model import NowcastModel
 from nowcast.model.settings import TrainSettings
-from nowcast.model.train import ToNetwork, frames_ahead, train
+from nowcast.model.train import train
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_zarr
 from tests.nowcast.fields import translation
 
 TINY = TrainSettings(
+    frame="fixed",
     n_in=2, lead_minutes=20, channels=(8,), tile=32, tile_stride=16, epochs=6, rate=1e-2,
     fractions=(0.6, 0.2), wet_fraction=0,
 )  # fmt: skip
@@ -50,7 +54,7 @@ def trained(moving, tmp_path_factory) -> tuple[Path, NowcastModel]:
 
 def test_the_folder_holds_the_model_and_its_history(trained):
     folder, model = trained
-    again = NowcastModel.load(folder / "model")
+    again = load_model(folder / "model")
     assert np.array_equal(again.network.flat, model.network.flat)
     assert again.n_out == 2
     history = json.loads((folder / "model" / "history.json").read_text())

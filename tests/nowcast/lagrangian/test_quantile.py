@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from nowcast.forecasters.lagrangian.quantile import quantile
+from nowcast.lagrangian.quantile import quantile
 
 RATES = (0.1, 1.0, 10.0)
 

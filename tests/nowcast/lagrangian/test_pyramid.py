@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nowcast.forecasters.lagrangian.pyramid import compose, decompose, levels_of
+from nowcast.lagrangian.pyramid import compose, decompose, levels_of
 from tests.nowcast.fields import storms
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nowcast.forecasters.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.exceedance import MarginTable
 
 SHIPPED = MarginTable(
     thresholds=(0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0),

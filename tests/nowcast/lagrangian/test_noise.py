@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nowcast.forecasters.lagrangian.autoregression import BandModel
-from nowcast.forecasters.lagrangian.noise import Noise
+from nowcast.lagrangian.autoregression import BandModel
+from nowcast.lagrangian.noise import Noise
 
 
 def noise(memory: list[float]) -> Noise:

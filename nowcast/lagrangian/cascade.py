@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.lagrangian.advection import carry, departures
-from nowcast.forecasters.lagrangian.autoregression import BandModel, fit
-from nowcast.forecasters.lagrangian.decibel import to_decibel
-from nowcast.forecasters.lagrangian.motion import motion_field
-from nowcast.forecasters.lagrangian.noise import Noise
-from nowcast.forecasters.lagrangian.pyramid import Pyramid, compose, decompose
+from nowcast.lagrangian.advection import carry, departures
+from nowcast.lagrangian.autoregression import BandModel, fit
+from nowcast.lagrangian.decibel import to_decibel
+from nowcast.lagrangian.motion import motion_field
+from nowcast.lagrangian.noise import Noise
+from nowcast.lagrangian.pyramid import Pyramid, compose, decompose
 
 Float = NDArray[np.float32]
 
@@ -37,12 +37,15 @@ class Cascade:
         Of dB rain, oldest first.
     models : list of BandModel
         One a band.
+    earlier : list of ndarray, (y, x) float32
+        The frames before the last one in dB rain, moved to its place, oldest first.
     """
 
     motion: Float
     last: Float
     past: list[Pyramid]
     models: list[BandModel]
+    earlier: list[Float]
 
     @classmethod
     def of(cls, rain: Float, *, spacing_km: float) -> Cascade:
@@ -52,7 +55,7 @@ class Cascade:
         earlier = list(departures(motion, len(frames) - 1))
         moved = [carry(f, p) for f, p in zip(frames[:-1], reversed(earlier), strict=True)]
         past = [decompose(frame) for frame in (*moved, frames[-1])]
-        return cls(motion, rain[-1], past, fit(past))
+        return cls(motion, rain[-1], past, fit(past), moved)
 
     def expected(self, leads: int) -> Iterator[Float]:
         """Give the expected field of each lead, dB rain (y, x), where the last frame was."""

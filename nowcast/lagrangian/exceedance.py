@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
-from nowcast.forecasters.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL
+from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL
 
 Float = NDArray[np.float32]
 
+#: Rain rates in mm h-1 whose exceedance is forecast unless others are asked for.
+THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 #: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
 AT_MINUTES = 30.0
 #: Lead times in minutes beyond which the numbers stay as they are.
@@ -72,6 +74,7 @@ def exceedance(
     thresholds: Sequence[float],
     minutes: float,
     table: MarginTable,
+    shift: Float | None = None,
 ) -> Float:
     """Return the probability (threshold, y, x) that rain reaches each threshold.
 
@@ -80,7 +83,7 @@ def exceedance(
     expected : ndarray, (y, x) float32
         The expected field at the lead time, in dB rain.
     rank : ndarray, (y, x) float32
-        Its ranks, see `nowcast.forecasters.lagrangian.ranks.ranks`.
+        Its ranks, see `nowcast.lagrangian.ranks.ranks`.
     moved : ndarray, (y, x) float32
         The last frame carried to the lead time, mm h-1; known where ``rank`` is.
     thresholds : sequence of float
@@ -88,23 +91,17 @@ def exceedance(
     minutes : float
         Lead time.
     table : MarginTable
+    shift : ndarray, (threshold, y, x) float32, optional
+        Added to the logits of the probabilities, such as a network's correction.
 
     Returns
     -------
     ndarray, (threshold, y, x) float32
         From 0 to 1, never larger at a larger threshold; NaN where ``rank`` is.
     """
-    known = np.isfinite(rank) & np.isfinite(moved)
-    count = max(int(known.sum()), 1)
-    least = 0.5 / count
-    values = moved[known]
-    numbers = np.empty((len(thresholds), 3), np.float32)
-    for row, threshold, (slope, wet, offset, dry) in zip(
-        numbers, thresholds, table.at(thresholds, minutes), strict=True
-    ):
-        share = np.count_nonzero(values >= np.float32(threshold)) / count
-        odds = logit(np.clip(share, least, 1 - least))
-        row[:] = slope, slope * odds + wet * odds + offset, dry
+    numbers, least = coefficients(rank, moved, table.at(thresholds, minutes), thresholds)
+    if shift is None:
+        shift = np.empty((0, 0, 0), np.float32)
     out = np.empty((len(thresholds), *rank.shape), np.float32)
     over_rows(
         _logistic,
@@ -112,9 +109,43 @@ def exceedance(
         64,
         out,
         numbers,
-        np.float32(least),
+        least,
+        shift,
     )
     return out
+
+
+def coefficients(
+    rank: Float, moved: Float, numbers: NDArray[np.float64], thresholds: Sequence[float]
+) -> tuple[Float, np.float32]:
+    """Return what makes logits of a pixel's rank and dryness, and the least rank that there is.
+
+    Parameters
+    ----------
+    rank, moved : ndarray, (y, x) float32
+        As in `exceedance`.
+    numbers : ndarray, (threshold, 4)
+        From `MarginTable.at`.
+    thresholds : sequence of float
+        In mm h-1.
+
+    Returns
+    -------
+    coefficients : ndarray, (threshold, 3) float32
+        Of the logit of the rank, 1, and the dryness.
+    least : float32
+        Ranks are kept this far from 0 and 1.
+    """
+    known = np.isfinite(rank) & np.isfinite(moved)
+    count = max(int(known.sum()), 1)
+    least = 0.5 / count
+    values = moved[known]
+    made = np.empty((len(thresholds), 3), np.float32)
+    for row, threshold, (slope, wet, offset, dry) in zip(made, thresholds, numbers, strict=True):
+        share = np.count_nonzero(values >= np.float32(threshold)) / count
+        odds = logit(np.clip(share, least, 1 - least))
+        row[:] = slope, slope * odds + wet * odds + offset, dry
+    return made, np.float32(least)
 
 
 def dryness(expected: Float) -> Float:
@@ -155,7 +186,7 @@ def check_table(table: MarginTable) -> None:
 
 
 @jit
-def _logistic(rank, dry, rows, out, numbers, least):
+def _logistic(rank, dry, rows, out, numbers, least, shift):
     one = np.float32(1)
     for i in range(rank.shape[0]):
         row = rows[i]
@@ -170,6 +201,8 @@ def _logistic(rank, dry, rows, out, numbers, least):
             below = one
             for k in range(len(numbers)):
                 z = numbers[k, 0] * odds + numbers[k, 1] + numbers[k, 2] * dry[i, j]
+                if len(shift):
+                    z += shift[k, row, j]
                 p = one / (one + np.exp(-z))
                 below = min(below, p)
                 out[k, row, j] = below

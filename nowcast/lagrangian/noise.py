@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from nowcast.forecasters.lagrangian.autoregression import BandModel
-from nowcast.forecasters.lagrangian.pyramid import grow
+from nowcast.lagrangian.autoregression import BandModel
+from nowcast.lagrangian.pyramid import grow
 
 Float = NDArray[np.float32]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.lagrangian.advection import advect
+from nowcast.lagrangian.advection import advect
 from tests.nowcast.fields import rotation, storms
 
 

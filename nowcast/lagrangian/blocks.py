@@ -21,6 +21,23 @@ def block_means(field: Float, side: int) -> Float:
     return blocks.mean((1, 3), dtype=np.float32)
 
 
+def known_means(field: Float, side: int) -> tuple[Float, Float]:
+    """Return means of what is known of each block, 0 where nothing is, and the share known.
+
+    Parameters
+    ----------
+    field : ndarray, (y, x) float32
+        NaN is missing.
+    side : int
+        Pixels along the side of a block; the last row and column of blocks may be narrower.
+    """
+    shape = (-(-field.shape[0] // side), -(-field.shape[1] // side))
+    means, share = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    field = np.ascontiguousarray(field, np.float32)
+    over_rows(_known_means, (means, share, np.arange(shape[0])), 16, field, side)
+    return means, share
+
+
 def enlarge(blocks: Float, shape: tuple[int, ...], side: float) -> Float:
     """Interpolate values at block centres (part, y, x) linearly to pixels of ``shape``, ends held.
 
@@ -42,6 +59,25 @@ def enlarge(blocks: Float, shape: tuple[int, ...], side: float) -> Float:
 def resample(blocks: Float, side: float, shape: tuple[int, int], new_side: float) -> Float:
     """Interpolate (part, y, x) to ``shape`` blocks of another side, from the same corner."""
     return enlarge(blocks, shape, side / new_side)
+
+
+@jit
+def _known_means(means, share, rows, field, side):
+    height, width = field.shape
+    for k in range(len(rows)):
+        first = rows[k] * side
+        last = min(first + side, height)
+        for j in range(means.shape[1]):
+            left, right = j * side, min(j * side + side, width)
+            total, count = np.float32(0), 0
+            for i in range(first, last):
+                for column in range(left, right):
+                    value = field[i, column]
+                    if not np.isnan(value):
+                        total += value
+                        count += 1
+            means[k, j] = total / np.float32(count) if count else np.float32(0)
+            share[k, j] = np.float32(count) / np.float32((last - first) * (right - left))
 
 
 @jit

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.lagrangian.pyramid import Pyramid
+from nowcast.lagrangian.pyramid import Pyramid
 
 Float = NDArray[np.float32]
 

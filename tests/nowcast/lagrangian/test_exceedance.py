@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from nowcast.forecasters.forecast import THRESHOLDS
-from nowcast.forecasters.lagrangian.decibel import to_decibel
-from nowcast.forecasters.lagrangian.exceedance import (
+from nowcast.lagrangian.decibel import to_decibel
+from nowcast.lagrangian.exceedance import (
     MarginTable,
     best_cut,
     check_table,
     exceedance,
     logit,
 )
-from nowcast.forecasters.lagrangian.ranks import match, ranks
-from nowcast.forecasters.margins import SHIPPED
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.ranks import match, ranks
 from tests.nowcast.fields import storms
 
 PLAIN = MarginTable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
-from nowcast.forecasters.lagrangian.ranks import match, ranks
+from nowcast.lagrangian.ranks import match, ranks
 
 
 def test_ranks_are_those_of_a_sort() -> None:

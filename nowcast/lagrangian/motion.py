@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.lagrangian.blocks import block_means, enlarge, resample
-from nowcast.forecasters.lagrangian.decibel import DRY_BELOW
-from nowcast.forecasters.lagrangian.flow import normal_equations, residuals
+from nowcast.lagrangian.blocks import block_means, enlarge, resample
+from nowcast.lagrangian.decibel import DRY_BELOW
+from nowcast.lagrangian.flow import normal_equations, residuals
 
 Float = NDArray[np.float32]
 

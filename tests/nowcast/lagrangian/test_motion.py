@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.lagrangian.motion import motion_field
+from nowcast.lagrangian.motion import motion_field
 from tests.nowcast.fields import rotation, translation
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nowcast.forecasters.lagrangian.blocks import block_means, enlarge, resample
+from nowcast.lagrangian.blocks import block_means, enlarge, resample
 
 
 def test_means_of_whole_blocks_and_of_the_rest() -> None:

@@ -1,0 +1,292 @@
+"""Calibration: rank margins fitted to archives, and the file that keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.random import generator
+from daskdl.errors import DataError
+from nowcast.lagrangian.arrival import arrivals
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.exceedance import (
+    AT_MINUTES,
+    THRESHOLDS,
+    MarginTable,
+    check_table,
+    dryness,
+    logit,
+)
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.model.archives import Archive, grid_spacing
+from nowcast.model.minutes import minutes
+from nowcast.rain.replacing import beside
+
+Float = NDArray[np.float32]
+
+#: Lead times in minutes that are fitted, as far as they are whole steps.
+LEADS = (5, 10, 15, 20, 30, 40, 50, 60)
+#: Frames that are read, and pixels of a frame that are drawn.
+N_IN, PIXELS = 3, 2500
+#: Weight of the numbers that are held to, so that rare thresholds cannot run away.
+RIDGE = 1.0
+#: Weight of all pixels of one archive.
+WEIGHT = 1e5
+#: Wet part of a frame from which on it counts as rain; pixels drawn of a smaller grid are fewer.
+LEAST_WET = 0.02
+#: Side in pixels of what is read of a large grid: where it rained most is not looked for.
+LARGEST = 1024
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pixels of one start and lead time.
+
+    Parameters
+    ----------
+    source : str
+        The radar or archive; each has the same weight, however long it is.
+    doublings : float
+        Of the lead time from `AT_MINUTES`.
+    odds : ndarray, (pixel,) float64
+        Logit of the rank in the expected field.
+    wet : ndarray, (threshold,) float64
+        Logit of the fraction of the last frame, moved, that reaches each threshold.
+    dry : ndarray, (pixel,) float64
+        See `nowcast.lagrangian.exceedance.dryness`.
+    observed : ndarray, (pixel,) float32
+        Rain rate in mm h-1.
+    """
+
+    source: str
+    doublings: float
+    odds: NDArray[np.float64]
+    wet: NDArray[np.float64]
+    dry: NDArray[np.float64]
+    observed: NDArray[np.float32]
+
+
+def draw(
+    source: str,
+    past: Float,
+    observed: Float,
+    leads: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    spacing_km: float,
+    step_minutes: float,
+) -> Iterator[Sample]:
+    """Draw pixels of a start, for some leads.
+
+    Parameters
+    ----------
+    source : str
+    past : ndarray, (time, y, x) float32
+        Rain rate in mm h-1 up to the start.
+    observed : ndarray, (lead, y, x) float32
+        What came then.
+    leads : sequence of int
+        Steps ahead, from 1.
+    rng : Generator
+    """
+    cascade = Cascade.of(past, spacing_km=spacing_km)
+    for here in arrivals(cascade, max(leads), step_minutes, frozenset(leads)):
+        truth = observed[here.lead - 1]
+        known = np.isfinite(truth) & np.isfinite(here.moved) & np.isfinite(here.rank)
+        count = int(known.sum())
+        if count < PIXELS:
+            continue
+        least = 0.5 / count
+        drawn = rng.choice(np.flatnonzero(known), PIXELS, replace=False)
+        share = [(here.moved[known] >= np.float32(t)).mean() for t in THRESHOLDS]
+        yield Sample(
+            source,
+            float(np.log2(here.minutes / AT_MINUTES)),
+            logit(np.clip(here.rank.ravel()[drawn], least, 1 - least)),
+            logit(np.clip(share, least, 1 - least)),
+            dryness(here.expected).ravel()[drawn].astype(np.float64),
+            truth.ravel()[drawn],
+        )
+
+
+def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTable:
+    """Fit a table by maximum likelihood; each source has the same weight.
+
+    Parameters
+    ----------
+    drawn : sequence of Sample
+    prior : MarginTable, optional
+        What few data leave as it is; without it all numbers are held to 0.
+    """
+    pixels = dict.fromkeys((s.source for s in drawn), 0)
+    for sample in drawn:
+        pixels[sample.source] += len(sample.odds)
+    doublings = np.concatenate([np.full(len(s.odds), s.doublings) for s in drawn])
+    weight = np.concatenate([np.full(len(s.odds), WEIGHT / pixels[s.source]) for s in drawn])
+    dry = np.concatenate([s.dry for s in drawn])
+    odds = np.concatenate([s.odds for s in drawn])
+    observed = np.concatenate([s.observed for s in drawn])
+    numbers = []
+    for k, threshold in enumerate(THRESHOLDS):
+        wet = np.concatenate([np.full(len(s.odds), s.wet[k]) for s in drawn])
+        event = observed >= np.float32(threshold)
+        begin = np.array([0.5, -0.5, 0, 0, 0, 0, 0, 0])
+        held = np.zeros(8)
+        if prior is not None:
+            pairs = (prior.slope[k], prior.wet[k], prior.offset[k], prior.dry[k])
+            held = np.concatenate([np.log(pairs[0]), *pairs[1:]])
+            begin = held.copy()
+        numbers.append(np.round(_fisher(odds + wet, wet, dry, doublings, event, weight, begin,
+                                        held), 3))  # fmt: skip
+    made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in (0, 2, 4, 6)]
+    return MarginTable(THRESHOLDS, *made)
+
+
+def calibrate(
+    paths: Sequence[Path],
+    *,
+    starts: int = 200,
+    lead_minutes: float = 60.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[MarginTable, int]:
+    """Fit the rank margin to rain stores.
+
+    Parameters
+    ----------
+    paths : sequence of path
+    starts : int
+        Of forecasts, over all stores, at times with rain.
+    lead_minutes : float
+        Longest lead time that is fitted.
+    progress : callable, optional
+        Called as ``progress(done, total)``.
+
+    Returns
+    -------
+    table : MarginTable
+    used : int
+        Starts that there were.
+
+    Raises
+    ------
+    DataError
+        When no store has rain, and frames after it.
+    """
+    drawn: list[Sample] = []
+    used = 0
+    for number, path in enumerate(paths):
+        archive = Archive.open(path, None, None)
+        step = minutes(archive.step)
+        leads = [round(lead / step) for lead in LEADS if lead % step == 0 and lead <= lead_minutes]
+        leads = leads or [1]
+        spacing = abs(grid_spacing(archive.rain)[1]) / 1000
+        chosen = _starts(archive, max(leads), max(1, starts // len(paths)))
+        for start in chosen:
+            frames = _frames(archive, start - N_IN + 1, start + 1 + max(leads))
+            rng = generator(0, "calibrate", number, start)
+            drawn += draw(
+                archive.name, frames[:N_IN], frames[N_IN:], leads, rng, spacing_km=spacing,
+                step_minutes=step,
+            )  # fmt: skip
+            used += 1
+            if progress is not None:
+                progress(used, max(used, min(starts, len(chosen) * len(paths))))
+    if not drawn:
+        raise DataError(
+            f"{paths[0]}: expected frames with rain in {LEAST_WET:.0%} of the grid and "
+            f"{lead_minutes:g} min of frames after them, of at least {PIXELS} cells, found none; "
+            "give more stores, or a shorter --lead"
+        )
+    return fit(drawn, SHIPPED), used
+
+
+def write_table(table: MarginTable, path: Path, about: dict[str, Any]) -> None:
+    """Write a table as JSON, with plain data about where it is from."""
+    with beside(path) as temporary:
+        temporary.write_text(json.dumps({"rank_margin": asdict(table), **about}, indent=1) + "\n")
+
+
+def read_table(path: Path) -> MarginTable:
+    """Read what `write_table` wrote.
+
+    Raises
+    ------
+    DataError
+        When the file is missing, or another.
+    """
+    try:
+        numbers = json.loads(path.read_text())["rank_margin"]
+        pairs = [
+            tuple((float(first), float(change)) for first, change in numbers[name])
+            for name in ("slope", "wet", "offset", "dry")
+        ]
+        table = MarginTable(tuple(map(float, numbers["thresholds"])), *pairs)
+        check_table(table)
+        return table
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path}: expected a file that nowcast calibrate wrote, found something else "
+            f"({type(error).__name__}); make it with nowcast calibrate"
+        ) from error
+
+
+def _starts(archive: Archive, leads: int, most: int) -> list[int]:
+    """Index of the last frame read, evenly over the starts that have rain and frames after it."""
+    time = archive.rain["time"].values
+    wet = archive.wet(0.1) >= LEAST_WET
+    whole = (N_IN - 1 + leads) * archive.step
+    candidates = [
+        i
+        for i in range(N_IN - 1, len(time) - leads)
+        if wet[i] and time[i + leads] - time[i - N_IN + 1] == whole
+    ]
+    if len(candidates) <= most:
+        return candidates
+    return [candidates[k] for k in np.linspace(0, len(candidates) - 1, most).astype(int)]
+
+
+def _frames(archive: Archive, first: int, stop: int) -> Float:
+    """Read frames, of a large grid the middle."""
+    rain = archive.rain.isel(time=slice(first, stop))
+    for axis in ("y", "x"):
+        over = max(0, rain.sizes[axis] - LARGEST) // 2
+        rain = rain.isel({axis: slice(over, over + LARGEST)})
+    return np.maximum(rain.values.astype(np.float32, copy=False), np.float32(0))
+
+
+def _fisher(
+    margin: NDArray[np.float64],
+    wet: NDArray[np.float64],
+    dry: NDArray[np.float64],
+    doublings: NDArray[np.float64],
+    event: NDArray[np.bool_],
+    weight: NDArray[np.float64],
+    begin: NDArray[np.float64],
+    held: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the pairs of slope, wet, offset and dry in a row.
+
+    By Fisher's scoring, with the logarithm of the slope linear in the doublings.
+    """
+    numbers = begin
+    for _ in range(60):
+        steep = np.exp(numbers[0] + numbers[1] * doublings) * margin
+        parts = [steep, wet, np.ones_like(wet), dry]
+        x = np.stack([c for part in parts for c in (part, part * doublings)], axis=1)
+        z = steep + x[:, 2:] @ numbers[2:]
+        p = 1 / (1 + np.exp(-np.clip(z, -30, 30)))
+        upward = x.T @ (weight * (event - p)) - RIDGE * (numbers - held)
+        curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(8)
+        change = np.clip(np.linalg.solve(curvature, upward), -0.3, 0.3)
+        numbers = numbers + change
+        if np.abs(change).max() < 1e-5:
+            break
+    numbers = numbers.copy()
+    numbers[:2] = np.exp(numbers[:2])
+    return numbers

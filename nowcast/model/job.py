@@ -1,0 +1,79 @@
+"""What a training of either frame needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nowcast.model.archives import Archive
+from nowcast.model.settings import TrainSettings
+from nowcast.model.split import Split, Stretch
+from nowcast.rain.replacing import beside
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from daskdl.data import SampleSet
+    from daskdl.train import History
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training: its archives and their split, what is wanted, and where to.
+
+    Parameters
+    ----------
+    archives, to_validate : sequence of Archive
+        Those with the stretches to train and to validate on.
+    split : Split
+    settings : TrainSettings
+    out : path
+        Folder of the model.
+    client : distributed.Client, optional
+    progress : bool
+    say : function of a sentence
+    about : dict
+        Plain data for people.
+    """
+
+    archives: Sequence[Archive]
+    to_validate: Sequence[Archive]
+    split: Split
+    settings: TrainSettings
+    out: Path
+    client: Client | None
+    progress: bool
+    say: Callable[[str], None]
+    about: dict[str, Any]
+
+    def announce(self, samples: SampleSet, validation: SampleSet, what: str) -> None:
+        """Say how many samples there are, and whether all workers have some."""
+        split = self.split
+        self.say(
+            f"{len(samples)} training {what} from {_text(split.train)}, {len(validation)} to "
+            f"validate on from {_text(split.validation)}; {_text(split.test)} to test on"
+        )
+        workers = (
+            0 if self.client is None else len(self.client.scheduler_info(n_workers=-1)["workers"])
+        )
+        if workers > samples.partitions:
+            self.say(
+                f"{workers} workers, {samples.partitions} of them with work, one a shard; "
+                f"--set shards={workers} uses all and gives another model"
+            )
+
+    def write_history(self, histories: Sequence[History]) -> None:
+        """Write ``history.json``: a history, or a list of those of several networks."""
+        plain = [history.to_dict() for history in histories]
+        with beside(self.out / "history.json") as temporary:
+            temporary.write_text(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+
+
+def _text(stretches: Sequence[Stretch]) -> str:
+    """Say which stretches, the number of them when there are many."""
+    if len(stretches) == 1:
+        return str(stretches[0])
+    return f"{len(stretches)} stretches of {len({s.store for s in stretches})} stores"

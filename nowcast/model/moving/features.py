@@ -1,0 +1,152 @@
+"""Inputs of a network at one lead time, in the frame that moves with the rain."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.lagrangian.advection import carry
+from nowcast.lagrangian.arrival import Arrival
+from nowcast.lagrangian.blocks import known_means
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
+from nowcast.lagrangian.exceedance import (
+    THRESHOLDS,
+    MarginTable,
+    coefficients,
+    dryness,
+    logit,
+)
+
+Float = NDArray[np.float32]
+
+#: Side in km of the cells on which networks work: finer detail is gone within minutes.
+CELL_KM = 2.0
+#: Earlier frames that are inputs; the first is repeated where there are fewer.
+EARLIER = 2
+#: Inputs that are frames, from the earliest to the last: what a recurrent network reads in turn.
+FRAMES = EARLIER + 1
+#: Inputs that are maps, and those that are one number for the whole grid.
+MAPS, NUMBERS = FRAMES + 6 + len(THRESHOLDS), 8
+CHANNELS = MAPS + NUMBERS
+#: Octaves whose memory is an input, in km.
+OCTAVES_KM = (8.0, 32.0)
+#: No input is larger in magnitude.
+MOST = 5.0
+
+
+def cell_side(spacing_km: float) -> int:
+    """Return the pixels along the side of a cell."""
+    return max(1, round(CELL_KM / spacing_km))
+
+
+def features(
+    cascade: Cascade,
+    arrival: Arrival,
+    table: MarginTable,
+    *,
+    spacing_km: float,
+    step_minutes: float,
+) -> Float:
+    """Return the inputs of a network, (cell_y, cell_x, `CHANNELS`) float32.
+
+    None depends on rain rates alone: frames are in dB relative to the mean of the last one's rain,
+    and the rest is ranks, probabilities, motion and time, which mean the same to every radar.
+
+    Parameters
+    ----------
+    cascade : Cascade
+        Of the last frames.
+    arrival : Arrival
+        Of the lead time.
+    table : MarginTable
+        By which the probabilities are made that the network corrects.
+    spacing_km, step_minutes : float
+        Of the grid and of the frames.
+    """
+    side, six = cell_side(spacing_km), np.float32(6)
+    numbers, least = coefficients(
+        arrival.rank, arrival.moved, table.at(THRESHOLDS, arrival.minutes), THRESHOLDS
+    )
+    odds, share = known_means(odds_of(arrival.rank, least), side)
+    dry, _ = known_means(dryness(arrival.expected), side)
+    decibel = to_decibel(arrival.moved)
+    wet = decibel[decibel > np.float32(DRY_DECIBEL)]  # not where missing
+    mean = np.float32(wet.mean()) if wet.size else np.float32(0)
+    last, _ = known_means(decibel, side)
+    squares, _ = known_means(decibel * decibel, side)
+    rough = np.sqrt(np.maximum(squares - last * last, 0)) / six
+    last = (last - mean) / six
+    expected, _ = known_means(arrival.expected, side)
+    maps = []
+    for earlier in _earlier(cascade, EARLIER):
+        moved, seen = known_means(carry(earlier, arrival.points), side)
+        # Where the earlier frame saw nothing, it is taken to be as the last one.
+        maps.append(np.where(seen > 0, (moved - mean) / six, last))
+    speed, growth = _motion(cascade.motion[:, ::side, ::side], spacing_km, side, step_minutes)
+    base = numbers[:, :1, np.newaxis] * odds + numbers[:, 1:2, np.newaxis]
+    base = base + numbers[:, 2:, np.newaxis] * dry
+    maps += [last, (expected - mean) / six, dry, rough, share, speed / np.float32(50), growth]
+    maps += list(np.clip(base, -9, 9) / np.float32(3))
+    for number in _numbers(cascade, arrival, spacing_km, step_minutes):
+        maps.append(np.full(last.shape, number, np.float32))
+    made = np.clip(np.stack(maps, axis=-1), -MOST, MOST)
+    made[share == 0, :MAPS] = 0
+    return made
+
+
+def odds_of(rank: Float, least: np.float32) -> Float:
+    """Return the logits of ranks (y, x), kept ``least`` off 0 and 1; NaN is kept."""
+    kept = np.clip(rank, least, np.float32(1) - least)
+    return np.log(kept / (np.float32(1) - kept))
+
+
+def _earlier(cascade: Cascade, count: int) -> list[Float]:
+    """Return the earlier frames in dB at the place of the last one, oldest first."""
+    frames = cascade.earlier[-count:]
+    return [frames[0]] * (count - len(frames)) + frames
+
+
+def _motion(
+    motion: Float, spacing_km: float, every: int, step_minutes: float
+) -> tuple[Float, Float]:
+    """Return the speed in km/h, and the divergence per hour, of every so many-th pixel."""
+    hourly = np.float32(60 / step_minutes)
+    speed = np.hypot(motion[0], motion[1]) * np.float32(spacing_km) * hourly
+    if min(speed.shape) < 2:
+        return speed, np.zeros_like(speed)
+    divergence = np.gradient(motion[0], every, axis=0) + np.gradient(motion[1], every, axis=1)
+    return speed, divergence.astype(np.float32) * hourly
+
+
+def _numbers(
+    cascade: Cascade, arrival: Arrival, spacing_km: float, step_minutes: float
+) -> list[float]:
+    """Return what is one number for the grid: lead, step, spacing, memory, wet area and trend."""
+    memory = []
+    for octave in OCTAVES_KM:
+        # Band k has wavelengths from 2 to 4 times its pixels, which are 2^k of the grid's.
+        band = round(np.log2(octave / (2 * spacing_km)))
+        model = cascade.models[min(max(band, 0), len(cascade.models) - 1)]
+        memory.append(float(model.ahead(arrival.lead)[-1].sum()))
+    floor = np.float32(10 * np.log10(DRY_BELOW))
+    last, first = to_decibel(cascade.last), cascade.earlier[0]
+    both = np.isfinite(last) & np.isfinite(first)
+    shares = [_odds(field[both] >= floor) for field in (last, first)]
+    known = arrival.moved[np.isfinite(arrival.moved)]
+    steps = len(cascade.earlier) * step_minutes
+    return [
+        np.log2(arrival.minutes / 30),
+        np.log2(step_minutes / 10),
+        np.log2(cell_side(spacing_km) * spacing_km / CELL_KM),
+        *memory,
+        _odds(known >= np.float32(DRY_BELOW)) / 3,
+        _odds(known >= np.float32(1)) / 3,
+        (shares[0] - shares[1]) * 30 / steps,
+    ]
+
+
+def _odds(reached: NDArray[np.bool_]) -> float:
+    """Return the logit of a share of pixels."""
+    count = max(reached.size, 1)
+    return float(logit(np.clip(reached.sum() / count, 0.5 / count, 1 - 0.5 / count)))

@@ -1,0 +1,62 @@
+"""Losses of probabilities of exceedance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+from daskdl.nn.losses.loss import Loss
+from daskdl.ops.activations import sigmoid
+from daskdl.tensor import Tensor
+from nowcast.lagrangian.exceedance import THRESHOLDS
+
+#: Losses by name.
+NAMES = ("crps", "balanced", "sharp")
+#: Weights of the thresholds of "balanced": in the proportion of rain rates, as Shi's (2017).
+BALANCED = tuple(max(1.0, threshold) for threshold in THRESHOLDS)
+
+
+class ExceedanceLoss(Loss):
+    """Compares logits of exceedance with the number of thresholds that were reached.
+
+    Parameters
+    ----------
+    kind : "crps", "balanced" or "sharp"
+        The mean of the Brier scores of all thresholds, which is a CRPS in the logarithm of the rain
+        rate, told at these thresholds; the same with more weight on heavier rain; or one less the
+        CSI with probabilities in the place of yes and no (M. Rahman and Y. Wang, "Optimizing
+        intersection-over-union in deep neural networks", ISVC 2016), which favours sure answers.
+    """
+
+    def __init__(self, kind: str = "crps") -> None:
+        if kind not in NAMES:
+            raise SettingsError(
+                f"loss: expected one of {', '.join(NAMES)}, found {kind!r}; choose one"
+            )
+        self.kind = kind
+        weights = np.asarray(BALANCED if kind == "balanced" else [1.0] * len(THRESHOLDS))
+        self._weights = (weights / weights.sum()).astype(np.float32)
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare logits (N, H, W, threshold) with counts (N, H, W), -1 where missing."""
+        target = np.asarray(target)
+        known = (target >= 0)[..., np.newaxis]
+        reached = target[..., np.newaxis] > np.arange(len(THRESHOLDS))
+        chance = sigmoid(prediction)
+        if self.kind == "sharp":
+            return self._sharp(chance, reached.astype(np.float32), known.astype(np.float32))
+        count = np.maximum(known.sum((1, 2, 3), keepdims=True), known[0].size / 10)
+        weight = known * self._weights * np.float32(known[0].size) / count
+        wrong = chance - reached.astype(np.float32)
+        total: Tensor = (wrong * wrong * weight.astype(np.float32)).sum(axis=-1).mean()
+        return total
+
+    def _sharp(self, chance: Tensor, reached: Any, known: Any) -> Tensor:
+        hits = (chance * (reached * known)).sum(axis=(1, 2))
+        union = (chance * known).sum(axis=(1, 2)) + (reached * known).sum((1, 2)) - hits
+        # A pixel of rain that is neither forecast nor observed keeps dry samples quiet.
+        csi = (hits + np.float32(1)) / (union + np.float32(1))
+        total: Tensor = ((csi * np.float32(-1) + np.float32(1)) * self._weights).sum(axis=-1).mean()
+        return total

@@ -1,0 +1,154 @@
+"""A trained network of the moving frame, in one folder: a correction of S-PROG's probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.lagrangian.arrival import Arrival
+from nowcast.lagrangian.blocks import enlarge
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
+from nowcast.model.moving.features import CHANNELS, FRAMES, cell_side, features
+from nowcast.model.moving.networks import Averaged
+from nowcast.model.settings import TrainSettings, check_lead
+from nowcast.model.split import Split
+
+Float = NDArray[np.float32]
+
+FILE = "model.safetensors"
+#: Cells of a square that is computed at once, and those around it that its result depends on.
+SQUARE, AROUND = 512, 64
+
+
+@dataclass(frozen=True)
+class MovingModel:
+    """Corrects the probabilities of S-PROG; a `nowcast.lagrangian.correction.Correction`.
+
+    Parameters
+    ----------
+    network : Averaged
+    steps : tuple of float
+        Minutes between the frames of the archives that it was trained on, increasing.
+    spacings : tuple of float
+        Distances in km of the points of their grids, increasing.
+    lead_minutes : float
+        How far ahead it was trained for.
+    table : MarginTable
+        By which the probabilities are made that it corrects.
+    split : Split
+        The times it was trained, validated and is to be tested on.
+    about : dict
+        Plain data for people: the stores trained on, settings, losses.
+    """
+
+    network: Averaged
+    steps: tuple[float, ...]
+    spacings: tuple[float, ...]
+    lead_minutes: float
+    table: MarginTable
+    split: Split
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.network.eval()
+
+    @property
+    def n_in(self) -> int:
+        """Frames that it reads."""
+        return FRAMES
+
+    def __call__(
+        self,
+        cascade: Cascade,
+        arrival: Arrival,
+        table: MarginTable,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+    ) -> Float:
+        """Return what is added to the logits of all thresholds, (threshold, y, x) float32."""
+        inputs = features(cascade, arrival, table, spacing_km=spacing_km, step_minutes=step_minutes)
+        made = _in_squares(self.network, inputs)
+        side = cell_side(spacing_km)
+        return enlarge(np.moveaxis(made, -1, 0), arrival.rank.shape, side)
+
+    def shape(self, settings: TrainSettings) -> TrainSettings:
+        """Return settings with this network's shape, to go on training it.
+
+        Raises
+        ------
+        SettingsError
+            When they want another lead time than it has.
+        """
+        check_lead(settings, self.lead_minutes)
+        network = self.about.get("settings", {}).get("network", settings.network)
+        own = {"frame": "moving", "network": network, "lead_minutes": self.lead_minutes}
+        return settings.with_own(own)
+
+    def save(self, folder: Path) -> None:
+        """Write the model to ``folder / "model.safetensors"``."""
+        from daskdl.nn import save
+
+        folder.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            "frame": "moving",
+            "steps": list(self.steps),
+            "spacings": list(self.spacings),
+            "lead_minutes": self.lead_minutes,
+            "table": asdict(self.table),
+            "split": self.split.to_dict(),
+            "about": self.about,
+        }
+        save(self.network, folder / FILE, metadata)
+
+    @classmethod
+    def of(cls, network: Averaged, metadata: dict[str, Any]) -> MovingModel:
+        """Make it of what :meth:`save` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError
+            When something is missing.
+        """
+        table = {name: _tuples(pairs) for name, pairs in metadata["table"].items()}
+        return cls(
+            network,
+            tuple(metadata["steps"]),
+            tuple(metadata["spacings"]),
+            metadata["lead_minutes"],
+            MarginTable(**table),
+            Split.from_dict(metadata["split"]),
+            metadata["about"],
+        )
+
+
+def _tuples(values: Any) -> Any:
+    """Return lists, as JSON has them, as tuples."""
+    return tuple(map(_tuples, values)) if isinstance(values, list) else values
+
+
+def _in_squares(network: Averaged, inputs: Float) -> Float:
+    """Correct a large grid square by square: (cell_y, cell_x, channel) to (..., threshold)."""
+    from daskdl.tensor import no_grad
+
+    assert inputs.shape[-1] == CHANNELS
+    height, width = inputs.shape[:2]
+    out = np.empty((height, width, len(THRESHOLDS)), np.float32)
+    for row in range(0, height, SQUARE):
+        for column in range(0, width, SQUARE):
+            # A multiple of the coarsest level's cells, so that squares see the same levels.
+            above, left = max(row - AROUND, 0), max(column - AROUND, 0)
+            part = inputs[above : row + SQUARE + AROUND, left : column + SQUARE + AROUND]
+            with no_grad():
+                made = network.correction(part[np.newaxis]).data[0]
+            inside = out[row : row + SQUARE, column : column + SQUARE]
+            inside[...] = made[
+                row - above : row - above + inside.shape[0],
+                column - left : column - left + inside.shape[1],
+            ]
+    return out

@@ -1,0 +1,195 @@
+"""Samples of the moving frame: windows of frames in, inputs at drawn leads and places out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data import Arrays, Recipe
+from daskdl.data.random import generator
+from daskdl.data.recipe import Loadable
+from nowcast.lagrangian.arrival import Arrival, arrivals
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable, coefficients, dryness
+from nowcast.model.moving.features import CHANNELS, cell_side, features, odds_of
+from nowcast.rain.frames import WindowRecipe
+
+Float = NDArray[np.float32]
+
+#: Places that are drawn for a sample, of which the one where it rains most is taken.
+PLACES = 3
+#: Largest factor, up or down, of rain rates and of the spacing in augmented samples.
+INTENSITY, ZOOM = 2.0, 1.4
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How samples are drawn of each window of frames.
+
+    Parameters
+    ----------
+    count : int
+        Samples of a window; their lead times are spread evenly.
+    cells : int
+        Side of a sample, in cells of `nowcast.model.moving.features.CELL_KM`.
+    augment : bool
+        Whether rain rates and the spacing are changed by a factor, one a window.
+    seed : int
+    """
+
+    count: int
+    cells: int
+    augment: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class MovingRecipe(Recipe):
+    """Samples ``x`` (cell, cell, channel) float16 and ``y`` (cell, cell) int8 of windows.
+
+    ``x`` holds the inputs, and behind them the logits of the probabilities that are corrected, of
+    one pixel of each cell; ``y`` is how many of `THRESHOLDS` were reached there, -1 if missing.
+
+    Parameters
+    ----------
+    windows : WindowRecipe
+        Windows of whole regions.
+    spacing_km, step_minutes : float
+        Of their frames.
+    draw : Draw
+    table : MarginTable
+    """
+
+    windows: WindowRecipe = field(repr=False)
+    spacing_km: float
+    step_minutes: float
+    draw: Draw
+    table: MarginTable = field(repr=False)
+
+    @property
+    def inputs(self) -> Sequence[Loadable]:
+        """The windows."""
+        return (self.windows,)
+
+    @property
+    def decodes(self) -> bool:
+        """Samples are made of what is read."""
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples."""
+        return len(self) * self.draw.cells**2 * (2 * (CHANNELS + len(THRESHOLDS)) + 1)
+
+    def __len__(self) -> int:
+        return len(self.windows) * self.draw.count
+
+    def load(self) -> Arrays:
+        """Read the frames, and make the samples."""
+        frames = self.windows.load()
+        instants = self.windows.source.time.astype("datetime64[s]").astype(np.int64)
+        size = self.draw.cells
+        x = np.zeros((len(self), size, size, CHANNELS + len(THRESHOLDS)), np.float16)
+        y = np.full((len(self), size, size), -1, np.int8)
+        for n, (start, row, column) in enumerate(self.windows.windows.tolist()):
+            window = frames.take(np.array([n]))
+            rng = generator(self.draw.seed, "moving", int(instants[start]), row, column)
+            part = slice(n * self.draw.count, (n + 1) * self.draw.count)
+            self._fill(window["x"][0, ..., 0], window["y"][0, ..., 0], rng, x[part], y[part])
+        return Arrays({"x": x, "y": y})
+
+    def _fill(
+        self,
+        past: Float,
+        observed: Float,
+        rng: np.random.Generator,
+        x: NDArray[np.float16],
+        y: NDArray[np.int8],
+    ) -> None:
+        """Make the samples of one window; where it knows nothing they stay missing."""
+        factor, zoom = np.exp2(rng.uniform(-1, 1, 2) * np.log2((INTENSITY, ZOOM)))
+        leads = _spread(rng, len(observed), len(x))
+        spacing = self.spacing_km
+        if self.draw.augment:
+            past, observed = past * np.float32(factor), observed * np.float32(factor)
+            spacing *= float(zoom)
+        past = np.maximum(past, np.float32(0))
+        if not all(np.isfinite(frame).any() for frame in past):
+            return
+        cascade = Cascade.of(past, spacing_km=spacing)
+        for here in arrivals(cascade, int(leads.max()), self.step_minutes, frozenset(leads)):
+            inputs = features(
+                cascade, here, self.table, spacing_km=spacing, step_minutes=self.step_minutes
+            )
+            for k in np.flatnonzero(leads == here.lead):
+                offset = rng.integers(0, cell_side(spacing), 2)
+                base, reached = self._pixels(here, observed[here.lead - 1], offset, spacing)
+                window = _rainiest(rng, reached, self.draw.cells)
+                high, wide = (part.stop - part.start for part in window)
+                x[k, :high, :wide] = np.concatenate([inputs[window], base[window]], axis=-1)
+                y[k, :high, :wide] = reached[window]
+
+    def _pixels(
+        self, here: Arrival, observed: Float, offset: NDArray[np.int64], spacing_km: float
+    ) -> tuple[Float, NDArray[np.int8]]:
+        """Return base logits (cell, cell, threshold) and thresholds reached, of a pixel a cell."""
+        side, (height, width) = cell_side(spacing_km), observed.shape
+        rows, columns = (
+            np.minimum(np.arange(start, n + side - 1, side)[: -(-n // side)], n - 1)
+            for start, n in zip(offset.tolist(), (height, width), strict=True)
+        )
+        at = np.ix_(rows, columns)
+        known = np.isfinite(here.rank) & np.isfinite(here.moved)
+        numbers, least = coefficients(
+            here.rank, here.moved, self.table.at(THRESHOLDS, here.minutes), THRESHOLDS
+        )
+        odds = odds_of(here.rank[at], least)[..., np.newaxis]
+        dry = dryness(here.expected[at])[..., np.newaxis]
+        base = np.nan_to_num(odds * numbers[:, 0] + numbers[:, 1] + dry * numbers[:, 2])
+        rain = observed[at]
+        levels = np.asarray(THRESHOLDS, np.float32)
+        reached = (rain[..., np.newaxis] >= levels).sum(-1).astype(np.int8)
+        reached[~(known[at] & np.isfinite(rain))] = -1
+        return np.clip(base, -20, 20), reached
+
+
+def _spread(rng: np.random.Generator, leads: int, count: int) -> NDArray[np.int64]:
+    """Draw so many leads from 1 on, one of each equal part of them."""
+    at = (np.arange(count) + rng.random(count)) / count * leads
+    return np.minimum(at.astype(np.int64), leads - 1) + 1
+
+
+def _rainiest(
+    rng: np.random.Generator, reached: NDArray[np.int8], cells: int
+) -> tuple[slice, slice]:
+    """Draw squares, and return that in which most thresholds are reached."""
+    sizes = [min(cells, n) for n in reached.shape]
+    best, most = (slice(0, 0), slice(0, 0)), -1
+    for _ in range(PLACES):
+        row, column = (
+            int(rng.integers(0, n - s + 1)) for n, s in zip(reached.shape, sizes, strict=True)
+        )
+        window = slice(row, row + sizes[0]), slice(column, column + sizes[1])
+        amount = int(np.maximum(reached[window], 0).sum(dtype=np.int64))
+        if amount > most:
+            best, most = window, amount
+    return best
+
+
+class Mirrors:
+    """Puts each sample into one of the eight ways in which rain could as well have lain."""
+
+    def __call__(
+        self, batch: dict[str, NDArray[np.generic]], rng: np.random.Generator
+    ) -> dict[str, NDArray[np.generic]]:
+        """Return ``x`` (N, cell, cell, channel) and ``y`` (N, cell, cell), each changed alike."""
+        made = {name: np.empty_like(array) for name, array in batch.items()}
+        for n, ways in enumerate(rng.integers(0, 2, (len(batch["x"]), 3))):
+            down, across = (slice(None, None, -1 if way else 1) for way in ways[:2])
+            for name, array in batch.items():
+                turned = array[n, down, across]
+                made[name][n] = turned.swapaxes(0, 1) if ways[2] else turned
+        return made

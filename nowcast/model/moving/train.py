@@ -1,0 +1,246 @@
+"""Training of networks in the moving frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data import Recipe, SampleSet
+from daskdl.data.lazy.joined import join
+from daskdl.errors import DataError, SettingsError
+from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.model.archives import Archive, grid_spacing, window_recipes
+from nowcast.model.job import Job
+from nowcast.model.minutes import frames_ahead, minutes
+from nowcast.model.moving.features import FRAMES
+from nowcast.model.moving.losses import ExceedanceLoss
+from nowcast.model.moving.model import MovingModel
+from nowcast.model.moving.networks import Averaged, CorrectionNetwork, network
+from nowcast.model.moving.samples import Draw, Mirrors, MovingRecipe
+from nowcast.model.settings import TrainSettings
+from nowcast.model.split import Stretch
+from nowcast.rain.frames import WindowRecipe
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from daskdl.train import History
+
+#: Parts of what was learned, of which the one that is best on the validation part is kept.
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: Part of a region that may be missing: the range of a composite's radars has any shape.
+MISSING = 0.8
+#: Regions overlap by the rest of this part of their side.
+STRIDE = 0.375
+
+
+def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> MovingModel:
+    """Train networks that correct S-PROG's probabilities.
+
+    Parameters
+    ----------
+    job : Job
+    start : MovingModel, optional
+        To go on with, in place of untrained networks; its table is taken.
+    table : MarginTable
+        By which the probabilities are made.
+    """
+    table = table if start is None else start.table
+    samples, validation = (
+        moving_samples(archives, part, job.settings, table, training=training, say=job.say)
+        for archives, part, training in (
+            (job.archives, job.split.train, True),
+            (job.to_validate, job.split.validation, False),
+        )
+    )  # fmt: skip
+    job.announce(samples, validation, "samples")
+    fitted = fit(
+        samples, validation, job.settings, job.out, client=job.client, progress=job.progress,
+        start=None if start is None else start.network,
+    )  # fmt: skip
+    if not fitted.part:
+        job.say(
+            "nothing that was learned helps on the validation part: the model is sprog's forecast"
+        )
+    about = job.about | {
+        "samples": {"train": len(samples), "validation": len(validation)},
+        "validation_loss_by_part": {f"{part:g}": loss for part, loss in fitted.losses.items()},
+        "part": fitted.part,
+    }
+    job.write_history(fitted.histories)
+    used = [*job.archives, *job.to_validate]
+    return MovingModel(
+        fitted.network,
+        tuple(sorted({minutes(archive.step) for archive in used})),
+        tuple(sorted({round(spacing_km(archive), 3) for archive in used})),
+        job.settings.lead_minutes,
+        table,
+        job.split,
+        about,
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training gave.
+
+    Parameters
+    ----------
+    network : Averaged
+    histories : list of History
+        One a network.
+    part : float
+        Of the correction that was learned, how much is kept; 0 if it helps nothing.
+    losses : dict of float to float
+        Of the validation part, by the part of the correction.
+    """
+
+    network: Averaged
+    histories: list[History]
+    part: float
+    losses: dict[float, float]
+
+
+def moving_samples(
+    archives: Sequence[Archive],
+    stretches: Sequence[Stretch],
+    settings: TrainSettings,
+    table: MarginTable,
+    *,
+    training: bool,
+    say: Callable[[str], None] = lambda _: None,
+) -> SampleSet:
+    """Return samples of the moving frame; every shard has some of each archive.
+
+    Parameters
+    ----------
+    training : bool
+        Whether they are augmented, and as many as the settings say; else a fourth of them.
+
+    Raises
+    ------
+    DataError
+        When there is no window of frames.
+    """
+    smallest = [min(a.rain.sizes[axis] for a in archives) for axis in ("y", "x")]
+    if min(smallest) < 8:
+        raise DataError(
+            f"{archives[0].name}: expected at least 8 cells along y and x, found "
+            f"{smallest[0]} x {smallest[1]}; train on a larger grid"
+        )
+    if "max_missing" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"max_missing": MISSING})
+    shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
+    found = []
+    for archive in archives:
+        tile = tuple(min(settings.region, archive.rain.sizes[axis]) for axis in ("y", "x"))
+        own = [part for part in stretches if part.store == archive.name]
+        if own:
+            n_out = frames_ahead(settings.lead_minutes, archive.step)
+            found += window_recipes(
+                [archive], own, FRAMES, n_out, settings, (tile[0], tile[1]),
+                max(1, round(STRIDE * settings.region)), say,
+            )  # fmt: skip
+    if not found:
+        raise DataError("training windows: expected stretches, found none")
+    draw = Draw(settings.draws, settings.cells, training and settings.augment, settings.seed)
+    total = sum(len(recipe) for _, recipes in found for recipe in recipes)
+    most = settings.starts if training else max(1, settings.starts // 4)
+    for archive, recipes in found:
+        step = minutes(archive.step)
+        spacing = spacing_km(archive)
+        for shard, recipe in zip(shards, _thinned(recipes, min(1.0, most / total)), strict=False):
+            if len(recipe):
+                shard.append(MovingRecipe(recipe, spacing, step, draw, table))
+    return SampleSet([join(recipes) for recipes in shards if recipes])
+
+
+def fit(
+    samples: SampleSet,
+    validation: SampleSet,
+    settings: TrainSettings,
+    out: Path,
+    *,
+    client: Client | None,
+    progress: bool,
+    start: Averaged | None = None,
+) -> Fitted:
+    """Train networks one after the other, and keep the part of their correction that helps.
+
+    Parameters
+    ----------
+    samples, validation : SampleSet
+        From `moving_samples`.
+    out : path
+        Folder for the checkpoints.
+    start : Averaged, optional
+        Networks to go on with, in place of untrained ones.
+
+    Raises
+    ------
+    SettingsError
+        When there are more networks to go on with than are wanted.
+    """
+    from daskdl.optim import Adam, ClipNorm
+    from daskdl.optim.schedules import Cosine, Warmup
+    from daskdl.train import BestModel, Trainer
+
+    iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
+    rise = min(50, iterations // 4 + 1)
+    fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)
+    loss = ExceedanceLoss(settings.loss)
+    networks: list[CorrectionNetwork] = []
+    histories = []
+    count = settings.networks if start is None else len(start.networks)
+    if "networks" in settings.model_fields_set and settings.networks != count:
+        raise SettingsError(
+            f"networks: expected {count}, as the model to start from has, found "
+            f"{settings.networks}; leave it out"
+        )
+    for number in range(count):
+        one = (
+            network(settings.network, settings.seed + number)
+            if start is None
+            else start.networks[number]
+        )
+        method = ClipNorm(Adam(Warmup(fall, rise)), 1.0)
+        history = Trainer(one, loss, method, seed=settings.seed + number).fit(
+            samples.map(Mirrors()),
+            iterations=iterations,
+            batch_size=settings.batch_size,
+            validation=validation,
+            callbacks=[BestModel()],
+            checkpoint=out / "training" / str(number),
+            client=client,
+            progress=progress,
+        )
+        networks.append(one)
+        histories.append(history)
+    losses = {
+        part: float(Averaged(networks, part).evaluate(validation, loss=loss)["loss"])
+        for part in PARTS
+    }
+    best = min(losses, key=lambda part: losses[part])
+    return Fitted(Averaged(networks, best), histories, best, losses)
+
+
+def _thinned(recipes: Sequence[WindowRecipe], share: float) -> list[WindowRecipe]:
+    """Return evenly spaced windows of each recipe, this share of them, at least one."""
+    if share >= 1:
+        return list(recipes)
+
+    def positions(count: int) -> NDArray[np.int64]:
+        kept = max(1, round(share * count))
+        return np.unique(np.linspace(0, count - 1, kept).round().astype(np.int64))
+
+    return [recipe.select(positions, 0) for recipe in recipes]
+
+
+def spacing_km(archive: Archive) -> float:
+    """Return the distance of an archive's grid points."""
+    return abs(grid_spacing(archive.rain)[1]) / 1000

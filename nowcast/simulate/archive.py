@@ -1,0 +1,120 @@
+"""Simulated archives: days of weather of several regimes on a grid, as a rain store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+from nowcast.rain.cf import rain_dataset
+from nowcast.rain.grid import Grid
+from nowcast.rain.store import write_zarr
+from nowcast.simulate.regime import draw_regime
+from nowcast.simulate.scans import START
+from nowcast.simulate.weather import Weather
+
+Float = NDArray[np.float32]
+
+#: Standard deviation of the measured rain rate's error in dB, and mm h-1 that no radar tells.
+NOISE_DB, NOT_SEEN = 1.0, 0.08
+#: Time between the first frames of two days.
+DAY = np.timedelta64(24, "h")
+
+
+@dataclass(frozen=True)
+class Days:
+    """Days of simulated weather that are looked at from one radar.
+
+    Parameters
+    ----------
+    days : int
+    hours : float
+        Of each day that are looked at.
+    step_minutes : int
+        Between frames.
+    size : int
+        Cells along each side; the radar's range is half of it.
+    spacing : float
+        Metres between cells.
+    seed : int
+        Of the first day; the others have those after it.
+    """
+
+    days: int = 1
+    hours: float = 24.0
+    step_minutes: int = 10
+    size: int = 128
+    spacing: float = 2000.0
+    seed: int = 0
+
+    def frames(self, day: int) -> Iterator[Float]:
+        """Give the frames (y, x) of a day in mm h-1: NaN out of range, with noise."""
+        seed = self.seed + day
+        regime = draw_regime(np.random.default_rng((seed, 7)))
+        weather = Weather(seed, self.hours * regime.tempo + 1, regime.storms)
+        axis = (np.arange(self.size) - (self.size - 1) / 2) * self.spacing
+        far = np.hypot(axis[:, np.newaxis], axis) > self.size / 2 * self.spacing
+        rng = np.random.default_rng((seed, 8))
+        near = axis / regime.size
+        for number in range(self.per_day):
+            seconds = number * self.step_minutes * 60.0 * regime.tempo
+            rain = weather.rain_field(seconds, near[np.newaxis], near[:, np.newaxis])
+            error = rng.standard_normal(rain.shape, np.float32) * np.float32(NOISE_DB / 10)
+            rain = rain * np.float32(regime.strength) * np.power(np.float32(10), error)
+            rain[rain < np.float32(NOT_SEEN)] = 0
+            rain[far] = np.nan
+            yield rain
+
+    @property
+    def per_day(self) -> int:
+        """Frames of a day."""
+        return int(self.hours * 60 // self.step_minutes)
+
+
+def simulate_archive(
+    path: Path, days: Days, progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Write a rain store of simulated days; between them time has gaps unless they have 24 hours.
+
+    Parameters
+    ----------
+    path : path
+        A new zarr store.
+    days : Days
+    progress : function of (done, total), optional
+
+    Raises
+    ------
+    SettingsError
+        When the numbers make no archive.
+    """
+    if min(days.days, days.per_day, days.size // 16) < 1 or days.hours > 24 or days.seed < 0:
+        raise SettingsError(
+            "simulate: expected a day, up to 24 h of one frame at least, 16 cells and a seed of 0 "
+            f"or more, found {days.days} days of {days.hours:g} h every {days.step_minutes} min, "
+            f"{days.size} cells and seed {days.seed}; choose others"
+        )
+    first = np.datetime64(START, "ns")
+    steps = np.arange(days.per_day) * np.timedelta64(days.step_minutes, "m")
+    rain = np.empty((days.days, days.per_day, days.size, days.size), np.float32)
+    for day in range(days.days):
+        for frame, made in zip(rain[day], days.frames(day), strict=True):
+            frame[...] = made
+        if progress is not None:
+            progress(day + 1, days.days)
+    time = first + np.arange(days.days)[:, np.newaxis] * DAY + steps
+    grid = Grid.around(50.0, 5.0, size=(days.size, days.size), spacing=days.spacing)
+    described = {
+        "title": f"Simulated rain, {days.days} days from seed {days.seed}",
+        "source": "simulated weather radar",
+        "simulated": 1,
+    }
+    dataset = rain_dataset(
+        grid, time.ravel(), rain.reshape(-1, days.size, days.size), attributes={},
+        global_attributes=described,
+    )  # fmt: skip
+    write_zarr(dataset, path)

@@ -1,0 +1,114 @@
+"""Networks of the moving frame as forecasters: untrained they are S-PROG, and leave no blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nowcast.forecasters import Sprog
+from nowcast.forecasters.trained import Trained
+from nowcast.lagrangian.arrival import arrivals
+from nowcast.lagrangian.cascade import Cascade
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.model.folder import load_model
+from nowcast.model.moving.model import MovingModel
+from nowcast.model.moving.networks import NAMES, Averaged, network
+from nowcast.model.split import Split
+from tests.nowcast.fields import translation
+
+GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
+
+
+def model(*networks) -> MovingModel:
+    made = Averaged(networks or [network("small", 0)]).eval()
+    return MovingModel(made, (5.0,), (1.0,), 60, SHIPPED, Split((), (), ()), {})
+
+
+def shaken(name: str = "small", seed: int = 1):
+    """A network whose last weights are not 0, as after training."""
+    made = network(name, seed)
+    rng = np.random.default_rng(seed)
+    made.head.weight.data[...] = 0.3 * rng.standard_normal(made.head.weight.shape)
+    return made
+
+
+@pytest.fixture(scope="module")
+def rain() -> np.ndarray:
+    frames = translation(3, 1, 2, size=96)
+    frames[:, :9, :5] = np.nan
+    return frames
+
+
+def test_an_untrained_network_is_sprog(rain):
+    plain = Sprog().forecast(rain, 3, members=2, **GRID)
+    made = Trained(model()).forecast(rain, 3, members=2, **GRID)
+    for name in ("rain", "probability", "members", "event_probability"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(plain, name))
+
+
+def test_one_that_has_weights_changes_it_where_sprog_knows(rain):
+    plain = Sprog().forecast(rain, 2, **GRID)
+    made = Trained(model(shaken())).forecast(rain, 2, thresholds=(0.3, 1.0), **GRID)
+    assert made.thresholds == (0.3, 1.0)
+    assert np.array_equal(np.isnan(made.rain), np.isnan(plain.rain))
+    difference = np.abs(made.probability[1] - plain.exceedance(1.0))
+    assert np.nanmax(difference) > 0.02
+    assert (made.probability[0] >= made.probability[1])[np.isfinite(made.probability[0])].all()
+    assert np.nanmean(np.abs(made.rain - plain.rain)) > 0
+
+
+def test_more_probable_rain_is_more_rain(rain):
+    wetter = network("small", 0)
+    wetter.head.bias.data[...] = 1.0
+    plain = Sprog().forecast(rain, 2, **GRID)
+    made = Trained(model(wetter)).forecast(rain, 2, **GRID)
+    assert np.nanmean(made.rain) > 1.1 * np.nanmean(plain.rain)
+    assert (made.rain >= 0.99 * plain.rain)[np.isfinite(plain.rain)].all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_lines_of_blocks(name, rain):
+    """Differences between neighbours across any line of a grid are like those beside it."""
+    made = model(shaken(name))
+    cascade, arrival = _arrival(rain)
+    shift = made(cascade, arrival, SHIPPED, **GRID)
+    assert shift.shape == (7, 96, 96)
+    inner = shift[:, 12:-12, 12:-12]
+    for axis in (1, 2):
+        steps = np.abs(np.diff(inner, axis=axis)).mean(axis=(0, 3 - axis))
+        for period in (2, 4, 8):
+            for phase in range(period):
+                here, there = (
+                    steps[phase::period].mean(),
+                    np.delete(steps, np.arange(phase, len(steps), period)).mean(),
+                )
+                assert here < 1.35 * there, (axis, period, phase)
+
+
+def test_large_grids_are_computed_in_squares_with_the_same_result(rain, monkeypatch):
+    made, (cascade, arrival) = model(shaken()), _arrival(translation(3, 1, 2, size=400))
+    whole = made(cascade, arrival, SHIPPED, **GRID)
+    monkeypatch.setattr("nowcast.model.moving.model.SQUARE", 96)
+    np.testing.assert_allclose(made(cascade, arrival, SHIPPED, **GRID), whole, atol=1e-5)
+
+
+def test_the_mean_of_several(rain):
+    one, two = shaken(seed=1), shaken(seed=2)
+    cascade, arrival = _arrival(rain)
+    shifts = [model(*n)(cascade, arrival, SHIPPED, **GRID) for n in ((one,), (two,), (one, two))]
+    np.testing.assert_allclose(shifts[2], (shifts[0] + shifts[1]) / 2, atol=1e-5)
+
+
+def test_the_folder_brings_it_back(rain, tmp_path):
+    made = model(shaken())
+    made.save(tmp_path)
+    again = load_model(tmp_path)
+    assert isinstance(again, MovingModel)
+    assert again.table == SHIPPED
+    forecasts = [Trained(m).forecast(rain, 1, **GRID) for m in (made, again)]
+    np.testing.assert_array_equal(forecasts[0].probability, forecasts[1].probability)
+
+
+def _arrival(rain: np.ndarray):
+    cascade = Cascade.of(rain, spacing_km=GRID["spacing_km"])
+    return cascade, next(arrivals(cascade, 1, GRID["step_minutes"]))

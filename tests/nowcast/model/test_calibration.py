@@ -1,0 +1,65 @@
+"""Calibration: what is fitted is right on average, few data change little, files are checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError
+from nowcast.forecasters import Sprog
+from nowcast.lagrangian.exceedance import THRESHOLDS
+from nowcast.lagrangian.margins import SHIPPED
+from nowcast.model.calibration import Sample, calibrate, fit, read_table, write_table
+from tests.nowcast.fields import translation
+from tests.nowcast.model.test_train import write_store
+
+
+def samples(slope: float, count: int, seed: int = 0) -> list[Sample]:
+    """Pixels whose chance of any rain is logistic(slope * margin), all else left out."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(0, 2, count)
+    wet = np.zeros(len(THRESHOLDS))
+    rain = np.where(rng.random(count) < 1 / (1 + np.exp(-slope * odds)), 50, 0).astype(np.float32)
+    return [Sample("a", 0.0, odds, wet, np.zeros(count), rain)]
+
+
+def test_the_slope_that_made_the_data_is_found():
+    table = fit(samples(1.3, 20000), SHIPPED)
+    assert all(abs(first - 1.3) < 0.1 for first, _ in table.slope)
+
+
+def test_without_data_that_tell_the_table_stays():
+    few = samples(1.3, 20)
+    table = fit([replace(few[0], odds=np.zeros(20))], SHIPPED)
+    np.testing.assert_allclose(table.slope, SHIPPED.slope, atol=2e-3)
+
+
+def test_a_store_is_fitted_and_its_probabilities_are_right_on_average(tmp_path):
+    frames = translation(40, 1, 2, size=96)
+    store = write_store(tmp_path / "rain.zarr", frames)
+    table, used = calibrate([store], starts=6, lead_minutes=30)
+    assert used == 6
+    forecast = Sprog(table=table).forecast(frames[8:11], 3, spacing_km=1.0, step_minutes=10.0)
+    chance, truth = forecast.exceedance(1.0), frames[11:14] >= 1
+    known = np.isfinite(chance)
+    assert chance[known].mean() == pytest.approx(truth[known].mean(), abs=0.04)
+    plain = Sprog().forecast(frames[8:11], 3, spacing_km=1.0, step_minutes=10.0).exceedance(1.0)
+    brier = [np.mean((p - truth)[known] ** 2) for p in (chance, plain)]
+    assert brier[0] < 0.8 * brier[1]  # rain that only moves is surer than real rain
+    write_table(table, tmp_path / "own.json", {"starts": used})
+    assert read_table(tmp_path / "own.json") == table
+
+
+def test_what_is_no_such_file_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    for name in ("a.json", "none.json"):
+        with pytest.raises(DataError, match="expected a file that nowcast calibrate wrote"):
+            read_table(tmp_path / name)
+
+
+def test_a_store_without_rain_is_refused(tmp_path):
+    store = write_store(tmp_path / "rain.zarr", np.zeros((12, 64, 64), np.float32))
+    with pytest.raises(DataError, match="expected frames with rain in 2% of the grid"):
+        calibrate([store])
