@@ -20,7 +20,7 @@ def test_options_win_over_assignments_and_these_over_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("assignment", "sentence"),
     [
-        ("epocs=3", r"setting epocs: Extra inputs are not permitted.*settings: n_in, "),
+        ("epocs=3", r"setting epocs: Extra inputs are not permitted.*settings: frame, "),
         ("epochs=-1", r"setting epochs: .*greater than 0, found -1"),
         ("epochs", r"--set: expected NAME=VALUE, found 'epochs'"),
     ],
