@@ -89,7 +89,8 @@ def ours(
 
     def watch(stream: Stream) -> None:
         workers = stream.status.workers
-        if not sending and len(workers) == 2 and all(r.ended for r in workers.values()):
+        read = sum(len(r.positions) for r in workers.values())
+        if not sending and read == PARTITIONS and all(r.ended for r in workers.values()):
             warm.counts += stream.status.latency().counts
             sending.append(Sender(servers, name, rate, seconds))
         if (

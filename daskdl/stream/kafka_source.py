@@ -103,9 +103,8 @@ class KafkaSource:
             raise self.brokers.unreachable(f"group {self.group}", error.args[0].str()) from error
 
     def claimed_by(self) -> str | None:
-        """Return the run that committed last in any partition but ours may have; None if none."""
-        named = {it.metadata for it in self._committed() if it.metadata}
-        return named.pop() if len(named) == 1 else None
+        """Return the latest run that has committed, of which names begin with their time."""
+        return max((it.metadata for it in self._committed() if it.metadata), default=None)
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the offset behind the last record of each partition."""

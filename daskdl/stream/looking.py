@@ -1,4 +1,4 @@
-"""Looking: which partitions there are, and where they end, asked beside the driver's work."""
+"""Looking: which partitions there are, where they end, and who has the group."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ class Looking:
     def __init__(self, source: Source, partitions: list[Partition]) -> None:
         self._source, self.partitions = source, partitions
         self.ends: dict[Partition, int] = {}
+        #: The run that has the group, None if nobody knows.
+        self.owner: str | None = None
         self._pool, self._next = ThreadPoolExecutor(1, "daskdl-look"), 0.0
-        self._found: Future[tuple[list[Partition], dict[Partition, int]]] | None = None
+        self._found: Future[tuple[list[Partition], dict[Partition, int], str | None]] | None = None
 
     def at(self, now: float) -> tuple[list[Partition], dict[Partition, int]]:
         """Return the partitions and their ends, by the last look."""
         if self._found is not None and self._found.done():
             try:
-                self.partitions, self.ends = self._found.result()
+                self.partitions, self.ends, self.owner = self._found.result()
             except Exception as error:  # of a broker that is away for a while
                 logger.warning("looking for partitions: %s", error)
             self._found, self._next = None, now + LOOK
@@ -42,9 +44,9 @@ class Looking:
             self._found = self._pool.submit(self._look)
         return self.partitions, self.ends
 
-    def _look(self) -> tuple[list[Partition], dict[Partition, int]]:
+    def _look(self) -> tuple[list[Partition], dict[Partition, int], str | None]:
         partitions = self._source.partitions()
-        return partitions, self._source.ends(partitions)
+        return partitions, self._source.ends(partitions), self._source.claimed_by()
 
     def close(self) -> None:
         """Wait for the last look."""

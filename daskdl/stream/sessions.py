@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds until a session is begun again on a worker where one has just failed.
 AGAIN = 1.0
+#: Seconds after which a driver knows whether another has taken the group over.
+TAKEN = 3.0
 #: Sessions that may fail one after the other without a record between them.
 FAILURES = 20
 
@@ -155,13 +157,13 @@ class Sessions:
         session.close()
         if session.report is not None:
             self.past.append(session.report)
-            if session.report.state == "fenced":
-                self._check_claim()
         held = {p for p, s in self._ownership.owners.items() if s == number}
         logger.warning("session %d at %s: %s", number, address, why)
         hand_over = HandOver(number, address, why, session.heard, held)
         self.hand_overs.append(hand_over)
-        self._not_before[address] = time.monotonic() + AGAIN
+        # Another driver may have ended it, which is known in a moment.
+        ended = session.report is not None and session.report.state in ("fenced", "stopped")
+        self._not_before[address] = time.monotonic() + (TAKEN if ended else AGAIN)
         fenced = self._pool.submit(self._sink.fence, session.spec.slot)
         self._fencing[number] = session, fenced, hand_over
 
@@ -176,15 +178,6 @@ class Sessions:
         self._done = done
         if isinstance(error, SettingsError | MissingExtraError) or self._failures > FAILURES:
             raise ClusterError(f"{self._what}, worker {address}: {error}") from error
-
-    def _check_claim(self) -> None:
-        """Raise a ClusterError when another run has taken the group."""
-        owner = self._source.claimed_by()
-        if owner is not None and owner != self._run:
-            raise ClusterError(
-                f"{self._what}: expected to be the only driver of the group, found that run "
-                f"{owner} has taken it over; stop one of the two, or give it another --group"
-            )
 
     def _take_fenced(self) -> None:
         """Free the partitions of lost sessions that can commit no more."""

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from daskdl.cluster.client import Cluster
-from daskdl.errors import SettingsError
+from daskdl.errors import ClusterError, SettingsError
 from daskdl.stream.host import Host
 from daskdl.stream.inference import Inference
 from daskdl.stream.looking import Looking
@@ -86,7 +86,9 @@ class Stream:
         # A worker that is given up has given up itself before.
         self.limits = limits or Limits(lease=0.8 * silence)
         self.silence, self.stop_within = silence, stop_within
-        self._run, self._stopping = uuid.uuid4().hex[:12], threading.Event()
+        # Of two runs the later one has the group.
+        self._run = f"{time.time_ns() // 1_000_000:012x}.{uuid.uuid4().hex[:8]}"
+        self._stopping = threading.Event()
         self._swaps: queue.SimpleQueue[ModelFile] = queue.SimpleQueue()
         self.status = Status(self.model)
 
@@ -166,6 +168,12 @@ class Stream:
             while not self._stopping.is_set():
                 now = time.monotonic()
                 partitions, self.status.ends = looking.at(now)
+                if looking.owner not in (None, self._run):
+                    raise ClusterError(
+                        f"{what}: expected to be the only driver of the group, found that run "
+                        f"{looking.owner} has taken it over; stop one of the two, or give it "
+                        "another group"
+                    )
                 self._take_swaps(sessions)
                 sessions.look(partitions)
                 self.status.take(sessions)

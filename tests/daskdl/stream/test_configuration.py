@@ -1,0 +1,47 @@
+"""Options and YAML of daskdl stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from daskdl.errors import SettingsError
+from daskdl.stream.configuration import configured
+
+GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
+
+
+def test_options_go_before_the_file(tmp_path):
+    file = tmp_path / "stream.yaml"
+    file.write_text(
+        "in: calls\nout: elsewhere\nexactly-once: true\nkafka: {sasl.password: hidden, a: 1}\n"
+        "routes: {money: specialist}\nunsure: {below: 0.4, topic: human}\n"
+    )
+    options = {**GIVEN, "topics": None, "exactly_once": None, "kafka": {"a": "2"}}
+    found = configured(file, options)
+    assert (found.topics, found.out, found.exactly_once) == ("calls", "routes", True)
+    assert found.kafka == {"sasl.password": "hidden", "a": "2"}
+    assert "hidden" not in repr(found)
+    routes = found.routing()
+    assert routes.topics() == ["routes", "routes.dead-letter", "specialist", "human"]
+    assert routes.of("money", 0.39) == "human"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("exacty-once: true", "expected one of .*, found exacty_once; did you mean exactly_once"),
+        ("- a", "expected names and values, found list"),
+        ("a: [b", "expected a YAML file, found ParserError"),
+    ],
+)
+def test_a_file_that_says_nothing_useful(tmp_path, text, sentence):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(SettingsError, match=sentence):
+        configured(tmp_path / "x.yaml", GIVEN)
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(SettingsError, match="stream: expected --out, found none"):
+        configured(None, {**GIVEN, "out": None})
+    with pytest.raises(SettingsError, match="unsure: expected a probability, below, and a topic"):
+        configured(None, {**GIVEN, "unsure": {"below": 0.5}}).routing()
