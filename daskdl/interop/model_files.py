@@ -17,7 +17,8 @@ def load(path: str | Path, **options: Any) -> Module:
     path : path or URL
         ``.onnx`` is read by :func:`daskdl.interop.onnx.load`, ``.prototxt`` by
         :func:`daskdl.interop.caffe.load`, ``.pb`` by :func:`daskdl.interop.tensorflow.load`,
-        ``.keras`` and ``.h5`` by :func:`daskdl.interop.keras.load`.
+        ``.keras`` and ``.h5`` by :func:`daskdl.interop.keras.load`,
+        ``.t7`` by :func:`daskdl.interop.torch7.load`.
     **options :
         Of these functions, such as ``weights="x.caffemodel"``.
 
@@ -43,4 +44,8 @@ def load(path: str | Path, **options: Any) -> Module:
         from daskdl.interop import keras
 
         return keras.load(path, **options)
+    if ending == "t7":
+        from daskdl.interop import torch7
+
+        return torch7.load(path, **options)
     return models.load(path, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,10 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
         raise ModelFileError(f"{where}: expected a .keras file ({error.args[0]})") from error
     except (
         EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError,
-        zipfile.BadZipFile, zipfile.LargeZipFile,
+        zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
     ) as error:  # fmt: skip
-        raise ModelFileError(f"{where}: a damaged zip file ({error})") from error
-    except Exception as error:  # zlib.error has no base of its own
-        raise ModelFileError(f"{where}: a damaged zip file ({error})") from error
+        sentence = " ".join(str(error).split())[:100]
+        raise ModelFileError(f"{where}: a damaged zip file ({sentence})") from error
     return found[0], found[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 
@@ -13,6 +14,8 @@ from tests.daskdl.interop.keras import files as keras
 from tests.daskdl.interop.keras import test_hostile_files as keras_files
 from tests.daskdl.interop.tensorflow import files as tensorflow
 from tests.daskdl.interop.tensorflow import test_hostile_files as hostile
+from tests.daskdl.interop.torch7 import files as torch7
+from tests.daskdl.interop.torch7 import test_reader as torch7_files
 
 #: What is read, in one process: starting one takes longer than all the reading.
 MEASURE = """
@@ -85,6 +88,18 @@ def hdf5():
     }  # fmt: skip
 
 
+def lua():
+    """Files of Torch7: many weights, and many small values."""
+    big = torch7.nn("Linear", weight=np.zeros((3000, 3000), "f4"), bias=np.zeros(3000, "f4"))
+    numbers = struct.pack("<iii", 3, 1, 190_000 // 2)
+    numbers += b"".join(struct.pack("<idi", 1, i + 0.5, 0) for i in range(190_000 // 2))
+    objects = struct.pack("<iii", 3, 1, 60_000) + b"".join(
+        struct.pack("<idiii", 1, i, 4, i + 2, 3) + b"a.b" + struct.pack("<i", 0)
+        for i in range(60_000)
+    )
+    return {"big": torch7.t7(big), "numbers": numbers, "objects": objects}
+
+
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     paths, sizes = [], {}
     for name, (text, weights) in prototxts(tmp_path).items():
@@ -107,11 +122,16 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
         small.write_bytes(keras_files.KERAS if name.endswith("keras") else keras_files.H5)
         sizes[str(large)] = len(data)
         paths.append(str(small))
+    for name, data in lua().items():
+        large, small = tmp_path / f"{name}_large.t7", tmp_path / f"{name}_small.t7"
+        large.write_bytes(data)
+        small.write_bytes(torch7_files.NETWORK)
+        sizes[str(large)] = len(data)
+        paths.append(str(small))
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, *paths], capture_output=True, text=True, check=True
     )
     found = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(found) == len(paths)
     for path, sentence, taken in found:
-        print(path, sentence[:100], taken / 1e6, sizes[path] / 1e6)
         assert taken <= 4 * sizes[path] + 50_000_000, (path, sentence)

@@ -1,0 +1,87 @@
+"""Modules of Torch7's ``nn`` as :class:`daskdl.nn.Graph`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.interop.building import Builder
+from daskdl.interop.torch7 import containers, layers
+from daskdl.interop.torch7.net import TABLE, Module, Value
+from daskdl.interop.torch7.reader import Object, from_bytes
+from daskdl.nn.graph import Graph
+
+#: They put their modules into the table when they are imported.
+FAMILIES = (containers, layers)
+
+
+def load(path: str | Path, *, channels_last: bool = False) -> Graph:
+    """Read a network of Torch7 as a graph that predicts, trains and is saved as any module.
+
+    Parameters
+    ----------
+    path : path
+        A ``.t7`` of a module, or of a table that has one as ``model`` or ``net``.
+    channels_last : bool
+        Whether images are taken and given as (N, H, W, C), which the rest of daskdl has; (N, C, H,
+        W) as in Torch7, otherwise.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is missing, damaged, or has functions or modules that are not supported.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"{path}: there is no such file of Torch7")
+    return graph_of(path.read_bytes(), str(path), channels_last)
+
+
+def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
+    """Read the bytes of a network; ``where`` names it in errors."""
+    found = from_bytes(data, where)
+    if isinstance(found, dict):
+        found = next((found[k] for k in ("model", "net", "network", 1) if k in found), found)
+    if not isinstance(found, Object):
+        raise ModelFileError(
+            f"{where}: expected a module, found {type(found).__name__}; interop.torch7.read gives "
+            "plain data"
+        )
+    try:
+        return _graph(found, where, channels_last)
+    except ModelFileError:
+        raise
+    except DaskdlError as error:
+        raise ModelFileError(f"{where}: {error}") from error
+    except (
+        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
+
+
+def _graph(found: Object, where: str, channels_last: bool) -> Graph:
+    module = Module(found, Builder(), where)
+    kinds = dict(module.kinds())
+    unknown = {kind: path for kind, path in kinds.items() if kind not in TABLE}
+    if unknown:
+        listed = "; ".join(f"{kind} (at {path!r})" for kind, path in sorted(unknown.items()))
+        raise ModelFileError(f"{where}: modules that are not supported: {listed}")
+    shape = module.input_shape()
+    build = module.build
+    images = shape is None or len(shape) == 4
+    if channels_last and images and shape is not None:
+        shape = (shape[0], *shape[2:], shape[1])
+    x = build.input("x", shape)
+    if channels_last and images:
+        x = build.transposed(x, (0, 3, 1, 2))
+    values = module.result(Value(x, 4 if shape is None else len(shape)))
+    listed_values = values if isinstance(values, list) else [values]
+    if not all(isinstance(v, Value) for v in listed_values):
+        raise ModelFileError(f"{where}: its results are tables in tables")
+    outputs = [
+        build.transposed(v.name, (0, 2, 3, 1)) if channels_last and v.rank == 4 else v.name
+        for v in listed_values
+    ]
+    if any(name == "x" for name in outputs):
+        raise ModelFileError(f"{where}: the network computes nothing")
+    return build.graph(outputs)
