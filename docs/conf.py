@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -64,6 +65,19 @@ def leave_out(app, what, name, obj, skip, options):
     return skip or not module.startswith(("daskdl", "nowcast"))
 
 
+def constructor(app, what, name, obj, options, signature, returns):
+    """Give a class the signature of its ``__init__``, without types: Module has a ``__new__``."""
+    if what != "class" or obj.__init__ is object.__init__:
+        return None
+    try:
+        parameters = list(inspect.signature(obj.__init__).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return None
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    return str(inspect.Signature(bare)), returns
+
+
 def setup(app):
     """Connect what is here with Sphinx."""
+    app.connect("autodoc-process-signature", constructor)
     app.connect("autodoc-skip-member", leave_out)
