@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskdl import nn, ops
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [
     path.relative_to(ROOT)
@@ -21,7 +23,7 @@ FILES = [
 def names(module):
     """Return what an example sees: numpy, and what the module's folder hands out."""
     room = importlib.import_module(module.__name__.rpartition(".")[0])
-    return {"np": np, **vars(room), **vars(module)}
+    return {"np": np, "nn": nn, "ops": ops, **vars(room), **vars(module)}
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)

@@ -29,7 +29,13 @@ __all__ = [
 
 
 class ReLU(Module):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    Examples
+    --------
+    >>> nn.ReLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0. , 0.5, 2. ]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -37,7 +43,13 @@ class ReLU(Module):
 
 
 class ReLU6(Module):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    Examples
+    --------
+    >>> nn.ReLU6()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0. , 0.5, 2. ]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -45,7 +57,13 @@ class ReLU6(Module):
 
 
 class LeakyReLU(Module):
-    """x where positive, ``slope * x`` elsewhere."""
+    """x where positive, ``slope * x`` elsewhere.
+
+    Examples
+    --------
+    >>> nn.LeakyReLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.2,  0.5,  2. ]], dtype=float32)
+    """
 
     def __init__(self, slope: float = 0.2) -> None:
         self.slope = slope
@@ -56,7 +74,13 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289)."""
+    """x where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289).
+
+    Examples
+    --------
+    >>> nn.ELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.632,  0.5  ,  2.   ]], dtype=float32)
+    """
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -67,7 +91,13 @@ class ELU(Module):
 
 
 class SELU(Module):
-    """A scaled ELU that keeps mean 0 and variance 1 (G. Klambauer et al., arXiv 1706.02515)."""
+    """A scaled ELU that keeps mean 0 and variance 1 (G. Klambauer et al., arXiv 1706.02515).
+
+    Examples
+    --------
+    >>> nn.SELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1.111,  0.525,  2.101]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -75,7 +105,13 @@ class SELU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula."""
+    """x times the normal distribution function; ``approximate="tanh"`` for the paper's formula.
+
+    Examples
+    --------
+    >>> nn.GELU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.159,  0.346,  1.954]], dtype=float32)
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
@@ -86,7 +122,13 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """x / (1 + exp(-x)), also called swish."""
+    """x / (1 + exp(-x)), also called swish.
+
+    Examples
+    --------
+    >>> nn.SiLU()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.269,  0.311,  1.762]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -94,7 +136,13 @@ class SiLU(Module):
 
 
 class Mish(Module):
-    """x * tanh(softplus(x)) (D. Misra, arXiv 1908.08681)."""
+    """x * tanh(softplus(x)) (D. Misra, arXiv 1908.08681).
+
+    Examples
+    --------
+    >>> nn.Mish()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.303,  0.375,  1.944]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -103,7 +151,13 @@ class Mish(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> nn.Sigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.269, 0.622, 0.881]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -111,7 +165,13 @@ class Sigmoid(Module):
 
 
 class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x))), without overflow."""
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    Examples
+    --------
+    >>> nn.LogSigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1.313, -0.474, -0.127]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -119,7 +179,13 @@ class LogSigmoid(Module):
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> nn.Tanh()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.762,  0.462,  0.964]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -127,7 +193,13 @@ class Tanh(Module):
 
 
 class TanhShrink(Module):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Examples
+    --------
+    >>> nn.TanhShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.238,  0.038,  1.036]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -136,7 +208,13 @@ class TanhShrink(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta."""
+    """log(1 + exp(beta * x)) / beta.
+
+    Examples
+    --------
+    >>> nn.Softplus()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.313, 0.974, 2.127]], dtype=float32)
+    """
 
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
@@ -149,7 +227,13 @@ class Softplus(Module):
 
 
 class Softsign(Module):
-    """x / (1 + abs(x))."""
+    """x / (1 + abs(x)).
+
+    Examples
+    --------
+    >>> nn.Softsign()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.5  ,  0.333,  0.667]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -157,7 +241,13 @@ class Softsign(Module):
 
 
 class HardSigmoid(Module):
-    """x / 6 + 1 / 2, from 0 to 1."""
+    """x / 6 + 1 / 2, from 0 to 1.
+
+    Examples
+    --------
+    >>> nn.HardSigmoid()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.333, 0.583, 0.833]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -165,7 +255,13 @@ class HardSigmoid(Module):
 
 
 class HardSwish(Module):
-    """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
+    """x hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244).
+
+    Examples
+    --------
+    >>> nn.HardSwish()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.333,  0.292,  1.667]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""

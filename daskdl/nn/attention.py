@@ -28,6 +28,12 @@ class MultiHeadAttention(Module):
         Of the weights of attention.
     bias : bool
     seed : int, optional
+
+    Examples
+    --------
+    >>> layer = nn.MultiHeadAttention(4, 2, seed=0)
+    >>> layer(np.ones((2, 6, 4), np.float32), np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(

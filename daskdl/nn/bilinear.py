@@ -22,6 +22,12 @@ class Bilinear(Module):
     bias : bool
     seed : int, optional
         Of the initial weights.
+
+    Examples
+    --------
+    >>> layer = nn.Bilinear(3, 4, 5, seed=0)
+    >>> layer(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)).shape
+    (2, 5)
     """
 
     def __init__(

@@ -13,7 +13,13 @@ __all__ = ["Branches", "Concat", "Identity", "Map", "Parallel", "Residual"]
 
 
 class Identity(Module):
-    """Hand the input on."""
+    """Hand the input on.
+
+    Examples
+    --------
+    >>> nn.Identity()(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
 
     def forward(self, x: Any) -> Any:
         """Return x."""
@@ -21,7 +27,14 @@ class Identity(Module):
 
 
 class Branches(Module):
-    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...)."""
+    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Branches(nn.Linear(4, 3, seed=0), nn.Tanh())
+    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
+    [(2, 6, 3), (2, 6, 4)]
+    """
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
@@ -39,6 +52,11 @@ class Concat(Module):
     *layers : Module
     axis : int
         By default the channels.
+
+    Examples
+    --------
+    >>> nn.Concat(nn.Linear(4, 3, seed=0), nn.Tanh())(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 7)
     """
 
     def __init__(self, *layers: Module, axis: int = -1) -> None:
@@ -61,7 +79,14 @@ class Concat(Module):
 
 
 class Parallel(Module):
-    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...)."""
+    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Parallel(nn.Linear(4, 3, seed=0), nn.Tanh())
+    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((2, 5), np.float32))]
+    [(2, 3), (2, 5)]
+    """
 
     def __init__(self, *layers: Module) -> None:
         self.layers = list(layers)
@@ -79,7 +104,14 @@ class Parallel(Module):
 
 
 class Map(Module):
-    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...)."""
+    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Map(nn.Linear(4, 3, seed=0))
+    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((5, 4), np.float32))]
+    [(2, 3), (5, 3)]
+    """
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
@@ -100,6 +132,12 @@ class Residual(Module):
         Brings x to the shape of the layer's result; x itself without.
     activation : Module, optional
         Behind the sum.
+
+    Examples
+    --------
+    >>> layer = nn.Residual(nn.Linear(4, 3, seed=0), nn.Linear(4, 3, seed=1), nn.Tanh())
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(

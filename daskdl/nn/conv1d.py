@@ -28,6 +28,12 @@ class Conv1d(Module):
     seed : int, optional
         Of the initial weights.
     dilation, groups : int
+
+    Examples
+    --------
+    >>> layer = nn.Conv1d(4, 8, 3, padding="causal", dilation=2, seed=0)
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 8)
     """
 
     def __init__(

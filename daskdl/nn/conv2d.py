@@ -33,6 +33,12 @@ class Conv2d(Module):
         Pixels from one tap of the kernel to the next.
     groups : int
         Each has its share of the channels; ``in_channels`` of them make it depthwise.
+
+    Examples
+    --------
+    >>> layer = nn.Conv2d(4, 8, 3, 2, "same", groups=2, seed=0)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 3, 3, 8)
     """
 
     def __init__(

@@ -27,6 +27,12 @@ class Conv3d(Module):
     bias : bool
     seed : int, optional
     groups : int
+
+    Examples
+    --------
+    >>> layer = nn.Conv3d(2, 4, (2, 3, 3), padding=1, seed=0)
+    >>> layer(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 5, 5, 4, 4)
     """
 
     def __init__(

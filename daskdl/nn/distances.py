@@ -23,6 +23,11 @@ class Euclidean(Module):
         Is added to the squared distance, so that the slope at a centre is finite.
     seed : int, optional
         Of the centres.
+
+    Examples
+    --------
+    >>> nn.Euclidean(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(
@@ -49,6 +54,11 @@ class Cosine(Module):
         The least length that is divided by.
     seed : int, optional
         Of the vectors.
+
+    Examples
+    --------
+    >>> nn.Cosine(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(

@@ -26,6 +26,11 @@ class Dropout(Module):
     ----------
     rate : float
         The part, from 0 to 1.
+
+    Examples
+    --------
+    >>> nn.Dropout()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -47,6 +52,11 @@ class SpatialDropout(Dropout):
     """Set whole channels of a sample to zero and scale the others up, (N, ..., C) -> the same.
 
     Of sequences, images and volumes alike (J. Tompson et al., arXiv 1411.4280).
+
+    Examples
+    --------
+    >>> nn.SpatialDropout()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def forward(self, x: Any) -> Tensor:
@@ -62,6 +72,11 @@ class AlphaDropout(Dropout):
     """Set a part of all numbers to SELU's value at -infinity; mean and variance stay.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
+
+    Examples
+    --------
+    >>> nn.AlphaDropout()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def forward(self, x: Any) -> Tensor:

@@ -27,7 +27,13 @@ __all__ = [
 
 
 class Abs(Module):
-    """Magnitude."""
+    """Magnitude.
+
+    Examples
+    --------
+    >>> nn.Abs()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[1. , 0.5, 2. ]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -35,7 +41,13 @@ class Abs(Module):
 
 
 class Exp(Module):
-    """E to the power of x."""
+    """E to the power of x.
+
+    Examples
+    --------
+    >>> nn.Exp()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.368, 1.649, 7.389]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -43,7 +55,13 @@ class Exp(Module):
 
 
 class Log(Module):
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    Examples
+    --------
+    >>> nn.Log()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
+    array([[-1.386,  0.   ,  1.386]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -51,7 +69,13 @@ class Log(Module):
 
 
 class Sqrt(Module):
-    """Square root."""
+    """Square root.
+
+    Examples
+    --------
+    >>> nn.Sqrt()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
+    array([[0.5, 1. , 2. ]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -59,7 +83,13 @@ class Sqrt(Module):
 
 
 class Square(Module):
-    """x times x."""
+    """x times x.
+
+    Examples
+    --------
+    >>> nn.Square()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[1.  , 0.25, 4.  ]], dtype=float32)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to the same shape."""
@@ -67,7 +97,13 @@ class Square(Module):
 
 
 class Power(Module):
-    """(shift + scale * x) to the power of a number."""
+    """(shift + scale * x) to the power of a number.
+
+    Examples
+    --------
+    >>> nn.Power(2.0)(np.array([[1.0, 3.0]], np.float32)).data
+    array([[1., 9.]], dtype=float32)
+    """
 
     def __init__(self, exponent: float, scale: float = 1.0, shift: float = 0.0) -> None:
         self.exponent, self.scale, self.shift = exponent, scale, shift
@@ -80,7 +116,13 @@ class Power(Module):
 
 
 class Clip(Module):
-    """x from ``low`` to ``high``."""
+    """x from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> nn.Clip(-0.5, 0.5)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, low: float, high: float) -> None:
         if not low <= high:
@@ -95,7 +137,13 @@ class Clip(Module):
 
 
 class Affine(Module):
-    """scale * x + shift with two numbers that are given, not learned."""
+    """scale * x + shift with two numbers that are given, not learned.
+
+    Examples
+    --------
+    >>> nn.Affine(2.0, 1.0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
         self.scale, self.shift = scale, shift
@@ -115,6 +163,11 @@ class Scale(Module):
         ``channels`` for one number for each channel; (1,) for one number for all.
     weight, bias : bool
         Whether there are such.
+
+    Examples
+    --------
+    >>> nn.Scale(4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:
@@ -143,7 +196,13 @@ class Scale(Module):
 
 
 class GradientReversal(Module):
-    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818)."""
+    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818).
+
+    Examples
+    --------
+    >>> nn.GradientReversal()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1. ,  0.5,  2. ]], dtype=float32)
+    """
 
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale

@@ -15,7 +15,13 @@ __all__ = ["AdaptiveAvgPool2d", "AdaptiveMaxPool2d", "GlobalAvgPool", "GlobalMax
 
 
 class GlobalAvgPool(Module):
-    """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C)."""
+    """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C).
+
+    Examples
+    --------
+    >>> nn.GlobalAvgPool()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to (N, C)."""
@@ -23,7 +29,13 @@ class GlobalAvgPool(Module):
 
 
 class GlobalMaxPool(Module):
-    """The largest number of each channel, (N, ..., C) -> (N, C)."""
+    """The largest number of each channel, (N, ..., C) -> (N, C).
+
+    Examples
+    --------
+    >>> nn.GlobalMaxPool()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to (N, C)."""
@@ -31,7 +43,13 @@ class GlobalMaxPool(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
+    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
+
+    Examples
+    --------
+    >>> nn.AdaptiveAvgPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveAvgPool2d.size", size, 2)
@@ -43,7 +61,13 @@ class AdaptiveAvgPool2d(Module):
 
 
 class AdaptiveMaxPool2d(Module):
-    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
+    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
+
+    Examples
+    --------
+    >>> nn.AdaptiveMaxPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveMaxPool2d.size", size, 2)

@@ -26,6 +26,11 @@ class GroupNorm(Module):
         Is added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
+
+    Examples
+    --------
+    >>> nn.GroupNorm(2, 4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, groups: int, channels: int, eps: float = 1e-5, affine: bool = True) -> None:

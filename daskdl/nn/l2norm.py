@@ -28,6 +28,11 @@ class Normalize(Module):
         At the start.
     eps : float
         The least that is divided by.
+
+    Examples
+    --------
+    >>> nn.Normalize(4, scale=20)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int | None = None, scale: float = 1.0, eps: float = 1e-12) -> None:

@@ -27,6 +27,11 @@ class LayerNorm(Module):
         Is added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
+
+    Examples
+    --------
+    >>> nn.LayerNorm((5, 4))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, shape: Sizes, eps: float = 1e-5, affine: bool = True) -> None:

@@ -22,6 +22,11 @@ class Linear(Module):
     bias : bool
     seed : int, optional
         Of the initial weights.
+
+    Examples
+    --------
+    >>> nn.Linear(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(

@@ -17,6 +17,11 @@ class LocalResponseNorm(Module):
     """Divide each number by a power of the squares of its neighbours in channels.
 
     ``x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around.
+
+    Examples
+    --------
+    >>> nn.LocalResponseNorm(3, alpha=0.5)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(
@@ -39,6 +44,11 @@ class WithinChannelLRN(Module):
 
     ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels of
     which those beyond the edges count as 0, as Caffe's.
+
+    Examples
+    --------
+    >>> nn.WithinChannelLRN(3)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:

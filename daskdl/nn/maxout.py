@@ -18,6 +18,11 @@ class Maxout(Module):
     """The largest of ``pieces`` affine maps, (..., in) -> (..., out).
 
     I. Goodfellow et al., arXiv 1302.4389.
+
+    Examples
+    --------
+    >>> nn.Maxout(4, 3, 2, seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(
@@ -51,6 +56,11 @@ class Highway(Module):
         Tanh without.
     bias : bool
     seed : int, optional
+
+    Examples
+    --------
+    >>> nn.Highway(4, nn.ReLU(), seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(

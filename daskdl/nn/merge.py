@@ -48,43 +48,85 @@ class _Merge(Module):
 
 
 class Add(_Merge):
-    """The sum of all inputs."""
+    """The sum of all inputs.
+
+    Examples
+    --------
+    >>> nn.Add()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.add
 
 
 class Subtract(_Merge):
-    """The first input minus all others."""
+    """The first input minus all others.
+
+    Examples
+    --------
+    >>> nn.Subtract()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.subtract
 
 
 class Multiply(_Merge):
-    """The product of all inputs."""
+    """The product of all inputs.
+
+    Examples
+    --------
+    >>> nn.Multiply()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.multiply
 
 
 class Divide(_Merge):
-    """The first input divided by all others."""
+    """The first input divided by all others.
+
+    Examples
+    --------
+    >>> nn.Divide()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.divide
 
 
 class Maximum(_Merge):
-    """The largest of all inputs, element by element."""
+    """The largest of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Maximum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.maximum
 
 
 class Minimum(_Merge):
-    """The smallest of all inputs, element by element."""
+    """The smallest of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Minimum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.minimum
 
 
 class Average(_Merge):
-    """The mean of all inputs, element by element."""
+    """The mean of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Average()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     _operation = ops.add
 
@@ -95,13 +137,25 @@ class Average(_Merge):
 
 
 class MatMul(_Merge):
-    """The matrix product of all inputs over their last two axes."""
+    """The matrix product of all inputs over their last two axes.
+
+    Examples
+    --------
+    >>> nn.MatMul()(np.ones((2, 3, 4), np.float32), np.ones((2, 4, 5), np.float32)).shape
+    (2, 3, 5)
+    """
 
     _operation = ops.matmul
 
 
 class Dot(Module):
-    """The inner product of two inputs over their last axis, (..., C) twice -> (...)."""
+    """The inner product of two inputs over their last axis, (..., C) twice -> (...).
+
+    Examples
+    --------
+    >>> nn.Dot()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
+    """
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map two arrays to one."""
@@ -110,7 +164,14 @@ class Dot(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...)."""
+    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...).
+
+    Examples
+    --------
+    >>> layer = nn.CosineSimilarity()
+    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
+    """
 
     def __init__(self, eps: float = 1e-8) -> None:
         self.eps = eps
@@ -131,6 +192,12 @@ class PairwiseDistance(Module):
         Of the norm: 2 for Euclid's, 1 for the sum of magnitudes; more than 0 and finite.
     eps : float
         Is added to each difference, so that the slope at 0 is finite.
+
+    Examples
+    --------
+    >>> layer = nn.PairwiseDistance()
+    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
@@ -147,7 +214,13 @@ class PairwiseDistance(Module):
 
 
 class Join(Module):
-    """Join all inputs along an axis, by default the channels."""
+    """Join all inputs along an axis, by default the channels.
+
+    Examples
+    --------
+    >>> nn.Join()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 8)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -161,7 +234,13 @@ class Join(Module):
 
 
 class Stack(Module):
-    """Join all inputs along a new axis."""
+    """Join all inputs along a new axis.
+
+    Examples
+    --------
+    >>> nn.Stack()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = axis
@@ -182,6 +261,12 @@ class Split(Module):
     sizes : sequence of int
         Of the pieces.
     axis : int
+
+    Examples
+    --------
+    >>> layer = nn.Split((1, 3))
+    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
+    [(2, 6, 1), (2, 6, 3)]
     """
 
     def __init__(self, sizes: Sequence[int], axis: int = -1) -> None:
@@ -199,7 +284,13 @@ class Split(Module):
 
 
 class Pick(Module):
-    """Take one of several inputs by its number, such as the outputs of an LSTM."""
+    """Take one of several inputs by its number, such as the outputs of an LSTM.
+
+    Examples
+    --------
+    >>> nn.Pick(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, index: int = 0) -> None:
         self.index = index

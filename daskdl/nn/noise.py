@@ -18,6 +18,11 @@ class GaussianDropout(Module):
     """Multiply by normal numbers of mean 1 and variance rate / (1 - rate); in inference by none.
 
     N. Srivastava et al., JMLR 15 (2014), section 10.
+
+    Examples
+    --------
+    >>> nn.GaussianDropout()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -37,7 +42,13 @@ class GaussianDropout(Module):
 
 
 class GaussianNoise(Module):
-    """Add normal numbers of standard deviation ``sigma``; in inference none."""
+    """Add normal numbers of standard deviation ``sigma``; in inference none.
+
+    Examples
+    --------
+    >>> nn.GaussianNoise()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, sigma: float = 0.1) -> None:
         if not sigma >= 0:
@@ -57,6 +68,11 @@ class GaussianSampler(Module):
     """Draw from normal distributions: (mean, log of the variance) -> mean + deviation * draw.
 
     In inference the mean. D. Kingma and M. Welling, arXiv 1312.6114.
+
+    Examples
+    --------
+    >>> nn.GaussianSampler()(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)).shape
+    (2, 3)
     """
 
     def forward(self, mean: Any, log_variance: Any = None) -> Tensor:

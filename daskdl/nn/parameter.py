@@ -58,6 +58,11 @@ class Parameter(Tensor):
     sparse : bool
         Whether it is a table (N, C) that is trained by rows: ``grad`` is None or
         :class:`~daskdl.rows.Rows`, and it lies outside of :attr:`Module.vector`.
+
+    Examples
+    --------
+    >>> nn.Parameter(np.zeros(3)).shape
+    (3,)
     """
 
     __slots__ = ("sparse",)

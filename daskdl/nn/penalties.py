@@ -23,6 +23,11 @@ class ActivityRegularization(Module):
     ----------
     l1, l2 : float
         Not negative.
+
+    Examples
+    --------
+    >>> nn.ActivityRegularization()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
@@ -47,6 +52,11 @@ class NegativeEntropyPenalty(Module):
     Parameters
     ----------
     beta : float
+
+    Examples
+    --------
+    >>> nn.NegativeEntropyPenalty()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, beta: float = 0.01) -> None:

@@ -84,6 +84,11 @@ class MaxPool1d(_Pool):
     """The largest number of each window, (N, T, C) -> (N, steps, C).
 
     Arguments as :class:`MaxPool2d`'s, of one axis.
+
+    Examples
+    --------
+    >>> nn.MaxPool1d(2)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 3, 4)
     """
 
     _axes, _operation = 1, "max_pool1d"
@@ -101,6 +106,11 @@ class MaxPool2d(_Pool):
         Cells that are in no maximum.
     ceil_mode : bool
         Whether a last window may reach beyond image and padding.
+
+    Examples
+    --------
+    >>> nn.MaxPool2d(3, 2, 1, True)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 4)
     """
 
     _axes, _operation = 2, "max_pool2d"
@@ -110,6 +120,11 @@ class MaxPool3d(_Pool):
     """The largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     Arguments as :class:`MaxPool2d`'s, of three axes.
+
+    Examples
+    --------
+    >>> nn.MaxPool3d(2, padding=1)(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 3, 3, 3, 2)
     """
 
     _axes, _operation = 3, "max_pool3d"
@@ -119,6 +134,11 @@ class AvgPool1d(_AvgPool):
     """The mean of each window, (N, T, C) -> (N, steps, C).
 
     Arguments as :class:`AvgPool2d`'s, of one axis.
+
+    Examples
+    --------
+    >>> nn.AvgPool1d(3, 2, (1, 0))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 3, 4)
     """
 
     _axes, _operation = 1, "avg_pool1d"
@@ -135,6 +155,12 @@ class AvgPool2d(_AvgPool):
         Zeros.
     count_include_pad : bool
         Whether cells of the padding count as cells of a window.
+
+    Examples
+    --------
+    >>> layer = nn.AvgPool2d(2, count_include_pad=False, padding=1)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 4)
     """
 
     _axes, _operation = 2, "avg_pool2d"
@@ -144,6 +170,11 @@ class AvgPool3d(_AvgPool):
     """The mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     Arguments as :class:`AvgPool2d`'s, of three axes.
+
+    Examples
+    --------
+    >>> nn.AvgPool3d((2, 3, 1))(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 2, 1, 4, 2)
     """
 
     _axes, _operation = 3, "avg_pool3d"

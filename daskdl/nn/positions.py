@@ -27,6 +27,11 @@ class PositionalEncoding(Module):
     features : int
     longest : float
         The longest wave, in units of 2 pi steps.
+
+    Examples
+    --------
+    >>> nn.PositionalEncoding(4)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, features: int, longest: float = 10000.0) -> None:

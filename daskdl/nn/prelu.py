@@ -27,6 +27,11 @@ class PReLU(Module):
         Slopes; 1 for one that all channels share.
     slope : float
         At the start.
+
+    Examples
+    --------
+    >>> nn.PReLU(4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int = 1, slope: float = 0.25) -> None:
@@ -49,6 +54,11 @@ class RReLU(Module):
     ----------
     low, high : float
         What the slopes are drawn between.
+
+    Examples
+    --------
+    >>> nn.RReLU()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(self, low: float = 1 / 8, high: float = 1 / 3) -> None:
@@ -72,6 +82,11 @@ class SReLU(Module):
 
     ``right + slope_right * (x - right)`` above ``right``, ``left + slope_left * (x - left)`` below
     ``left``, x in between; each (C,), the joints 0 and 1 at the start and the slopes 0.2 and 1.
+
+    Examples
+    --------
+    >>> nn.SReLU(4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int) -> None:

@@ -13,7 +13,13 @@ __all__ = ["Max", "Mean", "Min", "Sum"]
 
 
 class Sum(Module):
-    """The sum over axes, which go away unless ``keepdims``."""
+    """The sum over axes, which go away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Sum(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6)
+    """
 
     def __init__(self, axis: int | Sequence[int] = -1, keepdims: bool = False) -> None:
         self.axis = axis if isinstance(axis, int) else tuple(axis)
@@ -25,7 +31,13 @@ class Sum(Module):
 
 
 class Mean(Sum):
-    """The mean over axes, which go away unless ``keepdims``."""
+    """The mean over axes, which go away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Mean((1, 2))(np.ones((2, 6, 4), np.float32)).shape
+    (2,)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to that without the axes."""
@@ -33,7 +45,13 @@ class Mean(Sum):
 
 
 class Max(Module):
-    """The largest number along an axis, which goes away unless ``keepdims``."""
+    """The largest number along an axis, which goes away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Max(1, keepdims=True)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 1, 4)
+    """
 
     def __init__(self, axis: int = -1, keepdims: bool = False) -> None:
         self.axis, self.keepdims = axis, keepdims
@@ -44,7 +62,13 @@ class Max(Module):
 
 
 class Min(Max):
-    """The smallest number along an axis, which goes away unless ``keepdims``."""
+    """The smallest number along an axis, which goes away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Min(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to that without the axis."""

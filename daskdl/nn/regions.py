@@ -21,6 +21,12 @@ class RoIPool(Module):
         Boxes of a region.
     scale : float
         From the regions' units to pixels.
+
+    Examples
+    --------
+    >>> regions = np.array([[0, 1, 1, 6, 6]], np.float32)
+    >>> nn.RoIPool((2, 2))(np.ones((1, 8, 8, 3), np.float32), regions).shape
+    (1, 2, 2, 3)
     """
 
     def __init__(self, size: Sizes, scale: float = 1.0) -> None:
@@ -48,6 +54,12 @@ class RoIAlign(Module):
         Points of a box along each axis; 0 for as many as it has pixels.
     aligned : bool
         Whether pixel centres lie at halves.
+
+    Examples
+    --------
+    >>> regions = np.array([[0, 1, 1, 6, 6]], np.float32)
+    >>> nn.RoIAlign((2, 2))(np.ones((1, 8, 8, 3), np.float32), regions).shape
+    (1, 2, 2, 3)
     """
 
     def __init__(

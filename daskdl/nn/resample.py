@@ -22,6 +22,11 @@ class Upsample(Module):
         For all axes between the first and the last, or for each.
     mode : "nearest" or "bilinear"
         Each element again and again, or (images only) lines between pixels' centres.
+
+    Examples
+    --------
+    >>> nn.Upsample((2, 3), mode="bilinear")(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 12, 15, 4)
     """
 
     def __init__(self, scale: Sizes, mode: str = "nearest") -> None:
@@ -56,6 +61,11 @@ class Resize(Module):
     size : int or (rows, columns)
     align_corners : bool
         Whether the corners' pixels lie on each other; otherwise the images' edges do.
+
+    Examples
+    --------
+    >>> nn.Resize((3, 9), align_corners=True)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 3, 9, 4)
     """
 
     def __init__(self, size: Sizes, align_corners: bool = False) -> None:

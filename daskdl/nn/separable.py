@@ -28,6 +28,12 @@ class SeparableConv2d(Module):
     bias : bool
         Of the second.
     seed : int, optional
+
+    Examples
+    --------
+    >>> layer = nn.SeparableConv2d(4, 6, 3, multiplier=2, seed=0)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 6)
     """
 
     def __init__(

@@ -16,7 +16,13 @@ __all__ = ["Bidirectional", "Masking", "RecurrentDecoder", "TimeDistributed"]
 
 
 class TimeDistributed(Module):
-    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...)."""
+    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...).
+
+    Examples
+    --------
+    >>> nn.TimeDistributed(nn.Linear(4, 3, seed=0))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
+    """
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
@@ -42,6 +48,12 @@ class Bidirectional(Module):
     ahead, back : Module
         RNN, LSTM or GRU.
     merge : "concatenate", "sum", "mean" or "multiply"
+
+    Examples
+    --------
+    >>> layer = nn.Bidirectional(nn.GRU(4, 3, seed=0), nn.GRU(4, 3, seed=1), merge="mean")
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
     """
 
     def __init__(self, ahead: Module, back: Module, merge: str = "concatenate") -> None:
@@ -75,6 +87,12 @@ class RecurrentDecoder(Module):
     steps : int
     head : Module, optional
         Makes the output, and next input, of the layer's output; needed where it has other channels.
+
+    Examples
+    --------
+    >>> layer = nn.RecurrentDecoder(nn.LSTM(4, 3, seed=0), 3, nn.Linear(3, 4, seed=1))
+    >>> layer(np.ones((2, 4), np.float32)).shape
+    (2, 3, 4)
     """
 
     def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
@@ -101,7 +119,13 @@ class RecurrentDecoder(Module):
 
 
 class Masking(Module):
-    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape."""
+    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape.
+
+    Examples
+    --------
+    >>> nn.Masking()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value

@@ -27,7 +27,13 @@ __all__ = [
 
 
 class Flatten(Module):
-    """(N, ...) -> (N, features)."""
+    """(N, ...) -> (N, features).
+
+    Examples
+    --------
+    >>> nn.Flatten()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 24)
+    """
 
     def forward(self, x: Any) -> Tensor:
         """Join all axes but the first."""
@@ -35,7 +41,13 @@ class Flatten(Module):
 
 
 class Reshape(Module):
-    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1."""
+    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1.
+
+    Examples
+    --------
+    >>> nn.Reshape((-1, 2))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 12, 2)
+    """
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)
@@ -56,7 +68,13 @@ class Reshape(Module):
 
 
 class Permute(Module):
-    """Put the axes behind the first into another order; 1 is the first behind the batch's."""
+    """Put the axes behind the first into another order; 1 is the first behind the batch's.
+
+    Examples
+    --------
+    >>> nn.Permute((2, 1))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4, 6)
+    """
 
     def __init__(self, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
@@ -73,7 +91,13 @@ class Permute(Module):
 
 
 class Squeeze(Module):
-    """Leave out an axis of length 1."""
+    """Leave out an axis of length 1.
+
+    Examples
+    --------
+    >>> nn.Squeeze(1)(np.ones((2, 1, 3), np.float32)).shape
+    (2, 3)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -90,7 +114,13 @@ class Squeeze(Module):
 
 
 class Unsqueeze(Module):
-    """Put in an axis of length 1, which will be axis ``axis``."""
+    """Put in an axis of length 1, which will be axis ``axis``.
+
+    Examples
+    --------
+    >>> nn.Unsqueeze(1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 1, 6, 4)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -108,7 +138,13 @@ class Unsqueeze(Module):
 
 
 class Select(Module):
-    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...)."""
+    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...).
+
+    Examples
+    --------
+    >>> nn.Select(1, -1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4)
+    """
 
     def __init__(self, axis: int, index: int) -> None:
         self.axis, self.index = axis, index
@@ -126,7 +162,13 @@ class Select(Module):
 
 
 class Narrow(Module):
-    """Take ``length`` places of an axis from ``start`` on."""
+    """Take ``length`` places of an axis from ``start`` on.
+
+    Examples
+    --------
+    >>> nn.Narrow(1, 2, 3)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     def __init__(self, axis: int, start: int, length: int = 1) -> None:
         self.axis, self.start, self.length = axis, start, length
@@ -144,7 +186,13 @@ class Narrow(Module):
 
 
 class Flip(Module):
-    """Turn an axis round, such as time."""
+    """Turn an axis round, such as time.
+
+    Examples
+    --------
+    >>> nn.Flip(1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = axis
@@ -155,7 +203,13 @@ class Flip(Module):
 
 
 class Repeat(Module):
-    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C)."""
+    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C).
+
+    Examples
+    --------
+    >>> nn.Repeat(3)(np.ones((2, 4), np.float32)).shape
+    (2, 3, 4)
+    """
 
     def __init__(self, times: int, axis: int = 1) -> None:
         self.times, self.axis = times, axis
@@ -166,7 +220,13 @@ class Repeat(Module):
 
 
 class SpaceToDepth(Module):
-    """Fold blocks of pixels into channels, (..., H, W, C) -> (..., H/b, W/b, b * b * C)."""
+    """Fold blocks of pixels into channels, (..., H, W, C) -> (..., H/b, W/b, b * b * C).
+
+    Examples
+    --------
+    >>> nn.SpaceToDepth(2)(np.ones((2, 4, 6, 3), np.float32)).shape
+    (2, 2, 3, 12)
+    """
 
     def __init__(self, block: int) -> None:
         self.block = block
@@ -183,7 +243,13 @@ class SpaceToDepth(Module):
 
 
 class DepthToSpace(Module):
-    """Unfold channels into blocks of pixels, (..., H, W, b * b * C) -> (..., H*b, W*b, C)."""
+    """Unfold channels into blocks of pixels, (..., H, W, b * b * C) -> (..., H*b, W*b, C).
+
+    Examples
+    --------
+    >>> nn.DepthToSpace(2)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 12, 10, 1)
+    """
 
     def __init__(self, block: int) -> None:
         self.block = block

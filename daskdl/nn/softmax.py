@@ -12,7 +12,13 @@ __all__ = ["LogSoftmax", "Softmax", "Softmin"]
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along ``axis``."""
+    """exp(x) / sum(exp(x)) along ``axis``.
+
+    Examples
+    --------
+    >>> nn.Softmax()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.039, 0.175, 0.786]], dtype=float32)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -23,7 +29,13 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """x - log(sum(exp(x))) along ``axis``."""
+    """x - log(sum(exp(x))) along ``axis``.
+
+    Examples
+    --------
+    >>> nn.LogSoftmax()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-3.241, -1.741, -0.241]], dtype=float32)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -34,7 +46,13 @@ class LogSoftmax(Module):
 
 
 class Softmin(Module):
-    """Softmax of -x."""
+    """Softmax of -x.
+
+    Examples
+    --------
+    >>> nn.Softmin()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.786, 0.175, 0.039]], dtype=float32)
+    """
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis

@@ -14,7 +14,13 @@ __all__ = ["BinaryThreshold", "HardShrink", "HardTanh", "SoftShrink", "Threshold
 
 
 class Threshold(Module):
-    """x where above ``threshold``, ``value`` elsewhere."""
+    """x where above ``threshold``, ``value`` elsewhere.
+
+    Examples
+    --------
+    >>> nn.Threshold()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0. , 0.5, 2. ]], dtype=float32)
+    """
 
     def __init__(self, threshold: float = 1e-6, value: float = 0.0) -> None:
         self.threshold, self.value = threshold, value
@@ -25,7 +31,13 @@ class Threshold(Module):
 
 
 class BinaryThreshold(Module):
-    """1 where x is above ``threshold``, 0 elsewhere; no gradient passes."""
+    """1 where x is above ``threshold``, 0 elsewhere; no gradient passes.
+
+    Examples
+    --------
+    >>> nn.BinaryThreshold()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0., 1., 1.]], dtype=float32)
+    """
 
     def __init__(self, threshold: float = 1e-6) -> None:
         self.threshold = threshold
@@ -37,7 +49,13 @@ class BinaryThreshold(Module):
 
 
 class HardTanh(Module):
-    """x from ``low`` to ``high``."""
+    """x from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> nn.HardTanh()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1. ,  0.5,  1. ]], dtype=float32)
+    """
 
     def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
         self.low, self.high = low, high
@@ -48,7 +66,13 @@ class HardTanh(Module):
 
 
 class HardShrink(Module):
-    """x where further than ``edge`` from 0, 0 elsewhere."""
+    """x where further than ``edge`` from 0, 0 elsewhere.
+
+    Examples
+    --------
+    >>> nn.HardShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1.,  0.,  2.]], dtype=float32)
+    """
 
     def __init__(self, edge: float = 0.5) -> None:
         self.edge = edge
@@ -59,7 +83,13 @@ class HardShrink(Module):
 
 
 class SoftShrink(Module):
-    """x moved by ``edge`` towards 0, and 0 where it would pass it."""
+    """x moved by ``edge`` towards 0, and 0 where it would pass it.
+
+    Examples
+    --------
+    >>> nn.SoftShrink()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-0.5,  0. ,  1.5]], dtype=float32)
+    """
 
     def __init__(self, edge: float = 0.5) -> None:
         self.edge = edge

@@ -27,6 +27,11 @@ class FeedForward(Module):
         Behind the activation.
     activation : "relu" or "gelu"
     seed : int, optional
+
+    Examples
+    --------
+    >>> nn.FeedForward(4, 6, activation="gelu", seed=0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(
@@ -76,6 +81,12 @@ class TransformerBlock(Module):
     eps : float
         Of the norms.
     seed : int, optional
+
+    Examples
+    --------
+    >>> layer = nn.TransformerBlock(4, 2, 6, norm_first=True, causal=True, cross=True, seed=0)
+    >>> layer(np.ones((2, 6, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 6, 4)
     """
 
     def __init__(

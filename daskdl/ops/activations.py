@@ -55,19 +55,37 @@ def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
 
 @op
 def relu(x: Array):
-    """max(x, 0); the gradient at 0 is 0."""
+    """max(x, 0); the gradient at 0 is 0.
+
+    Examples
+    --------
+    >>> ops.relu(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0. , 0.5, 2. ], dtype=float32)
+    """
     return _activation("relu", x, keep="y")
 
 
 @op
 def relu6(x: Array):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    Examples
+    --------
+    >>> ops.relu6(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0. , 0.5, 2. ], dtype=float32)
+    """
     return _activation("clip", x, 0, 6, keep="y")
 
 
 @op
 def leaky_relu(x: Array, *, slope: float = 0.2):
-    """X where positive, ``slope * x`` elsewhere (A. Maas et al., 2013)."""
+    """X where positive, ``slope * x`` elsewhere (A. Maas et al., 2013).
+
+    Examples
+    --------
+    >>> ops.leaky_relu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.25, 0.5 , 0.75], dtype=float32)
+    """
     return _activation("leaky_relu", x, slope)
 
 
@@ -76,6 +94,11 @@ def prelu(x: Array, slope: Array):
     """X where positive, ``slope * x`` elsewhere.  x (..., C), slope (C,) or (1,), learned.
 
     K. He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
+
+    Examples
+    --------
+    >>> ops.prelu(np.array([[-1.0, 2.0]]), np.array([0.25])).data
+    array([[-0.25,  2.  ]])
     """
     check_float("prelu", x)
     if slope.shape not in (x.shape[-1:], (1,)):
@@ -90,7 +113,13 @@ def prelu(x: Array, slope: Array):
 
 @op
 def elu(x: Array, *, alpha: float = 1.0):
-    """X where positive, ``alpha * (exp(x) - 1)`` elsewhere (D.-A. Clevert et al., 1511.07289)."""
+    """X where positive, ``alpha * (exp(x) - 1)`` elsewhere (D.-A. Clevert et al., 1511.07289).
+
+    Examples
+    --------
+    >>> ops.elu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.25, 0.5 , 0.75], dtype=float32)
+    """
     return _activation("elu", x, alpha)
 
 
@@ -99,6 +128,11 @@ def gelu(x: Array, *, approximate: str = "none"):
     """X times the normal distribution function (D. Hendrycks and K. Gimpel, 1606.08415).
 
     ``approximate="tanh"`` stands for the paper's formula with a hyperbolic tangent.
+
+    Examples
+    --------
+    >>> ops.gelu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.15 , 0.346, 0.58 ], dtype=float32)
     """
     if approximate not in ("none", "tanh"):
         raise SettingsError(f"gelu: expected approximate 'none' or 'tanh', found {approximate!r}")
@@ -107,41 +141,83 @@ def gelu(x: Array, *, approximate: str = "none"):
 
 @op
 def silu(x: Array):
-    """X / (1 + exp(-x)), also called swish."""
+    """X / (1 + exp(-x)), also called swish.
+
+    Examples
+    --------
+    >>> ops.silu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.141, 0.311, 0.509], dtype=float32)
+    """
     return _activation("silu", x)
 
 
 @op
 def sigmoid(x: Array):
-    """1 / (1 + exp(-x)), without overflow."""
+    """1 / (1 + exp(-x)), without overflow.
+
+    Examples
+    --------
+    >>> ops.sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.269, 0.622, 0.881], dtype=float32)
+    """
     return _activation("sigmoid", x, keep="y")
 
 
 @op
 def tanh(x: Array):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> ops.tanh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.245, 0.462, 0.635], dtype=float32)
+    """
     return _activation("tanh", x, keep="y")
 
 
 @op
 def softplus(x: Array):
-    """log(1 + exp(x)), without overflow."""
+    """log(1 + exp(x)), without overflow.
+
+    Examples
+    --------
+    >>> ops.softplus(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.313, 0.974, 2.127], dtype=float32)
+    """
     return _activation("softplus", x)
 
 
 @op
 def hard_sigmoid(x: Array):
-    """X / 6 + 1 / 2, from 0 to 1."""
+    """X / 6 + 1 / 2, from 0 to 1.
+
+    Examples
+    --------
+    >>> ops.hard_sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.333, 0.583, 0.833], dtype=float32)
+    """
     return _activation("hard_sigmoid", x)
 
 
 @op
 def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):
-    """X from ``low`` to ``high``."""
+    """X from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> ops.hard_tanh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1. ,  0.5,  1. ], dtype=float32)
+    """
     return _activation("clip", x, low, high, keep="y")
 
 
 @op
 def hard_swish(x: Array):
-    """X hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244)."""
+    """X hard_sigmoid(x) (A. Howard et al., arXiv 1905.02244).
+
+    Examples
+    --------
+    >>> ops.hard_swish(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.135, 0.292, 0.469], dtype=float32)
+    """
     return _activation("hard_swish", x)

@@ -34,7 +34,14 @@ def arrays_of(a: Any, b: Any) -> tuple[Array, Array]:
 
 @op
 def add(a: Array, b: Array):
-    """Add two arrays, a + b."""
+    """Add two arrays, a + b.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 2.0]), np.array([3.0, -4.0])
+    >>> ops.add(a, b).data
+    array([ 4., -2.])
+    """
     a, b = arrays_of(a, b)
     y = added(a, b)
     return y, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(dy, b.shape))
@@ -42,14 +49,28 @@ def add(a: Array, b: Array):
 
 @op
 def subtract(a: Array, b: Array):
-    """Subtract two arrays, a - b."""
+    """Subtract two arrays, a - b.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 2.0]), np.array([3.0, -4.0])
+    >>> ops.subtract(a, b).data
+    array([-2.,  6.])
+    """
     a, b = arrays_of(a, b)
     return a - b, lambda dy: (lambda: unbroadcast(dy, a.shape), lambda: unbroadcast(-dy, b.shape))
 
 
 @op
 def multiply(a: Array, b: Array):
-    """Multiply two arrays, a * b."""
+    """Multiply two arrays, a * b.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 2.0]), np.array([3.0, -4.0])
+    >>> ops.multiply(a, b).data
+    array([ 3., -8.])
+    """
     a, b = arrays_of(a, b)
 
     def backward(dy: Array):
@@ -60,7 +81,14 @@ def multiply(a: Array, b: Array):
 
 @op
 def divide(a: Array, b: Array):
-    """Divide two arrays, a / b."""
+    """Divide two arrays, a / b.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 2.0]), np.array([3.0, -4.0])
+    >>> ops.divide(a, b).data
+    array([ 0.33333333, -0.5       ])
+    """
     a, b = arrays_of(a, b)
     y = a / b
 
@@ -72,7 +100,13 @@ def divide(a: Array, b: Array):
 
 @op
 def matmul(a: Array, b: Array):
-    """Matrix product of a (..., M, K) and b (..., K, N)."""
+    """Matrix product of a (..., M, K) and b (..., K, N).
+
+    Examples
+    --------
+    >>> ops.matmul(np.ones((2, 3)), np.ones((3, 4))).shape
+    (2, 4)
+    """
     if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"matmul: expected shapes (..., M, K) and (..., K, N), found {a.shape} and {b.shape}"

@@ -49,6 +49,12 @@ def conv1d(
     ShapeError
         When an array's shape or dtype does not fit the others, or the sequence is shorter than the
         kernel's window.
+
+    Examples
+    --------
+    >>> x = np.ones((2, 5, 3), np.float32)
+    >>> ops.conv1d(x, np.ones((8, 3, 3), np.float32), None).shape
+    (2, 3, 8)
     """
     if x.ndim != 3 or weight.ndim != 3:
         raise ShapeError(

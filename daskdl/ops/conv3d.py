@@ -51,6 +51,12 @@ def conv3d(
         When stride or dilation is below 1, or pad below 0.
     ShapeError
         When arguments do not fit each other.
+
+    Examples
+    --------
+    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
+    >>> ops.conv3d(x, np.ones((3, 2, 2, 2, 2), np.float32), None).shape
+    (1, 3, 3, 3, 3)
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or weight.shape[4] * groups != x.shape[4]:
         raise ShapeError(

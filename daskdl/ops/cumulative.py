@@ -24,6 +24,11 @@ def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = Fals
         Whether an element's own value is left out of its sum; the first is then 0.
     reverse : bool
         Whether to start from the last element.
+
+    Examples
+    --------
+    >>> ops.cumsum(np.array([1.0, 2.0, 3.0]), axis=0).data
+    array([1., 3., 6.])
     """
     _check("cumsum", x, axis)
     y = _running(np.cumsum, 0, x, axis, exclusive, reverse)
@@ -32,7 +37,13 @@ def cumsum(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = Fals
 
 @op
 def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False):
-    """Multiply along an axis; arguments as of :func:`cumsum`. The gradient is NaN where x is 0."""
+    """Multiply along an axis; arguments as of :func:`cumsum`. The gradient is NaN where x is 0.
+
+    Examples
+    --------
+    >>> ops.cumprod(np.array([1.0, 2.0, 3.0]), axis=0).data
+    array([1., 2., 6.])
+    """
     _check("cumprod", x, axis)
     y = _running(np.cumprod, 1, x, axis, exclusive, reverse)
 

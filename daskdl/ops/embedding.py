@@ -27,6 +27,12 @@ def embedding(table: Array, ids: Array, *, padding: int | None = None):
         When the table is not a matrix, the ids are not integers, or one is not in the table.
     SettingsError
         When the padding is not in the table.
+
+    Examples
+    --------
+    >>> ops.embedding(np.eye(3), np.array([2, 0])).data
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
     """
     table, ids = np.asarray(table), np.asarray(ids)
     if table.ndim != 2:

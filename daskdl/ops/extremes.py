@@ -14,13 +14,25 @@ __all__ = ["amax", "amin"]
 
 @op
 def amax(x: Array, *, axis: int = -1, keepdims: bool = False):
-    """Take the largest element along ``axis``; the gradient goes to the first of equals."""
+    """Take the largest element along ``axis``; the gradient goes to the first of equals.
+
+    Examples
+    --------
+    >>> ops.amax(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    np.float32(2.0)
+    """
     return _along("amax", np.argmax, x, axis, keepdims)
 
 
 @op
 def amin(x: Array, *, axis: int = -1, keepdims: bool = False):
-    """Take the smallest element along ``axis``; the gradient goes to the first of equals."""
+    """Take the smallest element along ``axis``; the gradient goes to the first of equals.
+
+    Examples
+    --------
+    >>> ops.amin(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    np.float32(-1.0)
+    """
     return _along("amin", np.argmin, x, axis, keepdims)
 
 

@@ -40,6 +40,12 @@ def grid_sample(
     -------
     array (N, ..., C)
         The grid's axes between.
+
+    Examples
+    --------
+    >>> grid = np.zeros((1, 1, 1, 2))  # the middle
+    >>> ops.grid_sample(np.arange(9.0).reshape(1, 3, 3, 1), grid).data.ravel()
+    array([4.])
     """
     axes = x.ndim - 2
     if grid.ndim != x.ndim or grid.shape[-1] != axes or len(grid) != len(x):

@@ -27,6 +27,11 @@ def normalize(x: Array, *, eps: float = 1e-12):
     ------
     ShapeError
         When x is a scalar or holds no float32 or float64.
+
+    Examples
+    --------
+    >>> ops.normalize(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.267, 0.535, 0.802], dtype=float32)
     """
     check_floats("normalize", x)
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(0, x.shape[-1])

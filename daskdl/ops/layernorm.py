@@ -45,6 +45,11 @@ def layer_norm(
     References
     ----------
     J. Ba et al., Layer Normalization, arXiv 1607.06450.
+
+    Examples
+    --------
+    >>> ops.layer_norm(np.array([[1.0, 3.0]]), None, None).data.round(3)
+    array([[-1.,  1.]])
     """
     check_floats("layer_norm", x)
     if not 1 <= axes <= x.ndim:

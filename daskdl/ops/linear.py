@@ -27,6 +27,12 @@ def linear(x: Array, weight: Array, bias: Array | None):
     ------
     ShapeError
         When ``x`` holds something else than numbers.
+
+    Examples
+    --------
+    >>> ops.linear(np.ones((2, 3)), np.ones((4, 3)), None).data
+    array([[3., 3., 3., 3.],
+           [3., 3., 3., 3.]])
     """
     if x.dtype.kind not in "fiub":
         raise ShapeError(

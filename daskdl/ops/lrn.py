@@ -41,6 +41,11 @@ def local_response_norm(
     ----------
     A. Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, NIPS
     2012, section 3.3 (where alpha is not divided by the size).
+
+    Examples
+    --------
+    >>> ops.local_response_norm(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1. ,  0.5,  2. ], dtype=float32)
     """
     check_floats("local_response_norm", x)
     if size < 1 or size != int(size):

@@ -18,7 +18,13 @@ __all__ = ["negative"]
 
 @op
 def negative(x: Array):
-    """Turn the sign, -x."""
+    """Turn the sign, -x.
+
+    Examples
+    --------
+    >>> ops.negative(np.array([1.0, -2.0])).data
+    array([-1.,  2.])
+    """
     return np.negative(x), lambda dy: (np.negative(dy),)
 
 

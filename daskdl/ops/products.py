@@ -12,7 +12,13 @@ __all__ = ["det", "prod"]
 
 @op
 def prod(x: Array, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False):
-    """Multiply the elements along axes, by default all; the gradient is exact where one is 0."""
+    """Multiply the elements along axes, by default all; the gradient is exact where one is 0.
+
+    Examples
+    --------
+    >>> ops.prod(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    np.float32(-1.0)
+    """
     axes = tuple(range(x.ndim)) if axis is None else axis
     axes = tuple(a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes))
     y = np.prod(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
@@ -33,7 +39,13 @@ def prod(x: Array, *, axis: int | tuple[int, ...] | None = None, keepdims: bool 
 
 @op
 def det(x: Array):
-    """Return determinants, (..., M, M) -> (...); the gradient of a singular matrix is NaN."""
+    """Return determinants, (..., M, M) -> (...); the gradient of a singular matrix is NaN.
+
+    Examples
+    --------
+    >>> ops.det(np.array([[2.0, 1.0], [1.0, 3.0]])).data.round(6)
+    np.float64(5.0)
+    """
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"det: expected x of shape (..., M, M), found {x.shape}")
     y = np.asarray(np.linalg.det(x), x.dtype)

@@ -19,7 +19,13 @@ Axes = int | tuple[int, ...] | None
 
 @op
 def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):
-    """Sum over the axes ``axis``, by default all."""
+    """Sum over the axes ``axis``, by default all.
+
+    Examples
+    --------
+    >>> ops.sum(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    np.float32(1.5)
+    """
     x = np.asarray(x)
     axes = _axes("sum", x, axis)
     return _result(x, sum_over(x, axes), axes, keepdims, 1.0)
@@ -27,7 +33,13 @@ def sum(x: Array, *, axis: Axes = None, keepdims: bool = False):
 
 @op
 def mean(x: Array, *, axis: Axes = None, keepdims: bool = False):
-    """Mean over the axes ``axis``, by default all; NaN over none."""
+    """Mean over the axes ``axis``, by default all; NaN over none.
+
+    Examples
+    --------
+    >>> ops.mean(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    np.float32(0.5)
+    """
     x = np.asarray(x)
     axes = _axes("mean", x, axis)
     n = math.prod(x.shape[a] for a in axes)

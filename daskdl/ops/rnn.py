@@ -61,6 +61,13 @@ def rnn(
     References
     ----------
     J. Elman, Finding Structure in Time, Cognitive Science 14 (1990).
+
+    Examples
+    --------
+    >>> x = np.ones((2, 5, 3), np.float32)
+    >>> weights = np.ones((4, 3), np.float32), np.ones((4, 4), np.float32)
+    >>> [part.shape for part in ops.rnn(x, None, *weights, None)]
+    [(2, 5, 4), (2, 4)]
     """
     if nonlinearity not in ("tanh", "relu"):
         raise SettingsError(f"rnn: nonlinearity: expected 'tanh' or 'relu', found {nonlinearity!r}")

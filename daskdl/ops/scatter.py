@@ -32,6 +32,11 @@ def scatter(x: Array, updates: Array, *, index: tuple[Any, ...], reduction: str 
         As numpy indexes. Where a place comes twice without a reduction the last one is written.
     reduction : "none", "add", "mul", "max" or "min"
         ``max`` and ``min`` share the gradient among equals; ``mul`` takes it where nothing is 0.
+
+    Examples
+    --------
+    >>> ops.scatter(np.zeros(4), np.array([5.0, 7.0]), index=(np.array([1, 3]),)).data
+    array([0., 5., 0., 7.])
     """
     if reduction not in ("none", *_REDUCTIONS):
         raise SettingsError(

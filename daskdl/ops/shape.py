@@ -27,13 +27,25 @@ __all__ = [
 
 @op
 def reshape(x: Array, *, shape: tuple[int, ...]):
-    """Give ``x`` another shape with the same number of elements."""
+    """Give ``x`` another shape with the same number of elements.
+
+    Examples
+    --------
+    >>> ops.reshape(np.arange(6.0), shape=(2, 3)).shape
+    (2, 3)
+    """
     return x.reshape(shape), lambda dy: (dy.reshape(x.shape),)
 
 
 @op
 def take(x: Array, *, index: tuple[Any, ...]):
-    """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients."""
+    """Index as numpy does, ``x[index]``; a number that is taken twice gets both gradients.
+
+    Examples
+    --------
+    >>> ops.take(np.array([1.0, 2.0, 3.0]), index=(np.array([2, 0]),)).data
+    array([3., 1.])
+    """
     again = any(isinstance(part, (list, tuple, np.ndarray)) for part in index)
 
     def backward(dy: Array):
@@ -49,28 +61,52 @@ def take(x: Array, *, index: tuple[Any, ...]):
 
 @op
 def concatenate(*arrays: Array, axis: int = -1):
-    """Join arrays along an existing axis."""
+    """Join arrays along an existing axis.
+
+    Examples
+    --------
+    >>> ops.concatenate(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1. ,  0.5,  2. ], dtype=float32)
+    """
     bounds = np.cumsum([a.shape[axis] for a in arrays])[:-1]
     return np.concatenate(arrays, axis), lambda dy: tuple(np.split(dy, bounds, axis))
 
 
 @op
 def transpose(x: Array, *, axes: tuple[int, ...]):
-    """Put the axes of ``x`` into another order, as numpy's ``transpose``."""
+    """Put the axes of ``x`` into another order, as numpy's ``transpose``.
+
+    Examples
+    --------
+    >>> ops.transpose(np.ones((2, 3)), axes=(1, 0)).shape
+    (3, 2)
+    """
     back = tuple(int(i) for i in np.argsort([a % x.ndim for a in axes]))
     return x.transpose(axes), lambda dy: (dy.transpose(back),)
 
 
 @op
 def stack(*arrays: Array, axis: int = 0):
-    """Join arrays of one shape along a new axis."""
+    """Join arrays of one shape along a new axis.
+
+    Examples
+    --------
+    >>> ops.stack(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([[-1. ,  0.5,  2. ]], dtype=float32)
+    """
     y = np.stack(arrays, axis)
     return y, lambda dy: tuple(np.moveaxis(dy, axis, 0))
 
 
 @op
 def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
-    """Cut ``x`` into pieces of these sizes along an axis; a tuple of arrays."""
+    """Cut ``x`` into pieces of these sizes along an axis; a tuple of arrays.
+
+    Examples
+    --------
+    >>> [part.data for part in ops.split(np.arange(3.0), sizes=[1, 2])]
+    [array([0.]), array([1., 2.])]
+    """
     if sum(sizes) != x.shape[axis]:
         raise ShapeError(
             f"split: expected sizes that add up to {x.shape[axis]}, axis {axis} of x of shape "
@@ -91,13 +127,25 @@ def split(x: Array, *, sizes: Sequence[int], axis: int = -1):
 
 @op
 def flip(x: Array, *, axis: int | tuple[int, ...]):
-    """Turn ``x`` round along axes."""
+    """Turn ``x`` round along axes.
+
+    Examples
+    --------
+    >>> ops.flip(np.array([1.0, 2.0, 3.0]), axis=0).data
+    array([3., 2., 1.])
+    """
     return np.flip(x, axis), lambda dy: (np.flip(dy, axis),)
 
 
 @op
 def repeat(x: Array, *, times: int, axis: int):
-    """Write each element along an axis ``times`` times, one beside the other."""
+    """Write each element along an axis ``times`` times, one beside the other.
+
+    Examples
+    --------
+    >>> ops.repeat(np.array([1.0, 2.0]), times=2, axis=0).data
+    array([1., 1., 2., 2.])
+    """
     axis %= x.ndim
     cells = (*x.shape[: axis + 1], times, *x.shape[axis + 1 :])
     return np.repeat(x, times, axis), lambda dy: (dy.reshape(cells).sum(axis + 1),)
@@ -116,6 +164,11 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
         Of the elements of ``mode="constant"``.
     mode : "constant", "reflect" or "edge"
         Reflected without the element at the border, or the element at the border again and again.
+
+    Examples
+    --------
+    >>> ops.pad(np.array([1.0, 2.0]), widths=[(1, 2)]).data
+    array([0., 1., 2., 0., 0.])
     """
     if mode not in ("constant", "reflect", "edge"):
         raise SettingsError(f"pad: expected mode constant, reflect or edge, found {mode!r}")
@@ -181,11 +234,23 @@ def _unfold(x: Array, block: int) -> Array:
 
 @op
 def space_to_depth(x: Array, *, block: int):
-    """Fold ``block`` x ``block`` pixels into channels: (..., H, W, C) -> (..., H/b, W/b, b*b*C)."""
+    """Fold ``block`` x ``block`` pixels into channels: (..., H, W, C) -> (..., H/b, W/b, b*b*C).
+
+    Examples
+    --------
+    >>> ops.space_to_depth(np.ones((1, 4, 4, 2)), block=2).shape
+    (1, 2, 2, 8)
+    """
     return _fold(x, block), lambda dy: (_unfold(dy, block),)
 
 
 @op
 def depth_to_space(x: Array, *, block: int):
-    """Undo :func:`space_to_depth`: (..., H, W, b*b*C) -> (..., H*b, W*b, C)."""
+    """Undo :func:`space_to_depth`: (..., H, W, b*b*C) -> (..., H*b, W*b, C).
+
+    Examples
+    --------
+    >>> ops.depth_to_space(np.ones((1, 2, 2, 8)), block=2).shape
+    (1, 4, 4, 2)
+    """
     return _unfold(x, block), lambda dy: (_fold(dy, block),)

@@ -16,13 +16,25 @@ __all__ = ["log_softmax", "softmax"]
 
 @op
 def softmax(x: Array, *, axis: int = -1):
-    """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
+    """exp(x) / sum(exp(x)) along ``axis``, without overflow.
+
+    Examples
+    --------
+    >>> ops.softmax(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.039, 0.175, 0.786], dtype=float32)
+    """
     return _along("softmax", axis, kernels.softmax, kernels.softmax_gradient, x)
 
 
 @op
 def log_softmax(x: Array, *, axis: int = -1):
-    """X - log(sum(exp(x))) along ``axis``, without overflow."""
+    """X - log(sum(exp(x))) along ``axis``, without overflow.
+
+    Examples
+    --------
+    >>> ops.log_softmax(np.array([[0.0, 0.0]])).data.round(3)
+    array([[-0.693, -0.693]])
+    """
     return _along("log_softmax", axis, kernels.log_softmax, kernels.log_softmax_gradient, x)
 
 

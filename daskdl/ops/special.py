@@ -15,7 +15,13 @@ __all__ = ["erf", "pow", "remainder"]
 
 @op
 def erf(x: Array):
-    """Error function, 2 / sqrt(pi) times the integral of exp(-t²) from 0 to x."""
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t²) from 0 to x.
+
+    Examples
+    --------
+    >>> ops.erf(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.276, 0.52 , 0.711], dtype=float32)
+    """
     scale = x.dtype.type(2 / math.sqrt(math.pi))
     return special.erf(x), lambda dy: (dy * scale * np.exp(-x * x),)
 
@@ -25,6 +31,11 @@ def pow(base: Array, exponent: Array):
     """Raise an array to the powers of another, broadcast; NaN where that is no real number.
 
     The result has the dtype of ``base``. Where ``base`` is 0 the gradient to ``exponent`` is 0.
+
+    Examples
+    --------
+    >>> ops.pow(np.array([2.0, 3.0]), np.array([3.0, 2.0])).data
+    array([8., 9.])
     """
     base, exponent = np.asarray(base), np.asarray(exponent)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -45,7 +56,13 @@ def pow(base: Array, exponent: Array):
 
 @op
 def remainder(a: Array, b: Array, *, truncated: bool = False):
-    """Rest of a / b, broadcast, with the sign of b; of a if the quotient is ``truncated``."""
+    """Rest of a / b, broadcast, with the sign of b; of a if the quotient is ``truncated``.
+
+    Examples
+    --------
+    >>> ops.remainder(np.array([5.0, -5.0]), np.array([3.0, 3.0])).data
+    array([2., 1.])
+    """
     a, b = np.asarray(a), np.asarray(b)
     with np.errstate(invalid="ignore", divide="ignore"):
         y = np.fmod(a, b) if truncated else np.mod(a, b)

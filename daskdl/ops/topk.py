@@ -20,6 +20,12 @@ def topk(x: Array, *, k: int, axis: int = -1, largest: bool = True):
         Their gradient goes to where they were taken.
     places : int64 array of that shape
         Where along the axis they lie.
+
+    Examples
+    --------
+    >>> values, places = ops.topk(np.array([1.0, 4.0, 3.0]), k=2)
+    >>> values.data, places.data
+    (array([4., 3.]), array([1, 2]))
     """
     if not -x.ndim <= axis < x.ndim or not 0 <= k <= x.shape[axis]:
         raise ShapeError(

@@ -37,55 +37,109 @@ def _function(function: Any, slope: Any, x: Array):
 
 @op
 def sin(x: Array):
-    """Sine of radians."""
+    """Sine of radians.
+
+    Examples
+    --------
+    >>> ops.sin(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.247, 0.479, 0.682], dtype=float32)
+    """
     return _function(np.sin, np.cos, x)
 
 
 @op
 def cos(x: Array):
-    """Cosine of radians."""
+    """Cosine of radians.
+
+    Examples
+    --------
+    >>> ops.cos(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.969, 0.878, 0.732], dtype=float32)
+    """
     return _function(np.cos, lambda x: -np.sin(x), x)
 
 
 @op
 def tan(x: Array):
-    """Tangent of radians."""
+    """Tangent of radians.
+
+    Examples
+    --------
+    >>> ops.tan(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1.557,  0.546, -2.185], dtype=float32)
+    """
     return _function(np.tan, lambda x: 1 / np.square(np.cos(x)), x)
 
 
 @op
 def arcsin(x: Array):
-    """Angle (rad) whose sine is x; NaN beyond [-1, 1]."""
+    """Angle (rad) whose sine is x; NaN beyond [-1, 1].
+
+    Examples
+    --------
+    >>> ops.arcsin(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.253, 0.524, 0.848], dtype=float32)
+    """
     return _function(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x), x)
 
 
 @op
 def arccos(x: Array):
-    """Angle (rad) whose cosine is x; NaN beyond [-1, 1]."""
+    """Angle (rad) whose cosine is x; NaN beyond [-1, 1].
+
+    Examples
+    --------
+    >>> ops.arccos(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([1.318, 1.047, 0.723], dtype=float32)
+    """
     return _function(np.arccos, lambda x: -1 / np.sqrt(1 - x * x), x)
 
 
 @op
 def arctan(x: Array):
-    """Angle (rad) whose tangent is x."""
+    """Angle (rad) whose tangent is x.
+
+    Examples
+    --------
+    >>> ops.arctan(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.245, 0.464, 0.644], dtype=float32)
+    """
     return _function(np.arctan, lambda x: 1 / (1 + x * x), x)
 
 
 @op
 def sinh(x: Array):
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    Examples
+    --------
+    >>> ops.sinh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1.175,  0.521,  3.627], dtype=float32)
+    """
     return _function(np.sinh, np.cosh, x)
 
 
 @op
 def cosh(x: Array):
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    Examples
+    --------
+    >>> ops.cosh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([1.543, 1.128, 3.762], dtype=float32)
+    """
     return _function(np.cosh, np.sinh, x)
 
 
 @op
 def arcsinh(x: Array):
-    """Inverse of the hyperbolic sine."""
+    """Inverse of the hyperbolic sine.
+
+    Examples
+    --------
+    >>> ops.arcsinh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.247, 0.481, 0.693], dtype=float32)
+    """
     return _function(np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1), x)
 
 
@@ -97,5 +151,11 @@ def arccosh(x: Array):
 
 @op
 def arctanh(x: Array):
-    """Inverse of the hyperbolic tangent; NaN beyond [-1, 1]."""
+    """Inverse of the hyperbolic tangent; NaN beyond [-1, 1].
+
+    Examples
+    --------
+    >>> ops.arctanh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.255, 0.549, 0.973], dtype=float32)
+    """
     return _function(np.arctanh, lambda x: 1 / (1 - x * x), x)

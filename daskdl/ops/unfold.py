@@ -37,6 +37,13 @@ def unfold(
     ------
     ShapeError
         When the axis is shorter than a window.
+
+    Examples
+    --------
+    >>> ops.unfold(np.arange(5.0), axis=0, size=3).data
+    array([[0., 1., 2.],
+           [1., 2., 3.],
+           [2., 3., 4.]])
     """
     count = _windows("unfold", x.shape, axis, size, stride, pad, dilation)
     taps = [_tap(x.shape[axis], count, i * dilation - pad[0], stride) for i in range(size)]
@@ -67,6 +74,11 @@ def fold(
     """Add windows up along an axis, the other way of :func:`unfold`, whose gradient it is.
 
     windows (..., count, size, ...) -> (..., length, ...); ``axis`` is the one of ``count``.
+
+    Examples
+    --------
+    >>> ops.fold(np.ones((3, 3)), axis=0, length=5).data
+    array([1., 2., 3., 2., 1.])
     """
     count, size = windows.shape[axis : axis + 2]
     shape: tuple[int, ...] = (*windows.shape[:axis], length, *windows.shape[axis + 2 :])

@@ -20,7 +20,14 @@ def max_pool1d(
     pad: tuple[int, int] = (0, 0),
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Take the largest number of each window of steps: (N, T, C) -> (N, steps, C)."""
+    """Take the largest number of each window of steps: (N, T, C) -> (N, steps, C).
+
+    Examples
+    --------
+    >>> x = np.ones((2, 5, 3), np.float32)
+    >>> ops.max_pool1d(x, kernel_size=2).shape
+    (2, 2, 3)
+    """
     return _sequences(max_pool2d, x, kernel_size, stride, pad, ceil_mode=ceil_mode)
 
 
@@ -33,7 +40,14 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Take the mean of each window of steps: (N, T, C) -> (N, steps, C)."""
+    """Take the mean of each window of steps: (N, T, C) -> (N, steps, C).
+
+    Examples
+    --------
+    >>> x = np.ones((2, 5, 3), np.float32)
+    >>> ops.avg_pool1d(x, kernel_size=2).shape
+    (2, 2, 3)
+    """
     return _sequences(
         avg_pool2d, x, kernel_size, stride, pad,
         ceil_mode=ceil_mode, count_include_pad=count_include_pad,
@@ -51,6 +65,12 @@ def max_pool3d(
     """Take the largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     ``pad`` has the cells in front, behind, above, below, to the left and to the right.
+
+    Examples
+    --------
+    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
+    >>> ops.max_pool3d(x, kernel_size=(2, 2, 2)).shape
+    (1, 2, 2, 2, 2)
     """
     return _volumes(max_pool2d, x, kernel_size, stride, pad, ceil_mode=ceil_mode)
 
@@ -64,7 +84,14 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Take the mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C)."""
+    """Take the mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
+
+    Examples
+    --------
+    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
+    >>> ops.avg_pool3d(x, kernel_size=(2, 2, 2)).shape
+    (1, 2, 2, 2, 2)
+    """
     return _volumes(
         avg_pool2d, x, kernel_size, stride, pad,
         ceil_mode=ceil_mode, count_include_pad=count_include_pad,

@@ -19,6 +19,13 @@ class BCELoss(Loss):
     ----------
     weight : numbers (C,), optional
         Of each class along the last axis.
+
+    Examples
+    --------
+    >>> prediction = np.array([[0.9, 0.2]], np.float32)
+    >>> target = np.array([[1.0, 0.0]], np.float32)
+    >>> round(float(nn.BCELoss()(prediction, target)), 4)
+    0.1643
     """
 
     def __init__(self, weight: Sequence[float] | None = None) -> None:
@@ -40,6 +47,13 @@ class BCEWithLogitsLoss(Loss):
         Of each class along the last axis.
     pos_weight : numbers (C,), optional
         Of what is true: above 1 it raises recall, below 1 precision.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.BCEWithLogitsLoss()(prediction, target)), 4)
+    -0.0299
     """
 
     def __init__(
@@ -66,6 +80,13 @@ class MultiLabelSoftMarginLoss(Loss):
     ----------
     weight : numbers (C,), optional
         Of each class.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.MultiLabelSoftMarginLoss()(prediction, target)), 4)
+    -0.0299
     """
 
     def __init__(self, weight: Sequence[float] | None = None) -> None:

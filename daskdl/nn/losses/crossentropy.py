@@ -23,6 +23,13 @@ class CrossEntropyLoss(Loss):
         The share of each target that is spread over all classes.
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.CrossEntropyLoss()(prediction, target)), 4)
+    2.2832
     """
 
     def __init__(
@@ -56,6 +63,12 @@ class NLLLoss(Loss):
         Of each class.
     ignore_index : int, optional
         Positions with this label are left out of their sample's mean.
+
+    Examples
+    --------
+    >>> loss = nn.NLLLoss()
+    >>> round(float(loss(np.array([[2.0, 0.5, -1.0]], np.float32), np.array([0]))), 4)
+    -2.0
     """
 
     def __init__(

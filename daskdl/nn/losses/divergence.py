@@ -18,6 +18,13 @@ class KLDivLoss(Loss):
     ----------
     log_target : bool
         Whether the target is log(p).
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.KLDivLoss()(prediction, target)), 4)
+    -2.8918
     """
 
     def __init__(self, log_target: bool = False) -> None:

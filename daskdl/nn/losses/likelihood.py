@@ -22,6 +22,13 @@ class PoissonNLLLoss(Loss):
         Whether to add Stirling's approximation of log(target!).
     eps : float
         Added to a rate before its logarithm is taken.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.PoissonNLLLoss()(prediction, target)), 4)
+    3.3037
     """
 
     def __init__(self, log: bool = True, full: bool = False, eps: float = 1e-8) -> None:

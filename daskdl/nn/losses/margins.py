@@ -22,6 +22,11 @@ class MultiMarginLoss(Loss):
     margin : float
     weight : numbers (C,), optional
         Of each label.
+
+    Examples
+    --------
+    >>> float(nn.MultiMarginLoss()(np.array([[0.8, 0.3, -1.0]]), np.array([0])).data.round(4))
+    0.1667
     """
 
     def __init__(

@@ -27,6 +27,13 @@ class PrecipitationLoss(Loss):
         Weight of a pixel below the first threshold, between the first two, and so on.
     squared, absolute : float
         Factors of the two errors.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.PrecipitationLoss()(prediction, target)), 4)
+    1.375
     """
 
     def __init__(

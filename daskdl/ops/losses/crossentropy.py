@@ -53,6 +53,11 @@ def cross_entropy(
         When the labels are not integers of the logits' leading shape, or one is not a class.
     SettingsError
         When ``smoothing`` is not from 0 to 1, or probabilities have an ``ignore_index``.
+
+    Examples
+    --------
+    >>> ops.cross_entropy(np.array([[2.0, 0.0]]), np.array([0])).data.round(4)
+    np.float64(0.1269)
     """
     labels = np.asarray(labels)
     if not 0 <= smoothing <= 1:

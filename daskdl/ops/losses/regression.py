@@ -51,7 +51,13 @@ def _huber(prediction: Array, target: Array, delta: float, scale: float) -> Part
 
 @loss
 def squared_error(prediction: Array, target: Array) -> Parts:
-    """(prediction - target)²; two arrays of one shape, (N, ...)."""
+    """(prediction - target)²; two arrays of one shape, (N, ...).
+
+    Examples
+    --------
+    >>> float(ops.squared_error(np.array([[1.0, 2.0]]), np.array([[1.5, 1.0]])).data)
+    0.625
+    """
     return _huber(prediction, pair("squared_error", prediction, target), math.inf, 2.0)
 
 
