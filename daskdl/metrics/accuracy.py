@@ -37,6 +37,11 @@ class TopKAccuracy(_Share):
 
     Of equal scores the one of the lower class is the higher, as for ``argmax``; NaN is the highest
     of all, but never a hit.
+
+    Examples
+    --------
+    >>> TopKAccuracy(2)([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1])
+    1.0
     """
 
     k: int = 5
@@ -61,14 +66,26 @@ class TopKAccuracy(_Share):
 
 @dataclass(frozen=True)
 class Accuracy(TopKAccuracy):
-    """Share of labels that have the highest score."""
+    """Share of labels that have the highest score.
+
+    Examples
+    --------
+    >>> Accuracy()([[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]], [0, 1, 1])
+    0.6666666666666666
+    """
 
     k: int = 1
 
 
 @dataclass(frozen=True)
 class BinaryAccuracy(_Share):
-    """Share of targets of 0 and 1 that a score of at least ``threshold`` tells right."""
+    """Share of targets of 0 and 1 that a score of at least ``threshold`` tells right.
+
+    Examples
+    --------
+    >>> BinaryAccuracy()([0.9, 0.2, 0.6], [1, 0, 0])
+    0.6666666666666666
+    """
 
     threshold: float = 0.5
 

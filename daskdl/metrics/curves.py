@@ -118,6 +118,11 @@ class ROCAUC(_Curve):
     """Share of pairs of a positive and a negative in which the positive has the higher score.
 
     Equal scores count one half. That is the area under the receiver operating characteristic.
+
+    Examples
+    --------
+    >>> ROCAUC()([0.9, 0.2, 0.6, 0.4], [1, 0, 0, 1])
+    0.75
     """
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
@@ -138,6 +143,11 @@ class PRAUC(_Curve):
     That is the area under the steps of precision over recall, without interpolation, which would
     be too good (J. Davis and M. Goadrich, The Relationship Between Precision-Recall and ROC Curves,
     ICML 2006). NaN without positives.
+
+    Examples
+    --------
+    >>> round(PRAUC()([0.9, 0.2, 0.6, 0.4], [1, 0, 0, 1]), 3)
+    0.833
     """
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:

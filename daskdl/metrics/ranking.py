@@ -42,6 +42,11 @@ class HitRatio(Metric):
 
     X. He et al., Neural Collaborative Filtering, arXiv 1708.05031. An item is behind all others of
     its score, so that a model that scores all alike gains nothing by it.
+
+    Examples
+    --------
+    >>> HitRatio(1)([[0.1, 0.9, 0.3]], [1])
+    1.0
     """
 
     k: int = 10
@@ -68,6 +73,11 @@ class NDCG(Metric):
     K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20
     (2002). Of equal scores the one of less relevance is taken for the higher. A sample without
     anything relevant counts 0.
+
+    Examples
+    --------
+    >>> NDCG(2)([[0.1, 0.9, 0.3]], [1])
+    1.0
     """
 
     k: int = 10

@@ -42,7 +42,13 @@ class _Mean(Metric):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_Mean):
-    """Mean of abs(prediction - target) over all elements."""
+    """Mean of abs(prediction - target) over all elements.
+
+    Examples
+    --------
+    >>> MeanAbsoluteError()([[1.0], [2.0]], [[0.0], [4.0]])
+    1.5
+    """
 
     def errors(self, difference: Array) -> Array:
         """Return absolute values."""
@@ -51,7 +57,13 @@ class MeanAbsoluteError(_Mean):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_Mean):
-    """Mean of (prediction - target)² over all elements."""
+    """Mean of (prediction - target)² over all elements.
+
+    Examples
+    --------
+    >>> MeanSquaredError()([[1.0], [2.0]], [[0.0], [4.0]])
+    2.5
+    """
 
     def errors(self, difference: Array) -> Array:
         """Return squares."""

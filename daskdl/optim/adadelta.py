@@ -26,6 +26,14 @@ class Adadelta(Elementwise):
     epsilon : float
         Added to both below the root; without it nothing ever moves.
     weight_decay : float
+
+    Examples
+    --------
+    >>> method = Adadelta()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9968, 2.0032], dtype=float32)
     """
 
     learning_rate: float | Schedule = 1.0

@@ -26,6 +26,14 @@ class Adagrad(Elementwise):
     initial : float
         What the sums of squares begin with.
     epsilon : float
+
+    Examples
+    --------
+    >>> method = Adagrad()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.99, 2.01], dtype=float32)
     """
 
     learning_rate: float | Schedule = 0.01

@@ -28,6 +28,14 @@ class Adam(Elementwise):
         ``weight_decay * w`` is added to the gradient. :class:`AdamW` keeps it out of the moments.
     amsgrad : bool
         Scale by the largest second moment so far.
+
+    Examples
+    --------
+    >>> method = Adam()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.999, 2.001], dtype=float32)
     """
 
     learning_rate: float | Schedule = 1e-3

@@ -25,6 +25,14 @@ class Adamax(Elementwise):
     epsilon : float
         Above 0, or a weight whose gradient was never another than 0 becomes not a number.
     weight_decay : float
+
+    Examples
+    --------
+    >>> method = Adamax()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.998, 2.002], dtype=float32)
     """
 
     learning_rate: float | Schedule = 2e-3

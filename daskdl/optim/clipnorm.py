@@ -31,6 +31,14 @@ class ClipNorm(Wrapper):
     method : Method
     norm : float
         Above 0.
+
+    Examples
+    --------
+    >>> method = ClipNorm(SGD(0.1), 1.0)
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9553, 2.0894], dtype=float32)
     """
 
     norm: float

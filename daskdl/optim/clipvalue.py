@@ -21,6 +21,14 @@ class ClipValue(Wrapper):
     ----------
     method : Method
     value : float
+
+    Examples
+    --------
+    >>> method = ClipValue(SGD(0.1), 0.2)
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.98, 2.02], dtype=float32)
     """
 
     value: float

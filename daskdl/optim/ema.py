@@ -26,6 +26,14 @@ class EMA(Wrapper):
     method : Method
     decay : float
         0 <= decay < 1.
+
+    Examples
+    --------
+    >>> method = EMA(SGD(0.1))
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.95, 2.1 ], dtype=float32)
     """
 
     decay: float = 0.999

@@ -33,6 +33,14 @@ class Ftrl(Elementwise):
     weight_decay : float
         ``weight_decay * w`` is added to the gradient (the "shrinkage" of other implementations),
         beside ``l2``, which is part of what the leader minimises.
+
+    Examples
+    --------
+    >>> method = Ftrl()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.3167, 1.025 ], dtype=float32)
     """
 
     learning_rate: float | Schedule = 0.05

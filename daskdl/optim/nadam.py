@@ -31,6 +31,14 @@ class Nadam(Elementwise):
     momentum_decay : float
     decoupled : bool
         The weight decay stays out of the moments, as in :class:`AdamW`.
+
+    Examples
+    --------
+    >>> method = Nadam()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9979, 2.0021], dtype=float32)
     """
 
     learning_rate: float | Schedule = 2e-3

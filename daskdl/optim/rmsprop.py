@@ -28,6 +28,14 @@ class RMSprop(Elementwise):
     momentum : float
     centered : bool
         Scale by the gradient's standard deviation: the square of its mean is taken off.
+
+    Examples
+    --------
+    >>> method = RMSprop()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9, 2.1], dtype=float32)
     """
 
     learning_rate: float | Schedule = 0.01

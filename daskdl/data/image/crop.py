@@ -24,6 +24,12 @@ class CenterCrop(Transform):
     Parameters
     ----------
     size : int or (rows, columns)
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> CenterCrop(16)(x).shape
+    (2, 16, 16, 3)
     """
 
     size: int | tuple[int, int]
@@ -44,6 +50,12 @@ class RandomCrop(Transform):
     Parameters
     ----------
     size : int or (rows, columns)
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> RandomCrop(16)(x, rng=np.random.default_rng(0)).shape
+    (2, 16, 16, 3)
     """
 
     size: int | tuple[int, int]
@@ -109,6 +121,12 @@ class RandomResizedCrop(Transform):
         Width over height; the logarithm is drawn evenly.
     filter, antialias :
         See :class:`~daskdl.data.image.Resize`.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> RandomResizedCrop(16)(x, rng=np.random.default_rng(0)).shape
+    (2, 16, 16, 3)
     """
 
     size: int | tuple[int, int]

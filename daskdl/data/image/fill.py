@@ -34,6 +34,12 @@ class Pad(Transform):
         In fractions of white.
     centre : bool
         Otherwise the image lies in the canvas's first rows and columns.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> Pad((40, 40))(x).shape
+    (2, 40, 40, 3)
     """
 
     size: int | tuple[int, int]
@@ -141,6 +147,12 @@ class RandomErasing(Transform):
     fill : float, (C,) or "noise"
         In fractions of white; before :class:`Normalize` its mean becomes 0. "noise" draws every
         number from 0 to white.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> RandomErasing()(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
     """
 
     probability: float = 0.5

@@ -20,6 +20,12 @@ class HorizontalFlip(Transform):
     ----------
     probability : float
         Of each image; 1 mirrors all and draws nothing.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> HorizontalFlip()(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
     """
 
     probability: float = 0.5
@@ -49,6 +55,12 @@ class VerticalFlip(HorizontalFlip):
     ----------
     probability : float
         Of each image; 1 mirrors all and draws nothing.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> VerticalFlip()(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
     """
 
     axis: ClassVar[int] = 0

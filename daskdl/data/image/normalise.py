@@ -25,6 +25,12 @@ class Normalize(Transform):
     mean, std : float or (C,)
         Of all images, or of each channel, in fractions of white (255 in uint8 images, 1 in float32
         ones). ``mean`` may also be a mean image (H, W, C).
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> Normalize()(x)[0, 0, 0].round(3)
+    array([-2.118, -2.036, -1.804], dtype=float32)
     """
 
     mean: Any = IMAGENET_MEAN

@@ -27,6 +27,12 @@ class Resize(Transform):
     antialias : bool
         Whether every pixel counts when an image shrinks, as in Pillow and scikit-image; without it
         the result is that of OpenCV's INTER_LINEAR and depends on few pixels.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> Resize((10, 15))(x).shape
+    (2, 10, 15, 3)
     """
 
     size: int | tuple[int, int]
@@ -57,6 +63,12 @@ class ShortestSide(Transform):
         Both sides are rounded to multiples of it, as networks with strides want them.
     filter, antialias :
         See :class:`Resize`.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> ShortestSide(10)(x).shape
+    (2, 10, 15, 3)
     """
 
     size: int
