@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,6 +20,8 @@ __all__ = ["Graph", "Node", "Subgraph"]
 
 #: A constant of up to so many elements is kept as numbers, a longer one as its bytes in base64.
 FEW = 64
+#: What never changes: copying the nodes of a network takes as long as a small one's kernels.
+_SHARED = {"nodes", "inputs", "outputs", "_arguments", "_constants", "_held", "_last"}
 
 
 class Node(NamedTuple):
@@ -213,6 +216,14 @@ class Graph(Module):
     def _body(self, body: Subgraph, values: dict[str, Any]) -> list[Any]:
         self._run(body.nodes, values)
         return [values[name] for name in body.outputs]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return a copy with weights of its own; nodes and constants, which stay, are shared."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = value if name in _SHARED else copy.deepcopy(value, memo)
+        return made
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, *_ in self.inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,18 @@ def prior_box(call: Call, features: Value, image: Value) -> Value:
     Left, top, right and bottom edge as fractions of the image; by row, column and shape (W. Liu et
     al., SSD: Single Shot MultiBox Detector, arXiv 1512.02325, section 2.2).
     """
-    rows, columns = array(features).shape[2:]
-    height, width = call.get("image") or array(image).shape[2:]
+    lengths, whole = array(features).shape[2:], call.get("image") or array(image).shape[2:]
+    key = tuple(sorted(call.attributes.items()))
+    return _boxes(lengths, tuple(whole), key).astype(array(features).dtype, copy=False)
+
+
+@lru_cache(64)
+def _boxes(
+    lengths: tuple[int, int], whole: tuple[int, int], attributes: tuple[tuple[str, Any], ...]
+) -> Array:
+    """Return the boxes of a feature map; they are the same for all images of a size."""
+    (rows, columns), (height, width) = lengths, whole
+    call = Call("PriorBox", dict(attributes))
     down, across = call.get("step") or (height / rows, width / columns)
     shapes = _shapes(call) / (width, height)
     y, x = np.meshgrid(
@@ -54,12 +65,13 @@ def prior_box(call: Call, features: Value, image: Value) -> Value:
     if call.get("clip", 0):
         boxes = np.clip(boxes, 0, 1)
     variances = np.broadcast_to(call.get("variance", (0.1,)), boxes.shape)
-    both = np.stack([boxes.reshape(-1), variances.reshape(-1)])[None]
-    return both.astype(array(features).dtype)
+    both = np.stack([boxes.reshape(-1), variances.reshape(-1)])[None].astype(np.float32)
+    both.setflags(write=False)
+    return both
 
 
 def _decoded(call: Call, offsets: Array, priors: Array) -> Array:
-    """Return the edges (..., P, 4) to which offsets lead from priors (2 or 1, P, 4)."""
+    """Return the edges (P, 4) to which offsets (P, 4) lead from priors (2 or 1, P, 4)."""
     boxes = priors[0]
     variances = np.float32(1) if call.get("variance_encoded_in_target", 0) else priors[1]
     code = call.get("code_type", "CORNER")
@@ -95,11 +107,11 @@ def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -
             f"{found.shape} and {chances.shape}"
         )
     of_kinds = found.reshape(len(found), count, kinds, 4).transpose(0, 2, 1, 3)
-    edges = _decoded(call, of_kinds, boxes.reshape(-1, count, 4))
+    edges = boxes.reshape(-1, count, 4)
     most = call.get("keep_top_k", -1)
     rows = [
-        _objects(call, own, image.T)
-        for own, image in zip(edges, chances.reshape(-1, count, classes), strict=True)
+        _objects(call, own, edges, image.T)
+        for own, image in zip(of_kinds, chances.reshape(-1, count, classes), strict=True)
     ]
     if most < 0:
         most = max(map(len, rows), default=0)
@@ -110,18 +122,22 @@ def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -
     return result
 
 
-def _objects(call: Call, edges: Array, scores: Array) -> Array:
-    """Return label, score and edges (k, 6) of an image's objects, those of high scores first."""
+def _objects(call: Call, offsets: Array, priors: Array, scores: Array) -> Array:
+    """Return label, score and edges (k, 6) of an image's objects, those of high scores first.
+
+    Offsets are (kinds, P, 4), scores (classes, P).
+    """
     least, top = call.get("confidence_threshold", -math.inf), call.get("top_k", -1)
-    pieces: list[Any] = [np.zeros((0, 6), edges.dtype)]
+    pieces: list[Any] = [np.zeros((0, 6), offsets.dtype)]
     for label, own in enumerate(scores):
         if label == call.get("background_label_id", 0):
             continue
         which = np.flatnonzero(own > least)
         if 0 <= top < len(which):
             which = which[np.argsort(-own[which], kind="stable")[:top]]
-        boxes = edges[0 if len(edges) == 1 else label]
-        which = which[nms(boxes[which], own[which], call.get("nms_threshold", 0.3))]
-        pieces.append(np.column_stack([np.full(len(which), label), own[which], boxes[which]]))
+        kind = 0 if len(offsets) == 1 else label
+        boxes, chances = _decoded(call, offsets[kind, which], priors[:, which]), own[which]
+        kept = nms(boxes, chances, call.get("nms_threshold", 0.3))
+        pieces.append(np.column_stack([np.full(len(kept), label), chances[kept], boxes[kept]]))
     found: Array = np.concatenate(pieces)
     return found[np.argsort(-found[:, 1], kind="stable")]

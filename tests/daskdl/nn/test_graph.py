@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,18 @@ def test_inputs_that_do_not_fit_are_said():
     )
     with pytest.raises(ShapeError, match="node 'y', Reshape: cannot reshape"):
         broken(np.ones(3, "f4"))
+
+
+def test_a_copy_has_weights_of_its_own_and_the_same_nodes():
+    graph = Graph(
+        [("MatMul", ("x", "w"), ("y",), ()), ("Add", ("y", "c"), ("z",), ())],
+        inputs=[("x", "float32", (None, 3))], outputs=["z"], parameters=[("w", (3, 2))],
+        constants=[("c", np.ones(2, "f4"))],
+    )  # fmt: skip
+    twin = copy.deepcopy(graph)
+    twin.w.data[...] = 1
+    x = np.ones((1, 3), "f4")
+    np.testing.assert_array_equal(graph(x).data, [[1, 1]])
+    np.testing.assert_array_equal(twin(x).data, [[4, 4]])
+    assert twin.nodes is graph.nodes
+    assert twin.constants is graph.constants
