@@ -18,7 +18,7 @@ WORDS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_calls_reach_their_specialists(example, tmp_path):
     rng = np.random.default_rng(0)
     with (tmp_path / "calls.csv").open("w", newline="") as file:

@@ -91,7 +91,7 @@ def test_a_second_driver_takes_the_group_over(client, real, name, model):
     once_and_in_order(real, name, 80)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sigterm_ends_the_command_with_all_committed(real, name, model, tmp_path):
     import json
 
