@@ -31,7 +31,7 @@ def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
         c.routing(),
         schema=c.schema,
         echo=c.echo,
-        limits=Limits(batch=c.batch, lease=0.8 * c.silence),
+        limits=Limits(batch=c.batch),
         silence=c.silence,
         stop_within=c.stop_within,
     )

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from daskdl.cluster.client import Cluster
@@ -84,7 +85,8 @@ class Stream:
         if not silence > 1:
             raise SettingsError(f"silence: expected more than 1 s, found {silence!r}")
         # A worker that is given up has given up itself before.
-        self.limits = limits or Limits(lease=0.8 * silence)
+        limits = limits or Limits()
+        self.limits = replace(limits, lease=min(limits.lease, 0.8 * silence))
         self.silence, self.stop_within = silence, stop_within
         # Of two runs the later one has the group.
         self._run = f"{time.time_ns() // 1_000_000:012x}.{uuid.uuid4().hex[:8]}"
