@@ -105,7 +105,9 @@ class Clock:
 def best_boxes(detector: Any, x: np.ndarray, least: float) -> list[tuple[np.ndarray, float, int]]:
     """Return box (fractions), score and label of each picture's best object; score 0 if none."""
     if hasattr(detector, "detect"):  # daskdl.models.SSD
-        objects = [(d["boxes"], d["scores"], d["labels"]) for d in detector.detect(x, threads=1)]
+        objects = [
+            (d["boxes"], d["scores"], d["labels"]) for d in detector.detect(x, threads=1, most=1)
+        ]
     else:  # a network of another program, whose rows are label, score and edges
         rows = detector.predict(x, threads=1)
         objects = [(r[:, 2:], np.where(r[:, 0] < 0, 0, r[:, 1]), r[:, 0]) for r in rows]

