@@ -47,3 +47,10 @@ def test_gallery_has_every_example(tmp_path):
     docs.write_gallery(tmp_path)
     examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
     assert {path.stem for path in tmp_path.glob("*.md")} == examples | {"index"}
+
+
+def test_every_page_has_its_place():
+    trees = [path.read_text() for path in docs.DOCS.glob("*.md") if "{toctree}" in path.read_text()]
+    named = {line.strip() for tree in trees for line in tree.splitlines()}
+    pages = {path.stem for path in docs.DOCS.glob("*.md")} - {"index"}
+    assert pages <= named
