@@ -79,8 +79,10 @@ class RemoteSession:
         )
 
     def send(self, file: ModelFile) -> None:
-        """Send a model, once."""
-        if file.sha256 in self._sent:
+        """Send a model, unless it is on its way or cannot be used there."""
+        sent = self._sent.get(file.sha256)
+        rejected = self.report.rejected if self.report is not None else {}
+        if (sent is not None and not sent.done()) or file.sha256 in rejected:
             return
         message = {"run": self.spec.run, "number": self.spec.number}
         message |= {"op": "daskdl_stream_model", "name": file.name, "data": file.data}

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 WAIT = 0.05
 #: Seconds until what has failed is tried again.
 AGAIN = 0.2
+#: Models that are kept beside the one at work and the newest, for orders that are taken back.
+KEPT = 1
 
 
 class Batch(NamedTuple):
@@ -80,6 +82,9 @@ class Session:
 
     def offer(self, model: ServedModel) -> None:
         """Take a model for use when orders name it, between two batches."""
+        self._models.pop(model.sha256, None)
+        for old in [sha for sha in self._models if sha != self._report.model][: -KEPT or None]:
+            del self._models[old]
         self._models[model.sha256] = model
         self._report.models = list(self._models)
 

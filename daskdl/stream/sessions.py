@@ -127,7 +127,11 @@ class Sessions:
                 self._ownership.follows(number, session.orders.partitions)
         shares = self._ownership.shares(partitions, taking)
         for number, session in self.sessions.items():
-            session.order(shares.get(number, ()), self.model.sha256)
+            share = shares.get(number, ())
+            # One whose worker is about to leave ends when it has let go of its partitions.
+            leaving = session.spec.address not in running
+            free = session.follows and not session.orders.partitions
+            session.order(share, self.model.sha256, stop=leaving and free)
         self._close_hand_overs()
 
     def _check_workers(self, running: dict[str, int]) -> None:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from ci.kafka_broker import answers_of, make_topics, offsets_of, produce, read_all
-from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
-from tests.daskdl.stream.models import text_model, utterances
+from daskdl.errors import ModelFileError
+from daskdl.stream import (
+    Brokers,
+    KafkaSink,
+    KafkaSource,
+    Limits,
+    ModelFile,
+    Routes,
+    Stream,
+)
+from tests.daskdl.stream.models import number_model, text_model, utterances
 
 pytest.importorskip("confluent_kafka")
 
@@ -97,3 +106,50 @@ def test_a_slow_sink_slows_reading_down(client, mock, name, model):
     stream_of(mock, name, model, limits=limits).run(client, until_end=True, seconds=60, watch=watch)
     # A batch that is being made, one that waits, and those being committed, on two workers.
     assert max(ahead) <= 2 * 4 * 10
+
+
+def test_a_model_that_does_not_fit_leaves_the_old_one_at_work(client, mock, name, tmp_path):
+    """Whether a model of numbers fits is known only where there are messages."""
+    model, other = number_model(tmp_path, 3), number_model(tmp_path, 5)
+    produce(mock.servers, name, 4, [b"[1, 2, 3]"] * 40)
+    told: list[str] = []
+
+    def watch(stream: Stream) -> None:
+        if stream.status.records == 40 and not told:
+            with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+                stream.swap(ModelFile("broken", b"nothing"))
+            told.append(stream.swap(other))
+        if stream.status.rejected:
+            if len(told) == 1:
+                told.append("rejected")
+                produce(mock.servers, name, 4, [b"[1, 2, 3]"] * 40)
+            if stream.status.records == 80:
+                stream.stop()
+
+    status = stream_of(mock, name, model).run(client, seconds=60, watch=watch)
+    assert "expected a model for messages such as" in status.rejected[other.sha256]
+    found = [a for ms in read_all(mock.servers, f"{name}-out").values() for a in answers_of(ms)]
+    assert [a["sha256"] for a in found] == [model.sha256] * 80
+    assert {a["label"] for a in found} <= {"no", "yes"}
+
+
+@pytest.mark.slow
+def test_workers_that_come_and_go_get_and_leave_their_share(client_of, cluster, mock, name, model):
+    client = client_of(2)
+    shares: list[list[int]] = []
+    produce(mock.servers, name, 4, utterances(40))
+
+    def watch(stream: Stream) -> None:
+        now = sorted(len(r.positions) for r in stream.status.workers.values())
+        if now != (shares[-1] if shares else []):
+            shares.append(now)
+        if now == [2, 2] and cluster.requested != set() and len(cluster.plan) == 2:
+            cluster.scale(3) if [1, 1, 2] not in shares else stream.stop()
+        if now == [1, 1, 2] and len(cluster.plan) == 3:
+            cluster.scale(2)
+
+    status = stream_of(mock, name, model).run(client, seconds=100, watch=watch)
+    assert shares[-1] == [2, 2]
+    assert [1, 1, 2] in shares
+    assert status.records == 40
+    in_order(mock, f"{name}-out", 40)
