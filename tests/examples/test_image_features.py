@@ -110,6 +110,21 @@ def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, caps
         call(example, source, out, networks, "--on-error", "raise")
 
 
+def test_a_describer_of_onnx_gives_the_same(example, networks, tmp_path):
+    from daskdl import load
+    from daskdl.interop import onnx
+
+    written = tmp_path / "describer.onnx"
+    onnx.save(load(networks / "describer.safetensors"), written, (224, 224, 1), channels_first=True)
+    source = store(tmp_path / "in")
+    call(example, source, tmp_path / "ours", networks)
+    call(example, source, tmp_path / "onnx", networks, "--describer", str(written))
+    ours, theirs = (rows_of(tmp_path / folder) for folder in ("ours", "onnx"))
+    for one, other in zip(ours, theirs, strict=True):
+        assert {**one, "features": 0, "code": 0} == {**other, "features": 0, "code": 0}
+        np.testing.assert_allclose(one["features"], other["features"], rtol=1e-4, atol=1e-5)
+
+
 def test_bad_pictures_stop_it_if_asked(example, networks, tmp_path):
     with pytest.raises(DataError, match=r"p[167]: expected .*; leave such .*by --on-error skip"):
         call(example, store(tmp_path / "in"), tmp_path / "out", networks, "--on-error", "raise")
