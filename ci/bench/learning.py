@@ -45,7 +45,7 @@ def learn(folder: Path, count: int, iterations: int, networks: int) -> tuple[Tra
     stores = [event(folder, TRAIN + n) for n in range(count)]
     validation = [event(folder, VALIDATE + n) for n in range(max(1, count // 4))]
     table, _ = calibrate(stores)
-    settings = TrainSettings(cells=48, starts=600, draws=8, networks=networks)
+    settings = TrainSettings(cells=48, starts=400, draws=8, networks=networks)
     windows = min(settings.starts, 28 * count)
     epochs = iterations * settings.batch_size / (windows * settings.draws)
     settings = settings.model_copy(update={"epochs": epochs})

@@ -50,7 +50,8 @@ def demo(
         with progress_bar("ingest") as advance:
             ingest([scans], store, size=SIZE, spacing=SPACING, client=client, progress=advance)
         say("3 of 5  train a network on the day's first part")
-        model = train(store, out / "model", TrainSettings(), client, True, say)
+        settings = TrainSettings(draws=4, cells=48, epochs=2)
+        model = train(store, out / "model", settings, client, True, say)
     say("4 of 5  verify it on the last part, against methods without training")
     rain = open_rain(store)
     chosen = verify.choose(None, out / "model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,7 +77,16 @@ def plot_forecast(
         (height + 0.03) * len(panels.rows) + 0.95,
     )
     grid = figure.subplots(len(panels.rows), len(columns), squeeze=False, sharex=True, sharey=True)
-    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0.0, hspace=0.02)  # type: ignore[union-attr, call-arg]
+    names = {name: _wrapped(name, height) for name in panels.rows}
+    # The layout makes room for one line of the rows' names.
+    more = 0.17 * max(name.count("\n") for name in names.values()) / figure.get_figwidth()
+    figure.get_layout_engine().set(  # type: ignore[union-attr]
+        w_pad=0.03,
+        h_pad=0.03,
+        wspace=0.0,
+        hspace=0.02,
+        rect=(more, 0, 1 - more, 1),  # type: ignore[call-arg]
+    )
     images: dict[str, AxesImage] = {}
     for axes_of_row, (name, fields) in zip(grid, panels.rows.items(), strict=True):
         for axes, index in zip(axes_of_row, columns, strict=True):
@@ -88,9 +98,10 @@ def plot_forecast(
                 )  # fmt: skip
         first = axes_of_row[0]
         first.set_ylabel("y (km)", fontsize=7, color=FAINT, labelpad=2)
+        shown = names[name]
         first.annotate(
-            name, (0, 0.5), (-5, 0), xycoords=first.yaxis.label, textcoords="offset points",
-            rotation=90, ha="right", va="center", fontsize=9 if "\n" in name else 10,
+            shown, (0, 0.5), (-5, 0), xycoords=first.yaxis.label, textcoords="offset points",
+            rotation=90, ha="right", va="center", fontsize=9 if "\n" in shown else 10,
             fontweight="bold", multialignment="center",
         )  # fmt: skip
     for axes, index in zip(grid[0], columns, strict=True):
@@ -145,6 +156,12 @@ def add_legends(
     for names, add in ((rain, add_legend), (panels.probabilities, add_probability_legend)):
         for name in list(names)[:1]:
             add(figure, images[name], axes, height)
+
+
+def _wrapped(name: str, height: float) -> str:
+    """Break a row's name into lines as long as its maps are high, in inches."""
+    letters = max(10, int(72 * height / 6))
+    return "\n".join("\n".join(textwrap.wrap(line, letters)) for line in name.split("\n"))
 
 
 def heading(panels: Panels, title: str | None) -> str:

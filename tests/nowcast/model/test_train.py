@@ -28,6 +28,9 @@ TINY = TrainSettings(
 )  # fmt: skip
 
 
+TINY_MOVING = TrainSettings(starts=4, draws=2, cells=16, lead_minutes=20, fractions=(0.6, 0.2))
+
+
 def write_store(path: Path, frames: np.ndarray, gap_after: int | None = None) -> Path:
     """Write frames every ten minutes, with one hour missing after a frame."""
     minutes = 10 * np.arange(len(frames))
@@ -140,8 +143,8 @@ def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
 def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
     store, said = write_store(tmp_path / "rain.zarr", moving), []
 
-    def bits(name, shards, client=None):
-        settings = TINY.model_copy(update={"shards": shards, "epochs": 1})
+    def bits(name, shards, client=None, tiny=TINY):
+        settings = tiny.model_copy(update={"shards": shards, "epochs": 1})
         model = train(store, tmp_path / name, settings, client, progress=False, say=said.append)
         return model.network.flat.tobytes()
 
@@ -149,6 +152,7 @@ def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_p
         assert bits("a", 8, client) == bits("b", 8)
         assert not [line for line in said if "workers" in line]
         assert bits("c", 1, client) == bits("d", 1)
+        assert bits("e", 2, client, TINY_MOVING) == bits("f", 2, tiny=TINY_MOVING)
     assert [line for line in said if "workers" in line] == [
         "2 workers, 1 of them with work, one a shard; "
         "--set shards=2 uses all and gives another model"

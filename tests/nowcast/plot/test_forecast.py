@@ -71,3 +71,11 @@ def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> N
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 6))
     assert texts(drawn[0]).count("not observed") == 1
     assert "not observed" not in texts(drawn[1])
+
+
+def test_long_names_are_broken_into_lines(drawn: list[Figure], tmp_path: Path) -> None:
+    name = "a-very-long-name-of-a-forecast-of-the-twenty-sixth-of-august"
+    plot_forecast({name: forecast(), "b": forecast()}, tmp_path / "a.png")
+    shown = [text for text in texts(drawn[0]) if text.replace("\n", "") == name]
+    assert len(shown) == 1
+    assert max(map(len, shown[0].split("\n"))) < 30
