@@ -78,7 +78,6 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
     backwards = bool(config.get("go_backwards"))
     attributes: dict[str, Any] = {
         "hidden_size": found[0][1].shape[1],
-        "layout": 1,
         "direction": "bidirectional" if both else "reverse" if backwards else "forward",
         "activations": None,
     }
@@ -95,15 +94,21 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
         attributes["activation_beta"] = (0.5,) * count
     if kind == "GRU":
         attributes["linear_before_reset"] = reset
-    results = of.build.nodes_of(
-        _KINDS[kind][0], [x.name, *names], [f"{of.name}/sequence", f"{of.name}/last"], **attributes
+    build = of.build  # steps come first in ONNX, and in the runtimes of it
+    results = build.nodes_of(
+        _KINDS[kind][0],
+        [build.transposed(x.name, (1, 0, 2)), *names],
+        [f"{of.name}/sequence", f"{of.name}/last"],
+        **attributes,
     )
     if config.get("return_sequences"):
         if backwards and not both:
             of.fail("sequences that go backwards are not supported")
-        shape = of.build.integers(0, 0, -1)
-        return Value(of.build.node("Reshape", results[0], shape, name=of.name), 3)
-    return Value(of.build.node("Flatten", results[1], axis=1, name=of.name), 2)
+        first = build.transposed(results[0], (2, 0, 1, 3))
+        shape = build.integers(0, 0, -1)
+        return Value(build.node("Reshape", first, shape, name=of.name), 3)
+    first = build.transposed(results[1], (1, 0, 2))
+    return Value(build.node("Flatten", first, axis=1, name=of.name), 2)
 
 
 @layer(*_KINDS)

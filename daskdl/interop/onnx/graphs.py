@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.errors import SettingsError
 from daskdl.nn.graph import Graph, Node, Subgraph
 from daskdl.tensor import Array
 
@@ -15,6 +16,12 @@ def graph_model(graph: Graph) -> Any:
     import onnx
     from onnx import helper
 
+    for node in graph.nodes:
+        if ":" not in node.operator and not onnx.defs.has(node.operator):
+            raise SettingsError(
+                f"Graph: node {node.outputs[0]!r}: ONNX has no operator {node.operator}; "
+                "graph.until(name) ends before it"
+            )
     state = {name: held.data for name, held in graph.held()}
     arrays = {**state, **graph.constants}
     nodes = [n for node in graph.nodes for n in _nodes(node)]

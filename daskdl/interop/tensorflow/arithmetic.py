@@ -149,4 +149,5 @@ def cast(call: Call) -> Value:
     dtype = call.node.dtype("DstT")
     number = next(n for n, d in DTYPES.items() if np.dtype(d) == dtype.newbyteorder("="))
     x = call.value(0)
-    return call.build.made(x, "Cast", x.name, to=1 if number == 10 else number, name=call.node.name)
+    number = {10: 1, 6: 7}.get(number, number)  # float16 as float32, int32 as int64
+    return call.build.made(x, "Cast", x.name, to=number, name=call.node.name)

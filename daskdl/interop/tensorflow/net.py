@@ -49,7 +49,8 @@ class Net:
             return given
         if given.dtype.kind == "f" and given.size > FEW:
             return Value(self.held(given, name), given.ndim)
-        dtype = np.float32 if given.dtype.kind == "f" else given.dtype
+        # Floats are float32, and int32 int64, as shapes and places are in graphs.
+        dtype = {"f": "float32", "i": "int64"}.get(given.dtype.kind, given.dtype.name)
         return Value(self.build.constant(given, dtype), given.ndim)
 
 
