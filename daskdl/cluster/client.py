@@ -21,11 +21,11 @@ from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
+from daskdl.cluster.waiting import done, same_run
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
 from daskdl.compat.distributed_client import (
     scheduler_operation,
     stop_renewing,
-    wait_for,
     worker_operation,
 )
 from daskdl.errors import ClusterError
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future, WorkerPlugin
 
 logger = logging.getLogger(__name__)
+
+#: Seconds between two questions for workers that send no heartbeats.
+HEARD_EVERY = 1.5
 
 #: Exceptions that tell that data went with their workers.
 LOST = (
@@ -139,18 +142,37 @@ class Cluster:
         """Hand a graph to the scheduler, wait for it, and return the results of ``keys``."""
         futures = self.submit(graph, keys, place)
         try:
-            self.wait(futures, what)
+            self.wait(futures, what, place.addresses)
             return self.fetch(futures)
         finally:
             for future in futures:  # an exception's traceback would keep them, and their tasks
                 future.release()
 
-    def wait(self, futures: Sequence[Future], what: str) -> None:
-        """Wait until all are done, and raise what the first failed one raised."""
+    def wait(
+        self, futures: Sequence[Future], what: str, addresses: Sequence[str] | None = None
+    ) -> None:
+        """Wait until all are done, and raise what the first failed one raised.
+
+        Parameters
+        ----------
+        futures : sequence of Future
+        what : str
+        addresses : sequence of str, optional
+            Of the workers that are to do it; without, those that have tasks of the same run.
+
+        Raises
+        ------
+        CommClosedError
+            When one of these has sent no heartbeat for ``daskdl.heartbeat-timeout``.
+        """
         limit, began = seconds("stall-timeout"), time.monotonic()
+        heard = began
         while True:
             if self.done(futures, 1.0):
                 break
+            if time.monotonic() - heard > HEARD_EVERY:
+                self._check_heard(futures[0].key, what, addresses)
+                heard = time.monotonic()
             # Asking now and then also tells, on the log, that everybody waits for workers.
             self.workers(what)
             if time.monotonic() - began > limit:
@@ -163,38 +185,20 @@ class Cluster:
             if future.status == "error":
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
+    def _check_heard(self, key: Key, what: str, addresses: Sequence[str] | None) -> None:
+        """Raise a CommClosedError if a worker that is needed is silent."""
+        silent = self.silent(what)
+        if silent and addresses is None:
+            at_work = self._asked(what, "processing")
+            addresses = [a for a, keys in at_work.items() if any(map(same_run(key), keys))]
+        for address in silent.keys() & set(addresses or ()):
+            raise CommClosedError(
+                f"worker {address} has sent no heartbeat for {silent[address]:.0f} s"
+            )
+
     def done(self, futures: Sequence[Future], timeout: float) -> bool:
-        """Wait for so many seconds, and return whether all are done, well or not.
-
-        Raises
-        ------
-        FuturesCancelledError
-            When all are done and one was cancelled.
-        """
-
-        async def ended() -> None:
-            # One after the other: to wait for all at once costs as much for each of them, at every
-            # call. And not by wait(), which asks the default client; within client.as_current()
-            # two fits in two threads would leave Dask's default scheduler changed.
-            for future in futures:
-                if future.status == "pending":
-                    with suppress(FuturesCancelledError):
-                        await wait_for([future])
-
-        async def ended_in_time() -> bool:
-            # Dask keeps an exception that leaves this, and with it the futures, until Python
-            # collects garbage.
-            try:
-                await asyncio.wait_for(ended(), timeout)
-            except TimeoutError:
-                return False
-            return True
-
-        if not self._client.sync(ended_in_time):
-            return False
-        if any(future.cancelled() for future in futures):
-            self._client.sync(wait_for, futures)  # which raises
-        return True
+        """Wait for so many seconds, and return whether all are done; see :func:`waiting.done`."""
+        return done(self._client, futures, timeout)
 
     def ended(self, futures: Sequence[Future], timeout: float) -> bool:
         """Wait for so many seconds, and return whether all are done, cancelled ones too."""
@@ -241,12 +245,17 @@ class Cluster:
 
     def broadcast(self, name: str, value: Any, what: str) -> Future:
         """Put a value on every worker that takes tasks: on one, and from worker to worker."""
-        self.workers(what)  # or wait for the first
-        limit = seconds("transfer-timeout")
+        there = list(self.workers(what))  # or wait for the first
+        limit, silent = seconds("transfer-timeout"), self._heartbeats.silent
 
         async def scatter() -> Any:
             return await self._client.scatter(
-                {name: value}, broadcast=True, direct=self.direct, timeout=1, asynchronous=True
+                {name: value},
+                workers=there if silent else None,
+                broadcast=True,
+                direct=self.direct,
+                timeout=1,
+                asynchronous=True,
             )
 
         with _leaving(what):
@@ -361,7 +370,7 @@ class Cluster:
         """Say which worker is at what, of the run that this key belongs to."""
         at_work = self._asked(what, "processing")
         for worker, keys in sorted(at_work.items()):
-            own = [k for k in keys if isinstance(k, tuple) and _run_of(k) == _run_of(key)]
+            own = list(filter(same_run(key), keys))
             if own:  # in the order in which they are done
                 name, _, *place, shard = own[0]
                 iteration = f"iteration {place[0]}, " if place else ""
@@ -388,9 +397,3 @@ class Cluster:
             f"{what}: the scheduler at {self._address} does not answer any more; start the "
             "cluster and run again, from the checkpoint if there is one"
         )
-
-
-def _run_of(key: Key) -> str:
-    """Return the part of a key (<task>-<run>, ...) that all tasks of a run have in common."""
-    assert isinstance(key, tuple)
-    return str(key[0]).rpartition("-")[2]

@@ -184,6 +184,7 @@ def version_of_all(recipes: Sequence[Loadable]) -> str:
         if id(recipe) not in seen:
             seen.add(id(recipe))
             if recipe.version:
-                told[recipe.version] = None  # once, however the samples are cut
+                # Of each file once, however the samples are cut.
+                told |= dict.fromkeys(recipe.version.splitlines())
             left.extend(reversed(recipe.inputs))
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""

@@ -241,7 +241,9 @@ def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> lis
         sent = cluster.broadcast(f"evaluator-{name}-{uuid.uuid4().hex[:8]}", evaluator, what)
         more = {"evaluator": TaskRef(sent.key)}
         graph, behind = graph_of(recipes, lambda i: (f"evaluate-{name}", 0, i), _evaluated, more)
-        futures = submitted(client, {**behind, **graph}, list(graph))
+        # Dask would go on giving tasks to a worker that is stopped.
+        there = list(cluster.workers(what)) if cluster.silent(what) else None
+        futures = submitted(client, {**behind, **graph}, list(graph), there)
         try:
             cluster.wait(futures, what)
             return cluster.fetch(futures)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.data.nested import nested
 from daskdl.data.partition import Indices
@@ -19,6 +20,37 @@ from daskdl.nn.inputs import as_arrays
 
 #: The statistics of each metric, of some predictions.
 Measured = tuple[Statistics, ...]
+
+
+#: The same as plain data: of each statistic its name, dtype, shape and bytes.
+Plain = list[list[tuple[str, str, tuple[int, ...], bytes]]]
+
+
+def plain(measured: Measured) -> Plain:
+    """Return statistics as plain data, which nobody has to unpickle."""
+    return [
+        [(name, a.dtype.str, a.shape, a.tobytes()) for name, a in _arrays(statistics)]
+        for statistics in measured
+    ]
+
+
+def statistics_of(plain: Plain) -> Measured:
+    """Return the statistics of :func:`plain` data."""
+    return tuple(
+        {name: np.frombuffer(data, kind).reshape(shape) for name, kind, shape, data in statistics}
+        for statistics in plain
+    )
+
+
+def _arrays(statistics: Statistics) -> list[tuple[str, NDArray[Any]]]:
+    found = [(name, np.asarray(value)) for name, value in statistics.items()]
+    for name, array in found:
+        if array.dtype.kind in "OV":
+            raise SettingsError(
+                f"metric: expected statistics that are arrays of numbers or words, found {name} of "
+                f"{array.dtype}; encode it in numbers"
+            )
+    return found
 
 
 class Measures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.parts import join
-from daskdl.predict.measures import Measured
+from daskdl.predict.measures import Measured, plain, statistics_of
 from daskdl.train.job import Job
 from daskdl.train.members import Gang
 from daskdl.train.slices import Slice, Slots, Vector, put_together
@@ -75,7 +74,7 @@ def gathered(
     arrays = [slots[name] for name in sliced]
     if job.rounded:  # other members have these numbers rounded
         arrays.append(join(weights, slices[comm.rank]))
-    note = [pickle.dumps(measured), times.tobytes()]
+    note = [[plain(m) for m in measured], times.tobytes()]
     found = comm.gather(note, arrays, first)
     if found is None:
         return None
@@ -91,7 +90,7 @@ def gathered(
     all_times = all_times.reshape(len(found), *times.shape)
     # Members that are ready early wait for the last in their reduction: the shortest is that.
     shortest, longest = all_times.min(0), all_times.max(0)
-    notes = [pickle.loads(note[0]) for note, _ in found]
+    notes = [[statistics_of(one) for one in note[0]] for note, _ in found]
     tools, combined = job.tools(), []
     for i, record in enumerate(records):
         metrics = tools.values([of_one[i] for of_one in notes if of_one[i]])

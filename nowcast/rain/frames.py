@@ -216,13 +216,7 @@ def _wait(futures: Any, name: str) -> None:
 
 def _opened(path: str) -> xr.Dataset:
     """Open a store, frames in the order of time, without Dask."""
-    import xarray as xr
-
-    try:
-        # Only the consolidated metadata are replaced in one stroke by a running ingest.
-        dataset = xr.open_zarr(path, chunks=None, consolidated=True)
-    except Exception:  # it has none, or is no store, which is then told
-        dataset = open_zarr(path)
+    dataset = open_zarr(path)
     return in_order(dataset) if "time" in dataset.indexes else dataset
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, DataError
+from nowcast.rain.identity import CHECKSUM, OneStore, checksum
 from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def open_rain(path: str | os.PathLike[str]) -> xr.Dataset:
     """Open and check a rain store.
 
-    What is opened stays what it is while an ingest adds to the store, late scans too.
+    What is opened stays what it is while an ingest adds to the store, late scans too; where another
+    store takes its place, reading on is refused.
 
     Parameters
     ----------
@@ -71,7 +73,9 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
     try:
         if path.is_dir():
             # Only the consolidated metadata are replaced in one stroke by a running ingest.
-            dataset = xr.open_zarr(path, consolidated=True, chunks=None)
+            store = OneStore(path, read_only=True)
+            dataset = xr.open_zarr(store, consolidated=True, chunks=None)
+            dataset.encoding["source"] = str(path)
         else:
             dataset = xr.open_dataset(path, engine="h5netcdf")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -277,6 +281,7 @@ def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
             member.name: json.loads((member / "zarr.json").read_text()) for member in members
         },
     }
+    group["consolidated_metadata"][CHECKSUM] = checksum(group)
     with beside(path / "zarr.json") as temporary:
         temporary.write_text(json.dumps(group, indent=1))
 

@@ -199,12 +199,17 @@ def itself(value: Any) -> Any:
     return value
 
 
-def submitted(client: Client, graph: Graph, keys: Sequence[Key]) -> list[Future]:
-    """Hand a graph to the scheduler."""
+def submitted(
+    client: Client, graph: Graph, keys: Sequence[Key], workers: Sequence[str] | None = None
+) -> list[Future]:
+    """Hand a graph to the scheduler, for all workers or for some."""
     from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
 
     whole = HighLevelGraph({"daskdl": MaterializedLayer(graph)}, {"daskdl": set()})
-    futures: list[Future] = client.get(whole, list(keys), sync=False)
+    others = True if workers else None  # none of these may be there any more
+    futures: list[Future] = client.get(
+        whole, list(keys), sync=False, workers=workers, allow_other_workers=others
+    )
     return futures
 
 

@@ -18,6 +18,7 @@ from daskdl.data.partition import Batch
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened
+from daskdl.data.sources.versions import check_version, version_at, version_in
 from daskdl.errors import DataError
 
 #: Files are put together until they are so many bytes, when it is not said in how many partitions.
@@ -39,6 +40,8 @@ class FilesRecipe(Recipe):
     sample_bytes : int
         Of one, as a measure of all.
     storage_options : mapping
+    versions : tuple of str
+        Of each file, "" where it is not known (:mod:`daskdl.data.sources.versions`).
     """
 
     urls: tuple[str, ...] = field(repr=False)
@@ -47,11 +50,17 @@ class FilesRecipe(Recipe):
     on_error: str
     sample_bytes: int
     storage_options: Mapping[str, Any] = field(repr=False)
+    versions: tuple[str, ...] = field(repr=False)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the samples, at a guess from one."""
         return self.sample_bytes * len(self.urls)
+
+    @property
+    def version(self) -> str:
+        """Versions of all files, a line for each; "" if none is known."""
+        return "\n".join(self.versions).strip()
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -67,6 +76,7 @@ class FilesRecipe(Recipe):
             self,
             urls=tuple(self.urls[i] for i in indices),
             columns={name: column[indices] for name, column in self.columns.items()},
+            versions=tuple(self.versions[i] for i in indices),
         )
 
     def load(self) -> Arrays:
@@ -76,6 +86,7 @@ class FilesRecipe(Recipe):
         def sample(i: int) -> dict[str, Any]:
             url = self.urls[i]
             with opened(url, self.storage_options) as file:
+                check_version(file, url, self.versions[i])
                 value = self.read(file, url) if with_url else self.read(file)
             more = {name: column[i] for name, column in self.columns.items()}
             return {**as_sample(value), **more}
@@ -94,7 +105,13 @@ def from_files(
     """Return recipes of files; see :meth:`SampleSet.from_files`."""
     check_on_error(on_error)
     options = dict(storage_options or {})
-    found = expanded(urls, options)
+    details: dict[str, Mapping[str, Any]] = {}
+    found = expanded(urls, options, details=details)
+    # One by one only those that a disk tells of at once, and of others what a listing told.
+    versions = (
+        version_in(details.get(url, {})) if "://" in url else version_at(url, options)
+        for url in found
+    )
     held = {name: np.asarray(column) for name, column in columns.items()}
     for name, column in held.items():
         if column.shape[:1] != (len(found),):
@@ -103,7 +120,7 @@ def from_files(
                 f"files, found shape {column.shape}"
                 "; order it as the files, which come by their names"
             )
-    whole = FilesRecipe(tuple(found), read, held, on_error, 0, options)
+    whole = FilesRecipe(tuple(found), read, held, on_error, 0, options, tuple(versions))
     measured = whole.part(0, 1).load()  # a mistake in the function shows at once
     whole = replace(whole, sample_bytes=measured.nbytes)
     if partitions is None:

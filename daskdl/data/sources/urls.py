@@ -16,7 +16,12 @@ def opened(url: str, options: Mapping[str, Any]) -> Any:
     return fsspec.open(url, "rb", **options)
 
 
-def expanded(urls: Any, options: Mapping[str, Any], ending: str = "") -> list[str]:
+def expanded(
+    urls: Any,
+    options: Mapping[str, Any],
+    ending: str = "",
+    details: dict[str, Mapping[str, Any]] | None = None,
+) -> list[str]:
     """Return the files that one URL, with ``*`` or of a folder, or many mean.
 
     Parameters
@@ -28,6 +33,8 @@ def expanded(urls: Any, options: Mapping[str, Any], ending: str = "") -> list[st
         For fsspec.
     ending : str
         Files of folders that end otherwise are passed over.
+    details : dict, optional
+        Gets, by URL, what stores tell of files that are looked for in them.
 
     Raises
     ------
@@ -47,19 +54,21 @@ def expanded(urls: Any, options: Mapping[str, Any], ending: str = "") -> list[st
             found.append(url)  # many are not looked for one by one
             continue
         system, path = fsspec.url_to_fs(url, **options)
-        paths = (
-            sorted(system.glob(path))
-            if "*" in url
-            else sorted(p for p in system.find(path) if p.endswith(ending))
-            if system.isdir(path)
-            else [path]
-        )
+        told: dict[str, Any] = {path: {}}
+        if "*" in url:
+            told = system.glob(path, detail=True)
+        elif system.isdir(path):
+            told = {p: d for p, d in system.find(path, detail=True).items() if p.endswith(ending)}
+        paths = sorted(told)
         if not paths:
             raise DataError(
                 f"{url}: expected files, found none"
                 "; look at the path; each worker needs to see it too"
             )
-        found.extend(p if "://" not in url else system.unstrip_protocol(p) for p in paths)
+        names = [p if "://" not in url else system.unstrip_protocol(p) for p in paths]
+        found.extend(names)
+        if details is not None:
+            details.update(zip(names, map(told.__getitem__, paths), strict=True))
     if not found:
         raise DataError("SampleSet: expected URLs of files, found none")
     return found

@@ -25,12 +25,41 @@ def version_of(file: Any, url: str) -> str:
     if "::" in url:
         return ""
     if "://" not in url or url.startswith("file://"):
-        found = os.fstat(file.fileno())
-        return f"{found.st_size} bytes of {found.st_mtime_ns}"
-    for details in _details(file):
-        for name in _CHANGED:
-            if details.get(name):
-                return f"{details.get('size')} bytes of {details[name]}"
+        return _local(os.fstat(file.fileno()))
+    return next(filter(None, (_told(details, _CHANGED) for details in _details(file))), "")
+
+
+def version_at(url: str, options: Mapping[str, Any]) -> str:
+    """Return what :func:`version_of` returns of a file, which is not opened; "" if there is none.
+
+    One request where it is not a local file.
+    """
+    if "::" in url:
+        return ""
+    try:
+        if "://" not in url or url.startswith("file://"):
+            return _local(os.stat(url.removeprefix("file://")))
+        import fsspec
+
+        system, path = fsspec.url_to_fs(url, **options)
+        return _told(system.info(path), _CHANGED)
+    except OSError:
+        return ""
+
+
+def version_in(details: Mapping[str, Any]) -> str:
+    """Return the version that a listing tells; times are told in ways that differ from a file's."""
+    return _told(details, _CHANGED[:3])
+
+
+def _local(found: os.stat_result) -> str:
+    return f"{found.st_size} bytes of {found.st_mtime_ns}"
+
+
+def _told(details: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        if details.get(name):
+            return f"{details.get('size')} bytes of {details[name]}"
     return ""
 
 
@@ -44,7 +73,12 @@ def _details(file: Any) -> Iterator[Mapping[str, Any]]:
 
 def check_version(file: Any, url: str, expected: str) -> None:
     """Raise a DataError if an open file is another than when the samples were made."""
-    found = version_of(file, url)
+    if expected:
+        check_found(version_of(file, url), url, expected)
+
+
+def check_found(found: str, url: str, expected: str) -> None:
+    """Raise a DataError if the version of what is at a URL is another than expected."""
     if expected and found and found != expected:
         raise DataError(
             f"{url}: expected the file of which the samples were made, {expected}, found another "

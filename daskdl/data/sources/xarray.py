@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from daskdl.data.arrays import Arrays
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.collections import from_dask_arrays
 from daskdl.data.sources.dataframe import Field
-from daskdl.data.sources.zarr import slice_recipes
+from daskdl.data.sources.zarr import ZarrArrays, slice_recipes
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def from_xarray(
     if isinstance(data, str | os.PathLike):
         path = os.fspath(data)
         path = path if "://" in path else os.path.abspath(path)
-        return slice_recipes(StoredVariables(path, dim, dict(fields)), partitions, path)
+        return slice_recipes(StoredVariables(path, dim, dict(fields)).known(), partitions, path)
     if isinstance(data, xr.DataArray):
         only = str(data.name or "x")
         data = data.to_dataset(name=only)
@@ -118,10 +118,24 @@ class StoredVariables:
     path: str
     dim: str
     fields: Mapping[str, Field]
+    versions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def known(self) -> StoredVariables:
+        """Return the same with the versions of its variables, as they are now."""
+        self()  # whatever else it is, is told
+        return replace(self, versions=self._stored.known().versions)
+
+    @property
+    def _stored(self) -> ZarrArrays:
+        names = [k for f in self.fields.values() for k in ([f] if isinstance(f, str) else f)]
+        return ZarrArrays(self.path, {name: name for name in names}, versions=self.versions)
 
     def __call__(self) -> dict[str, Sliced]:
         """Return the arrays by name."""
-        return Lazy(open_zarr(self.path), self.dim, self.fields)()
+        arrays = Lazy(open_zarr(self.path), self.dim, self.fields)()
+        if self.versions:
+            self._stored()
+        return arrays
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,11 @@ class Sliced:
 
 
 def open_zarr(path: str) -> xr.Dataset:
-    """Open a zarr store as an xarray Dataset that is read when it is sliced, without Dask."""
+    """Open a zarr store as an xarray Dataset that is read when it is sliced, without Dask.
+
+    By its consolidated metadata if it has any: who writes to a store while it is read replaces
+    these in one stroke, and not those of array after array.
+    """
     import xarray as xr
 
     if "://" not in path and not Path(path).is_dir():
@@ -169,6 +187,10 @@ def open_zarr(path: str) -> xr.Dataset:
             f"{path}: expected a zarr store, found no such folder"
             "; look at the path; each worker needs to see it too"
         )
+    try:
+        return xr.open_zarr(path, chunks=None, consolidated=True)
+    except Exception:  # it has none, or is no store, which is then told
+        pass
     try:
         return xr.open_zarr(path, chunks=None, consolidated=False)
     except Exception as error:

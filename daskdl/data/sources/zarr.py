@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.recipe import Excerpt, Recipe
+from daskdl.data.sources.versions import check_found, version_at
 from daskdl.errors import DataError, SettingsError
 
 #: Whole chunks are put together until they are so many bytes, unless the partitions are counted.
@@ -38,6 +39,11 @@ class SliceRecipe(Excerpt):
     sample_bytes: int
 
     @property
+    def version(self) -> str:
+        """Versions of the arrays, a line for each; "" if none is known."""
+        return "\n".join(getattr(self.source, "versions", {}).values()).strip()
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the samples."""
         return self.sample_bytes * len(self)
@@ -57,11 +63,22 @@ class ZarrArrays:
     url : str
     names : mapping of name to path in the group
     storage_options : mapping
+    versions : mapping of name to str
+        Of what each array begins with, see :func:`first_chunk`; by it a store that was replaced is
+        known, and not taken for one that has grown.
     """
 
     url: str
     names: Mapping[str, str]
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    versions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def known(self) -> ZarrArrays:
+        """Return the same with the versions of its arrays, as they are now."""
+        return replace(self, versions={name: self._version(a) for name, a in self().items()})
+
+    def _version(self, array: Any) -> str:
+        return first_chunk(self.url, array, self.storage_options)
 
     def __call__(self) -> dict[str, Any]:
         """Return the arrays by name."""
@@ -72,7 +89,10 @@ class ZarrArrays:
                 f"{self.url}: expected arrays {sorted(self.names.values())}, found none called "
                 f"{missing}; there are {sorted(group)}"
             )
-        return {name: group[path] for name, path in self.names.items()}
+        arrays = {name: group[path] for name, path in self.names.items()}
+        for name, version in self.versions.items():
+            check_found(self._version(arrays[name]), f"{self.url}, {self.names[name]}", version)
+        return arrays
 
 
 @dataclass(frozen=True)
@@ -99,9 +119,19 @@ def from_zarr(
         )
     path = os.fspath(url)
     path = path if "://" in path else os.path.abspath(path)  # workers may have another folder
-    return slice_recipes(
-        ZarrArrays(path, dict(names), dict(storage_options or {})), partitions, path
-    )
+    source = ZarrArrays(path, dict(names), dict(storage_options or {}))
+    return slice_recipes(source.known(), partitions, path)
+
+
+def first_chunk(url: str, array: Any, options: Mapping[str, Any]) -> str:
+    """Return the version of an array's first chunk, which a store that grows does not touch.
+
+    Of its metadata if there is no such chunk.
+    """
+    key = array.metadata.encode_chunk_key((0,) * array.ndim)
+    names = key, "zarr.json", ".zarray"
+    places = ("/".join(filter(None, (url.rstrip("/"), array.path, name))) for name in names)
+    return next(filter(None, (version_at(place, options) for place in places)), "")
 
 
 def slice_recipes(source: Any, partitions: int | None, name: str) -> list[Recipe]:

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+import zarr
 
 from daskdl.data import SampleSet
 from daskdl.errors import DataError, TrainingError
@@ -61,6 +63,43 @@ def test_an_archive_of_other_places_is_another(tmp_path):
     write([b"thousands", b"two"])
     with pytest.raises(DataError, match=r"x.tar: expected the file of which the samples were made"):
         samples.recipes[0].load()
+
+
+def test_a_file_of_samples_that_are_files_is_another(tmp_path):
+    for name, value in (("a.bin", b"1"), ("b.bin", b"2")):
+        (tmp_path / name).write_bytes(value)
+    samples = SampleSet.from_files(
+        tmp_path, lambda file: {"x": np.float32(file.read())}, partitions=2
+    )
+    assert [r.load().take(np.arange(1))["x"].tolist() for r in samples.recipes] == [[1], [2]]
+    (tmp_path / "b.bin").write_bytes(b"30")
+    assert samples.recipes[0].load().take(np.arange(1))["x"].tolist() == [1]
+    with pytest.raises(DataError, match=r"b.bin: expected the file .*, 1 bytes .* found another"):
+        samples.recipes[1].load()
+
+
+@pytest.mark.parametrize("kind", ["zarr", "xarray"])
+def test_a_zarr_store_of_one_shape_is_another_but_may_grow(tmp_path, kind):
+    path = tmp_path / "x.zarr"
+
+    def write(value, rows=8):
+        array = xr.DataArray(np.full((rows, 2), value, "f4"), dims=("n", "f"))
+        array.to_dataset(name="a").to_zarr(
+            path, mode="w", zarr_format=3, consolidated=False, encoding={"a": {"chunks": (2, 2)}}
+        )
+
+    write(1)
+    if kind == "zarr":
+        samples = SampleSet.from_zarr(path, x="a", partitions=2)
+    else:
+        samples = SampleSet.from_xarray(path, dim="n", x="a", partitions=2)
+    group = zarr.open_group(path, mode="r+")
+    group["a"].append(np.full((2, 2), 5, "f4"))
+    (recipe, _) = samples.recipes
+    assert recipe.load().take(np.arange(1))["x"].tolist() == [[1, 1]]
+    write(2)
+    with pytest.raises(DataError, match=r"x.zarr, a: expected the file .* found another in its"):
+        recipe.load()
 
 
 class Handler(BaseHTTPRequestHandler):

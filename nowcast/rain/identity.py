@@ -1,0 +1,107 @@
+"""Identity of a rain store: a reader is told when another takes its place, or it is damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from zarr.abc.store import ByteRequest
+from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.storage import LocalStore
+
+from daskdl.errors import DataError
+
+#: Place of the checksum in a group's metadata; zarr passes over what it does not know there.
+CHECKSUM = "sha256"
+
+
+class OneStore(LocalStore):
+    """A store that reads nothing of another one that was put in its place.
+
+    A store is replaced by renaming another one over it, so that what was read is of the store that
+    is there afterwards. That is looked at after each read: by its metadata's time and, where these
+    are others, by the attribute ``id``.
+    """
+
+    _id: str | None = None
+    _seen: tuple[int, int, int] | None = None
+
+    async def get(
+        self,
+        key: str,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        """Read a file of the store; None if there is none."""
+        found = await super().get(key, prototype, byte_range)
+        self._check()
+        return found
+
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        """Read a file of the store; None if there is none."""
+        found = super().get_sync(key, prototype=prototype, byte_range=byte_range)
+        self._check()
+        return found
+
+    def _check(self) -> None:
+        path = self.root / "zarr.json"
+        try:
+            found = os.stat(path)
+            seen = found.st_ino, found.st_size, found.st_mtime_ns
+            if seen == self._seen:
+                return
+            own = id_of(path)
+        except FileNotFoundError:
+            if self._id is None:
+                return  # there was none: zarr says so
+            own = "none"
+        if self._id not in (None, own):
+            raise DataError(
+                f"{self.root}: expected the store that was opened, of id {self._id!r}, found one "
+                f"of id {own!r} in its place; open it again"
+            )
+        self._id, self._seen = own, seen
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_seen": None}  # another machine may number files otherwise
+
+
+def id_of(path: Path) -> str:
+    """Return the attribute ``id`` of a store whose ``zarr.json`` this is, "" without one.
+
+    Raises
+    ------
+    DataError
+        When the file is not what was written.
+    """
+    try:
+        group = json.loads(path.read_bytes())
+        told = group.get("consolidated_metadata", {}).get(CHECKSUM)
+    except (ValueError, AttributeError) as error:
+        raise DataError(
+            f"{path}: expected the metadata of a zarr store, found something else ({error}); "
+            "ingest into a new store"
+        ) from error
+    if told not in (None, checksum(group)):
+        raise DataError(
+            f"{path}: expected the metadata as they were written, with SHA-256 {told}, found "
+            f"{checksum(group)}; the file is damaged: ingest into a new store"
+        )
+    return str(group.get("attributes", {}).get("id", ""))
+
+
+def checksum(group: dict[str, Any]) -> str:
+    """Return the SHA-256 of a group's metadata, less the checksum itself."""
+    consolidated = dict(group.get("consolidated_metadata", {}))
+    consolidated.pop(CHECKSUM, None)
+    whole = group | {"consolidated_metadata": consolidated}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
