@@ -3,11 +3,13 @@
 The peers are onnxruntime, PyTorch's eval under inference_mode (channels last where there are
 images; through torch.compile with ``--compile``, which takes a compiler and a minute a network),
 and OpenCV's DNN. All take turns in one process, each with as many threads as ours; the fastest
-counts.
+counts. On one thread the processor's time of that thread is shown with ``--cpu``, which neighbours
+on the machine disturb less.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -40,11 +42,10 @@ def _torch(peer: Any, x: np.ndarray[Any, Any], image: bool, compiled: bool) -> d
 
         return run
 
-    works["PyTorch"] = inferring(peer, given)
     if image:
         form = torch.channels_last
         peer, given = peer.to(memory_format=form), given.contiguous(memory_format=form)
-        works["PyTorch, channels last"] = inferring(peer, given)
+    works["PyTorch"] = inferring(peer, given)
     if compiled:
         torch._dynamo.reset()
         torch._inductor.config.freezing = True
@@ -73,7 +74,7 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
 
     torch.set_num_threads(threads)
     peer = network.peer()
-    model = network.exported(peer)
+    model = network.exported(peer, batch)
     x = network.sample(np.random.default_rng(SEED), batch)
     own = network.ours() if network.ours else read(model, network.name)
     given = network.turned(x) if network.turned else x
@@ -100,6 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = options_of(__doc__.splitlines()[0], seconds=2.0)
     parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--batches", default="1,16", help="samples at a time, such as 1,16")
+    parser.add_argument("--cpu", action="store_true", help="processor's time; one thread only")
     parser.add_argument("--compile", action="store_true", help="with torch.compile too")
     options = parser.parse_args(arguments)
 
@@ -109,7 +111,8 @@ def main(arguments: list[str] | None = None) -> None:
         for network in (case for case in CASES if options.only in case.name):
             for batch in map(int, options.batches.split(",")):
                 case = contestants(network, threads, batch, options)
-                times = race(case, options.seconds, least_runs=3)
+                clock = time.thread_time if options.cpu else time.perf_counter
+                times = race(case, options.seconds, least_runs=2, clock=clock)
                 rows.append(Row.of(case.name, threads, times))
                 others = ", ".join(
                     f"{name} {found.least:.1f}" for name, found in times.items() if name != "ours"

@@ -48,11 +48,11 @@ class Inferred:
     image: bool = False
     opencv: bool = False
 
-    def exported(self, peer: Any) -> bytes:
-        """Return PyTorch's module as an ONNX file with any number of samples."""
+    def exported(self, peer: Any, batch: int = 2) -> bytes:
+        """Return PyTorch's module as an ONNX file, written with a batch of so many samples."""
         import torch
 
-        x = torch.from_numpy(self.sample(np.random.default_rng(SEED), 2))
+        x = torch.from_numpy(self.sample(np.random.default_rng(SEED), batch))
         axis = 1 if self.name == "ConvLSTM" else 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"

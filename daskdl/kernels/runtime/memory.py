@@ -61,6 +61,10 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """
     dtype = np.dtype(dtype)
     n_bytes = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
+    planned = _planned.place
+    if planned is not None and planned.size == n_bytes:
+        _planned.place = None
+        return planned.view(dtype).reshape(shape)
     if n_bytes < SMALL:
         return np.empty(shape, dtype)
     block = _freed.take(n_bytes) if n_bytes >= LARGE else None
@@ -73,6 +77,28 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     lease = (ctypes.c_char * n_bytes).from_buffer(block.data, start)
     weakref.finalize(lease, _freed.put, block).atexit = False
     return np.frombuffer(memoryview(lease), dtype).reshape(shape)
+
+
+class _Planned(threading.local):
+    place: NDArray[np.uint8] | None = None
+
+
+_planned = _Planned()
+
+
+def plan(place: NDArray[np.uint8] | None) -> None:
+    """Let this thread's next result of just so many bytes lie at a place that is free for it.
+
+    Who plans knows when the result is not needed any more; None takes the place back.
+    """
+    _planned.place = place
+
+
+def block_of(n_bytes: int) -> NDArray[np.uint8]:
+    """Return so many bytes of any content, at a multiple of 64."""
+    block = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    start = -block.ctypes.data % ALIGNMENT
+    return block[start : start + n_bytes]
 
 
 class _Freed:

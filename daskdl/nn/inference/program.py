@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskdl.kernels.runtime.memory import ALIGNMENT, plan
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.structure import Structure
 from daskdl.tensor import Array
@@ -84,24 +85,64 @@ class Step(NamedTuple):
 
 
 class Program:
-    """Steps for one shape of input."""
+    """Steps for one shape of input, with a place for each result but the last ones.
 
-    def __init__(self, steps: Sequence[Step], outputs: Sequence[View], slots: int) -> None:
+    Results that are not needed at the same time share places, so that a pass writes where it has
+    just read: memory that left the caches takes twice as long.
+
+    Attributes
+    ----------
+    n_bytes : int
+        What the places take together.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], outputs: Sequence[View], slots: int, sizes: Sequence[int]
+    ) -> None:
         self.steps, self.outputs, self.slots = steps, outputs, slots
+        kept = {view.slot for view in outputs}
+        self.places, self.n_bytes = _places(steps, kept, sizes)
 
-    def __call__(self, x: Array) -> list[Array]:
-        """Return the results for an input (C-contiguous)."""
+    def __call__(self, x: Array, room: Array) -> list[Array]:
+        """Return the results for an input (C-contiguous).
+
+        ``room`` are at least ``n_bytes`` bytes that nobody else uses meanwhile.
+        """
         held: list[Any] = [None] * self.slots
         held[0] = x
-        for function, arguments, settings, slot, orders, several, ended in self.steps:
+        for step, place in zip(self.steps, self.places, strict=True):
+            function, arguments, settings, slot, orders, several, ended = step
             given = [_at(held, a) if type(a) is View else a for a in arguments]
+            plan(None if place is None else room[place[0] : place[1]])
             result = function(*given, **settings)
             for i, order in enumerate(orders):
                 array = result[i] if several else result
                 held[slot + i] = array if order is None else array.transpose(order)
             for old in ended:
                 held[old] = None
+        plan(None)
         return [_at(held, view) for view in self.outputs]
+
+
+def _places(
+    steps: Sequence[Step], kept: set[int], sizes: Sequence[int]
+) -> tuple[list[tuple[int, int] | None], int]:
+    """Return where each step's result lies, the lowest place that is free, and all bytes."""
+    live: dict[int, tuple[int, int]] = {}
+    found: list[tuple[int, int] | None] = []
+    for step in steps:
+        place = None
+        if step.slot not in kept and not step.several:
+            start, need = 0, sizes[step.slot]
+            for begin, end in sorted(live.values()):
+                if start + need <= begin:
+                    break
+                start = max(start, -(-end // ALIGNMENT) * ALIGNMENT)
+            place = live[step.slot] = start, start + need
+        found.append(place)
+        for slot in step.ended:
+            live.pop(slot, None)
+    return found, max((place[1] for place in found if place is not None), default=0)
 
 
 def _at(held: list[Any], view: View) -> Array:
@@ -165,7 +206,8 @@ class Recorder:
             if slot not in kept:
                 ended[i].append(slot)
         steps = [step._replace(ended=tuple(e)) for step, e in zip(self._steps, ended, strict=True)]
-        return Program(steps, views, len(self._places))
+        sizes = [size for _, size, _ in self._places]
+        return Program(steps, views, len(self._places), sizes)
 
     def _put(self, array: Array) -> None:
         owner = array

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from daskdl.kernels.runtime.memory import block_of
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.program import Program, Recorder, is_pure
@@ -34,6 +36,7 @@ class Inference:
         held += [array for array in constants_of(model) if isinstance(array, np.ndarray)]
         self.prepared, self._pure = Prepared(held), is_pure(model)
         self._programs: dict[Any, Program | None] = {}
+        self._local = threading.local()
 
     def run(self, model: Any, x: Array) -> Any:
         """Return the results of ``model(x)``, a tuple of arrays; the model is in inference.
@@ -43,7 +46,7 @@ class Inference:
         key = x.shape, x.dtype
         program = self._programs.get(key)
         if program is not None:
-            return tuple(program(np.ascontiguousarray(x)))
+            return tuple(program(np.ascontiguousarray(x), self._room(program.n_bytes)))
         if not self._pure or key in self._programs or x.dtype != np.float32:
             with optimized(self.prepared):
                 return _flat(model(x))
@@ -55,6 +58,14 @@ class Inference:
             named = isinstance(results, Mapping)
             self._programs[key] = None if named else recorder.program(results)
         return results
+
+    def _room(self, n_bytes: int) -> Array:
+        """Return memory for a program's results, which each thread keeps."""
+        room: Array | None = getattr(self._local, "room", None)
+        if room is None or room.size < n_bytes:
+            self._local.room = None  # let go of the old one first
+            room = self._local.room = block_of(n_bytes)
+        return room
 
 
 def _flat(result: Any) -> Any:
