@@ -30,6 +30,14 @@ _VALUES = {
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MARK = object()
+#: Bytes of memory that an opcode may take, more of some; one byte of a file can be an opcode.
+_COST = 100
+_COSTS = {
+    "BINPUT": 200, "LONG_BINPUT": 200, "PUT": 200, "MEMOIZE": 200, "EMPTY_SET": 300, "GLOBAL": 300,
+    "STACK_GLOBAL": 300, "REDUCE": 300, "NEWOBJ": 300, "BINPERSID": 300,
+}  # fmt: skip
+#: Bytes that opcodes may take together beside twice those of the file.
+_ROOM = 30_000_000
 
 
 def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:
@@ -78,8 +86,15 @@ def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         raise ValueError("a mark is missing")
 
     argument: Any
+    left = _ROOM + 2 * _size(file)
     for opcode, argument, _ in pickletools.genops(file):
         name = opcode.name
+        left -= _COSTS.get(name, _COST)
+        if left < 0:
+            raise DataError(
+                f"{where}: expected the few objects that weights are, found more than its "
+                f"{_size(file):,} bytes bear out; the file was made to fill the memory"
+            )
         if name in ("PROTO", "FRAME"):
             continue
         if name == "STOP":
@@ -139,6 +154,13 @@ def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         else:
             raise DataError(f"{where}: a pickle of weights has no {name}; it is not read")
     raise ValueError("it ends too early")
+
+
+def _size(file: IO[bytes]) -> int:
+    here = file.tell()
+    size = file.seek(0, 2)
+    file.seek(here)
+    return size
 
 
 def _plain(value: Any, kind: type) -> Any:
