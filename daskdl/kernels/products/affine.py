@@ -32,8 +32,8 @@ from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
 
-#: Rows up to which threads share the weights, not the rows.
-FEW = 96
+#: Rows up to which threads share the weights, not the rows: weights are then read once.
+FEW = 512
 _POINT = Geometry((1, 1))
 
 

@@ -220,6 +220,8 @@ def _old(builder, table, offset, rows, halves, width):
 multiply, multiply_and_end = _product(ROWS), _product(ROWS, True)
 #: As the above, for a last block of at most ``FEW_ROWS`` rows.
 multiply_few, multiply_few_and_end = _product(FEW_ROWS), _product(FEW_ROWS, True)
+#: For a row alone, as each step of a sequence has where there is one sample.
+multiply_one = _product(1)
 #: For a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
 multiply_narrow_and_end = _product(ROWS, True, narrow=True)
 multiply_half_and_end = _product(ROWS, True, 1, narrow=True)

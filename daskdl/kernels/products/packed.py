@@ -19,6 +19,7 @@ from daskdl.kernels.products.microkernel import (
     fetch,
     multiply,
     multiply_few,
+    multiply_one,
 )
 from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.runtime.jit import jit
@@ -124,7 +125,9 @@ def product(a, panels, c, add, room, soon):
                     fetch(place)
                 ahead += share
                 entry, to = at_table + group * SEGMENT * 8, target + group * ROWS * 8
-                if group >= large:
+                if rows == 1:
+                    multiply_one(a, entry, 1, size, panel, line, to, offset, more and whole)
+                elif group >= large:
                     multiply_few(a, entry, 1, size, panel, line, to, offset, more and whole)
                 else:
                     multiply(a, entry, 1, size, panel, line, to, offset, more and whole)
