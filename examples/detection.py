@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--size", type=int, default=128, help="pixels of a side")
     parser.add_argument("--width", type=float, default=0.5, help="share of MobileNet's channels")
     parser.add_argument("--scenes", type=int, default=1500, help="drawn for each epoch")
-    parser.add_argument("--epochs", type=int, default=16)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
     parser.add_argument("--test", type=int, default=300, help="test scenes")
