@@ -30,6 +30,8 @@ class Joined:
         All parameters but the tables, and behind them all buffers.
     grad : float32 (n,)
         The gradients to these parameters.
+    whole_grad : float32 (n + m,)
+        The same, and behind them room for what goes with them of each buffer.
     tables : dict
         The parameters that are trained by rows, by their dotted names.
     """
@@ -37,6 +39,7 @@ class Joined:
     def __init__(self) -> None:
         self.whole: Vector = np.empty(0, np.float32)
         self.grad: Vector = np.empty(0, np.float32)
+        self.whole_grad: Vector = self.grad
         self.tables: dict[str, Parameter] = {}
         #: Attributes of modules, and lists among these, each with what was in it.
         self._seen: list[tuple[Collection[Any], list[Any]]] = []
@@ -59,12 +62,24 @@ class Joined:
         self._seen = seen  # not before: another thread may be here, too
         return self
 
+    @property
+    def buffers(self) -> Vector:
+        """All buffers, float32 (m,), a view of :attr:`whole`."""
+        return self.whole[self.grad.size :]
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero; those of tables to None."""
+        clear(self.grad)
+        for table in self.tables.values():
+            table.grad = None
+
     def _join(self) -> None:
         """Copy the tensors into a new vector, and the gradients there are into another."""
         tensors = self._tensors
         parameters = [t for t in tensors if isinstance(t, Parameter)]
         self.whole, start = np.empty(sum(t.data.size for t in tensors), np.float32), 0
-        self.grad = empty(sum(p.data.size for p in parameters), np.float32)
+        self.whole_grad = empty(self.whole.size, np.float32)
+        self.grad = self.whole_grad[: sum(p.data.size for p in parameters)]
         clear(self.grad)
         for tensor in tensors:
             stop = start + tensor.data.size
@@ -76,6 +91,15 @@ class Joined:
                 tensor.grad = self.grad[start:stop].reshape(tensor.shape)
             start = stop
         self._views = list(map(_data, tensors))
+
+    def share(self, other: Joined) -> None:
+        """Let the tensors be views of another module's vector, which has the same ones."""
+        self.whole, start = other.whole, 0
+        for tensor in self._tensors:
+            stop = start + tensor.data.size
+            tensor.data = self.whole[start:stop].reshape(tensor.shape)
+            start = stop
+        self._views = list(map(_data, self._tensors))
 
 
 def _looked_at(module: Structure) -> list[tuple[Collection[Any], list[Any]]]:

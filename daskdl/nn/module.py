@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.vectors.arithmetic import clear, copied, copy_to
+from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.names import check_constructor
+from daskdl.nn.display import of_module
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
 from daskdl.nn.parameter import Buffer, Parameter
@@ -127,6 +128,14 @@ class Module(Structure, Predicting):
     # --- one vector
 
     @property
+    def joined(self) -> Joined:
+        """The vectors of all numbers, after one look at whether they still are.
+
+        For a step, which needs several of them.
+        """
+        return self._joined.update(self)
+
+    @property
     def vector(self) -> Vector:
         """All parameters and behind them all buffers, float32 (n + m,): what each step changes.
 
@@ -146,11 +155,17 @@ class Module(Structure, Predicting):
         """All gradients, float32 (n,), in the order of :attr:`flat`."""
         return self._joined.update(self).grad
 
+    def share_vector(self, other: Module) -> None:
+        """Let parameters and buffers be another model's, of the same layers: views of one vector.
+
+        Tables stay what they are.
+        """
+        self._joined.update(self).share(other._joined.update(other))
+
     @property
     def flat_buffers(self) -> Vector:
         """All buffers, float32 (m,); the buffers are views of it."""
-        joined = self._joined.update(self)
-        return joined.whole[joined.grad.size :]
+        return self.joined.buffers
 
     def load_vector(self, vector: Vector) -> None:
         """Copy ``vector`` (n + m,) into the parameters and buffers."""
@@ -200,10 +215,7 @@ class Module(Structure, Predicting):
 
     def zero_grad(self) -> None:
         """Set all gradients to zero; those of tables to None."""
-        joined = self._joined.update(self)
-        clear(joined.grad)
-        for table in joined.tables.values():
-            table.grad = None
+        self.joined.zero_grad()
 
     # --- in and out
 
@@ -265,6 +277,9 @@ class Module(Structure, Predicting):
         plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
         return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+    def _repr_html_(self) -> str:
+        return of_module(self)
 
 
 def _torch_names(function: str) -> Any:

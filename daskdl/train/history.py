@@ -22,6 +22,9 @@ COLUMNS = ("loss", "samples", "seconds", *PHASES)
 #: Columns of an epoch that are not means or sums of these.
 EPOCH = ("epoch", "iteration", "samples_per_second", "validation")
 
+#: Columns that are not in the line of an epoch.
+UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
+
 
 class History:
     """Record of a fit.
@@ -104,6 +107,11 @@ class History:
         return (
             f"History({len(self)} iterations, {len(self.epochs)} epochs{', ' * bool(shown)}{shown})"
         )
+
+    def _repr_html_(self) -> str:
+        from daskdl.train.display import of_history
+
+        return of_history(self, UNTOLD)
 
     # --- out and in
 

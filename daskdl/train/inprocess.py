@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from daskdl.kernels.runtime.threads import granted_cores, thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.predict.evaluation import combined
 from daskdl.train import step
+from daskdl.train.ahead import Ahead, Place
 from daskdl.train.evaluation import evaluate
 from daskdl.train.gradient import Gradient, add
 from daskdl.train.job import Job
@@ -48,6 +50,7 @@ class InProcessEngine:
         #: For sums and the update, beside which no shard is at work; neither's bits show threads.
         self._alone = replace(job, threads=job.threads * self._threads)
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="daskdl-shard")
+        self._ahead = Ahead(job, self._threads)
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
@@ -60,29 +63,33 @@ class InProcessEngine:
         copy_to(weights, state.weights)
         state = State(weights, slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
-            for share in shares:
+            for share, following in zip_longest(shares, shares[1:]):
                 with for_caller():
-                    state = self._iteration(state, share)
+                    state = self._iteration(state, share, following)
         return replace(state, weights=copied(state.weights)) if at_home else state
 
-    def _iteration(self, state: State, share: Share) -> State:
+    def _iteration(self, state: State, share: Share, following: Share | None) -> State:
         with_samples = [s for s, count in enumerate(share.counts) if count]
-        parts = self._each(with_samples, partial(self._gradient, state, share))
+        alone = self._threads == len(with_samples) == 1  # no other gradient is added to it
+        parts = self._each(
+            with_samples, partial(self._gradient, state, share, following, not alone)
+        )
         leaves = [parts.get(s) for s in range(len(share.counts))]
         job = self._alone
         roots = fold(leaves, lambda level, shard, a, b: add(a, b, job.rounded, job.threads))
         return step.update(job, state, *roots, overwrite=True)
 
-    def _gradient(self, state: State, share: Share, s: int) -> Gradient:
-        return step.gradient(
-            self._job,
-            state.weights,
-            self._partition(False, s),
-            (state.iteration, share.epoch, share.iteration),
-            s,
-            int(share.starts[s]),
-            int(share.counts[s]),
-        )
+    def _gradient(
+        self, state: State, share: Share, following: Share | None, keep: bool, s: int
+    ) -> Gradient:
+        partition, place = self._partition(False, s), _place(state.iteration, share, s)
+        after = None
+        if following is not None and following.counts[s]:
+            after = _place(state.iteration + 1, following, s)
+        draw = partial(self._ahead.draw, partition, s, place, after)
+        at, start, count = place
+        put = self._job, state.weights, partition, at, s, start, count
+        return step.gradient(*put, keep, draw)
 
     def evaluate(self, state: State, batch_size: int) -> list[float]:
         """Return the mean loss over all validation samples, and each metric of them."""
@@ -102,6 +109,7 @@ class InProcessEngine:
     def close(self) -> None:
         """Let go of the samples."""
         self._pool.shutdown()
+        self._ahead.close()
         self._held.clear()
 
     def _partition(self, validation: bool, shard: int) -> Partition:
@@ -120,3 +128,8 @@ class InProcessEngine:
         if self._threads == 1:
             return {s: function(s) for s in shards}
         return dict(zip(shards, self._pool.map(function, shards), strict=True))
+
+
+def _place(iteration: int, share: Share, s: int) -> Place:
+    at = iteration, share.epoch, share.iteration
+    return at, int(share.starts[s]), int(share.counts[s])

@@ -15,7 +15,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.metrics import Metric
-from daskdl.nn import Module, Parameter
+from daskdl.nn import Buffer, Module, Parameter
 from daskdl.optim import Method
 from daskdl.predict.measures import Measures
 
@@ -43,8 +43,8 @@ class Job:
     id : str
         Unique.
     payload : bytes
-        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. Tables that
-        are trained by rows are zeros in it, since every task is given those of its iteration.
+        The pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The model's
+        parameters and buffers are zeros in it, since every task is given those of its iteration.
     seed : int
     threads : int
         Arithmetic threads of a task.
@@ -86,7 +86,7 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
     """
     file = io.BytesIO()
     try:
-        _WithoutTables(file).dump(tools)
+        _WithoutNumbers(file, tools.model).dump(tools)
     except Exception as error:
         for name in (entry.name for entry in fields(tools)):
             try:
@@ -103,19 +103,29 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
     return Job(uuid.uuid4().hex[:12], file.getvalue(), seed, threads)
 
 
-class _WithoutTables(cloudpickle.Pickler):
-    """Pickles only the shapes of tables that are trained by rows."""
+class _WithoutNumbers(cloudpickle.Pickler):
+    """Pickles only the shapes of a model's parameters and buffers."""
+
+    def __init__(self, file: io.BytesIO, model: Module) -> None:
+        super().__init__(file)
+        self._held = {id(tensor) for _, tensor in model.held()}
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Parameter) and value.sparse:
-            return _table, (value.shape, value.requires_grad)
+        if isinstance(value, Parameter) and id(value) in self._held:
+            return _parameter, (value.shape, value.requires_grad, value.sparse)
+        if isinstance(value, Buffer) and id(value) in self._held:
+            return _buffer, (value.shape,)
         return super().reducer_override(value)
 
 
-def _table(shape: tuple[int, int], requires_grad: bool) -> Parameter:
-    table = Parameter(np.zeros((0, shape[1])), requires_grad, sparse=True)
-    table.data = np.zeros(shape, np.float32)  # not copied, so that it takes no memory yet
-    return table
+def _parameter(shape: tuple[int, ...], requires_grad: bool, sparse: bool) -> Parameter:
+    made = Parameter(np.zeros((0,) * len(shape)), requires_grad, sparse)
+    made.data = np.zeros(shape, np.float32)  # not copied, so that it takes no memory yet
+    return made
+
+
+def _buffer(shape: tuple[int, ...]) -> Buffer:
+    return Buffer(np.zeros(shape))
 
 
 def _short(value: object) -> str:

@@ -139,6 +139,10 @@ class Loop:
             self.trainer.model.restore(self.state.weights)
             self._checkpoint()
             raise
+        except Exception:
+            # The group that ended so may have changed the model, which is to have the last one's.
+            self.trainer.model.restore(self.state.weights)
+            raise
         finally:
             self.progress.stop()
         for callback in self.callbacks:

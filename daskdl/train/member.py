@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 
 from distributed import get_worker
 
@@ -17,6 +20,7 @@ from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.predict.measures import Measured
 from daskdl.train import step
+from daskdl.train.ahead import Ahead, Place
 from daskdl.train.clocks import Stopwatch
 from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.gang_update import SlicedUpdate, WholeUpdate, gather_all
@@ -76,7 +80,8 @@ def run_groups(
     rendezvous = worker.plugins[Rendezvous.name]
     comm = Communicator.connect(rendezvous, gang, job.id, attempt, rank)
     try:
-        result = Member(rendezvous, job, gang, attempt, comm).run(first, draws, given, partitions)
+        with closing(Member(rendezvous, job, gang, attempt, comm)) as member:
+            result = member.run(first, draws, given, partitions)
     except BaseException as error:
         comm.close(f"{type(error).__name__}: {error}")
         raise
@@ -105,6 +110,7 @@ class Member:
         end = tools.model.flat.size
         own = [slice(s.start, min(s.stop, end)) for s in self.reduction.owned if s.start < end]
         method = tools.optimizer.part(own)
+        self.ahead = Ahead(job, 1)
         self.update = (
             WholeUpdate(job, gang, comm)
             if method is None
@@ -131,14 +137,19 @@ class Member:
                 return None
             draws = draws_of(shares, self.comm.shards)
 
+    def close(self) -> None:
+        """Let go of samples that were drawn and are not needed."""
+        self.ahead.close()
+
     def _group(
         self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
     ) -> tuple[list[Record], list[Measured]]:
         """Run one group and keep its state; return each iteration's record and metrics."""
         weights = self.update.begin(*self._beginning(first, given))
         records, all_measured = [], []
-        for t, draw in enumerate(draws.each(), first):
-            measured = self._gradients(t, draw, partitions, weights)
+        each = list(draws.each())
+        for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
+            measured = self._gradients(t, draw, following, partitions, weights)
             watch = Stopwatch()
             total = Gradient.of_payload(self.comm.reduce_scatter(self.reduction, t))
             reduce = watch.lap()
@@ -150,17 +161,26 @@ class Member:
         return records, all_measured
 
     def _gradients(
-        self, t: int, draw: Draw, partitions: Sequence[Partition], weights: Vector
+        self,
+        t: int,
+        draw: Draw,
+        following: Draw | None,
+        partitions: Sequence[Partition],
+        weights: Vector,
     ) -> Measured:
         """Put the gradients of the own shards into the reduction; return their metrics."""
         self.reduction.begin()
         at = t, draw.epoch, draw.iteration
         measured: list[Measured] = []
         shards = zip(self.comm.shards, partitions, draw.shards, strict=True)
-        for shard, partition, (start, count) in shards:
+        for i, (shard, partition, (start, count)) in enumerate(shards):
             self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
+            after: Place | None = None
+            if following is not None and following.shards[i][1]:
+                after = (t + 1, following.epoch, following.iteration), *following.shards[i]
+            prepared = partial(self.ahead.draw, partition, shard, (at, start, count), after)
             put = (self.job, weights, partition, at, shard, start, count)
-            found = step.gradient(*put) if count else None
+            found = step.gradient(*put, draw=prepared) if count else None
             self.reduction.put(shard, found.payload() if found else None)
             measured += found.measured if found else ()
         self.rendezvous.at[self.job.id] = f"iteration {t}"  # with the peers

@@ -8,10 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from daskdl.train.history import COLUMNS, EPOCH
-
-#: Columns that are not in the line of an epoch.
-UNTOLD = {*EPOCH, *COLUMNS} - {"loss"}
+from daskdl.train.history import UNTOLD
 
 
 class Progress(Protocol):
@@ -28,13 +25,6 @@ class Progress(Protocol):
 
     def stop(self) -> None:
         """End."""
-
-
-def make_progress(wanted: bool) -> Progress:
-    """Return the progress that fits standard error."""
-    if not wanted:
-        return Silent()
-    return Bar() if sys.stderr.isatty() else Lines()
 
 
 class Silent:
@@ -84,7 +74,7 @@ class Lines(Silent):
         left = (now - self._began) / max(1, done - self._first) * (self._total - done)
         _write(
             f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{_duration(left)} left"
+            f"{duration(left)} left"
         )
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
@@ -147,7 +137,8 @@ def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
     return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds as in 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"

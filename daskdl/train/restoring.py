@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from daskdl.data import SampleSet
+from daskdl.data.order import block_lengths
+from daskdl.data.recipe import version_of_all
 from daskdl.train.checkpoint import Saved
 from daskdl.train.step import State
+
+if TYPE_CHECKING:
+    from daskdl.train.trainer import Trainer
 
 
 def check_restorable(saved: Saved, like: State) -> None:
@@ -61,3 +67,21 @@ def _check_history(saved: Saved) -> None:
 
 def _described(arrays: Mapping[str, NDArray[Any]], name: str) -> str:
     return f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+
+
+def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
+    """Return what tells a run from others, of which no checkpoint goes on."""
+    tables = trainer.model.tables  # which lie elsewhere than they would if not trained by rows
+    return {
+        "model": [
+            [name, list(array.shape), *["rows"] * (name in tables)]
+            for name, array in trainer.model.state_dict().items()
+        ],
+        "optimizer": type(trainer.optimizer).__name__,
+        "seed": trainer.seed,
+        "batch_size": batch_size,
+        "shards": list(samples.lengths),
+        **block_lengths(samples),
+        "wire": wire,
+        "files": version_of_all(samples.recipes),
+    }

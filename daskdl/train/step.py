@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,9 +12,8 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.failures import naming
 from daskdl.collective.codec import round_in_place
-from daskdl.data.functions import take
 from daskdl.data.nested import nested
-from daskdl.data.partition import Partition
+from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.random import generator
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.memory import empty
@@ -23,6 +23,7 @@ from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs, call
 from daskdl.optim import Method
 from daskdl.rows import Rows
+from daskdl.train.ahead import drawn
 from daskdl.train.clocks import Clocks
 from daskdl.train.gradient import Gradient, total_of
 from daskdl.train.job import Job
@@ -86,6 +87,8 @@ def gradient(
     shard: int,
     start: int,
     count: int,
+    keep: bool = True,
+    draw: Callable[[], tuple[Indices, Batch]] | None = None,
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
@@ -98,22 +101,27 @@ def gradient(
     shard : int
     start, count : int
         Which positions of the epoch's order of this shard.
+    keep : bool
+        Whether it outlasts the next gradient of this thread; otherwise it is the model's own.
+    draw : callable, optional
+        Gives the positions and samples, which may have been drawn before.
     """
     step, epoch, iteration = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
     with thread_budget(job.threads), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
-        chosen = partition.order(job.seed, epoch, shard)[start : start + count]
-        draw = (job.seed, "map", epoch, iteration, shard)
-        batch = take(partition, chosen, tools.functions, draw)
+        chosen, batch = draw() if draw else drawn(job, partition, shard, (at, start, count))
         clock.append(time.perf_counter())
-        model = tools.model.train()
-        if weights is not model.vector:
+        model = tools.model
+        if not model.training:
+            model.train()
+        if weights is not model.joined.whole:
             model.restore(weights, copy=False)
             if job.rounded:
                 round_in_place(model.flat, job.rounded)
-        model.zero_grad()
-        buffers, seed = model.flat_buffers, generator(job.seed, "layers", epoch, iteration, shard)
+        held = model.joined
+        held.zero_grad()
+        buffers, seed = held.buffers, generator(job.seed, "layers", epoch, iteration, shard)
         before = buffers.copy()
         draws = int(seed.integers(2**63))
         with drawing(draws):
@@ -123,11 +131,12 @@ def gradient(
         del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())
         loss.backward()
-        tables = model.tables.values()
+        held = model.joined
+        tables = held.tables.values()
         rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
-        vector = empty(model.vector.size, np.float32)
-        parameters = model.flat_grad.size
-        sound = times(model.flat_grad, count, vector[:parameters])
+        vector = empty(held.whole.size, np.float32) if keep else held.whole_grad
+        parameters = held.grad.size
+        sound = times(held.grad, count, vector[:parameters])
         sound &= all(finite(r.values.reshape(-1)) for r in rows)
         if not (sound and np.isfinite(loss.data).all()):
             buffers[:] = before
@@ -201,7 +210,7 @@ def update(
     with thread_budget(job.threads), naming(f"iteration {state.iteration}, update"):
         tools = job.tools()
         if parameters is None:
-            parameters = tools.model.flat.size
+            parameters = tools.model.joined.grad.size
         stepper, tables = method or tools.optimizer, Tables.of(tools.model)
         weights, slots = _step(stepper, tables, state, total, parameters, overwrite)
     took = time.perf_counter() - began
@@ -248,10 +257,10 @@ def _step(
 
 def _beginning_with(first: Vector, whole: Vector, overwrite: bool) -> Vector:
     """Return a vector that begins with these numbers and goes on like a whole one."""
+    if overwrite and first.ctypes.data == whole.ctypes.data:
+        return whole  # itself, by which the next gradient knows it
     if first.size == whole.size:
         return first
-    if overwrite and first.ctypes.data == whole.ctypes.data:
-        return whole
     new: Vector = empty(whole.size, whole.dtype)
     copy_to(new[: first.size], first)
     new[first.size :] = whole[first.size :]

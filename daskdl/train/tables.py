@@ -68,9 +68,9 @@ class Tables:
     @classmethod
     def of(cls, model: Module) -> Tables:
         """Return the tables of a model."""
-        held = model.tables
-        shapes = tuple((p.shape[0], p.shape[1]) for p in held.values())
-        return cls(tuple(held), shapes, model.vector.size)
+        joined = model.joined
+        shapes = tuple((p.shape[0], p.shape[1]) for p in joined.tables.values())
+        return cls(tuple(joined.tables), shapes, joined.whole.size)
 
     def __bool__(self) -> bool:
         return bool(self.names)

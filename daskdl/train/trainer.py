@@ -15,8 +15,8 @@ from daskdl.cluster.threads import threads_of_task
 from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
 from daskdl.data.on_workers.tasks import check_client
-from daskdl.data.order import block_lengths, ordered
-from daskdl.data.recipe import version_of_all
+from daskdl.data.order import ordered
+from daskdl.kernels.vectors.arithmetic import copied
 from daskdl.metrics import Metric
 from daskdl.names import named
 from daskdl.nn import Module
@@ -34,13 +34,14 @@ from daskdl.train.arguments import (
 )
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.display import of_trainer
 from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import COLUMNS, EPOCH, History
 from daskdl.train.interruption import interruptions_told
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
-from daskdl.train.progress import make_progress
-from daskdl.train.restoring import check_restorable
+from daskdl.train.notebook import make_progress
+from daskdl.train.restoring import check_restorable, identity_of
 from daskdl.train.step import State, beginning
 from daskdl.train.suspicions import say_what_is_odd
 from daskdl.train.trial import check_labels, check_sample
@@ -95,6 +96,9 @@ class Trainer:
         size = sum(parameter.data.size for parameter in self.model.parameters())
         model = f"{type(self.model).__name__} of {size:,} parameters"
         return f"Trainer({model}, {self.loss!r}, {self.optimizer!r})"
+
+    def _repr_html_(self) -> str:
+        return of_trainer(self)
 
     @named
     @awaitable
@@ -229,7 +233,7 @@ class Trainer:
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         with nullcontext() if folder is None else folder.held():
             state = beginning(self.model, optimizer)
-            identity = self._identity(samples, batch_size, wire)
+            identity = identity_of(self, samples, batch_size, wire)
             saved = self._saved(folder, identity, state) if resume else None
             self.history = History()
             if saved is not None:
@@ -262,6 +266,7 @@ class Trainer:
                     checkpoint_every,
                     measures,
                 )
+                del state  # which the loop has, and lets go of
                 if folder is not None and not resume:
                     folder.clear()
                 with interruptions_told(loop, checkpoint):
@@ -346,25 +351,11 @@ class Trainer:
         if threads is None:
             threads = threads_of_task(client, samples.partitions, "start of the fit")
         job = pack(tools, self.seed, threads)
-        if self.model.tables:  # which do not come with a job
-            job.tools().model.restore(self.model.snapshot(), copy=False)
+        own = job.tools().model  # of which the numbers do not come with a job
+        own.share_vector(self.model)
+        for name, table in self.model.tables.items():
+            own.tables[name].data = copied(table.data)
         return job
-
-    def _identity(self, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
-        tables = self.model.tables  # which lie elsewhere than they would if not trained by rows
-        return {
-            "model": [
-                [name, list(array.shape), *["rows"] * (name in tables)]
-                for name, array in self.model.state_dict().items()
-            ],
-            "optimizer": type(self.optimizer).__name__,
-            "seed": self.seed,
-            "batch_size": batch_size,
-            "shards": list(samples.lengths),
-            **block_lengths(samples),
-            "wire": wire,
-            "files": version_of_all(samples.recipes),
-        }
 
     def _saved(
         self, folder: CheckpointFolder | None, identity: dict[str, Any], state: State

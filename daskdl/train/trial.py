@@ -44,6 +44,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     tools = job.tools()
     tools.check_weight("Trainer.fit", batch)
     x = as_inputs(nested(batch, "x"))
+    before = tools.model.flat_buffers.copy()  # which a pass in training changes
     with naming_shapes(tools.model, batch), thread_budget(job.threads):
         loss = tools.compare(call(tools.model.train(), x), batch)
         check_loss(tools, loss)
@@ -52,6 +53,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
         with no_grad():
             prediction = call(tools.model.eval(), x)
             check_metrics(tools, prediction, batch)
+        tools.model.flat_buffers[:] = before
     return prediction
 
 

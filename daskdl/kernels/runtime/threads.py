@@ -71,6 +71,9 @@ def thread_budget(n: int) -> Iterator[None]:
     if n < 1:
         raise SettingsError(f"thread_budget: expected at least 1 thread, found {n}")
     before = getattr(_local, "budget", None)
+    if before == n and _process.latest == n:
+        yield  # as it is
+        return
     _local.budget = n
     mkls = set_local_threads(n)
     try:
@@ -88,6 +91,12 @@ class _Process:
         self._lock = threading.Lock()
         self._budgets: list[list[int]] = []
         self._before: dict[Any, int] = {}
+
+    @property
+    def latest(self) -> int | None:
+        """The budget that rules, of whichever thread."""
+        held = self._budgets
+        return held[-1][0] if held else None
 
     @contextmanager
     def limited(self, n: int) -> Iterator[None]:

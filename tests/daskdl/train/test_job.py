@@ -66,7 +66,7 @@ def test_its_size_is_its_payloads() -> None:
     assert sys.getsizeof(job) >= len(job.payload)
 
 
-def test_tables_do_not_travel_with_a_job() -> None:
+def test_numbers_do_not_travel_with_a_job() -> None:
     model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
     job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
     assert len(job.payload) < 10_000  # of 320,000
@@ -74,6 +74,6 @@ def test_tables_do_not_travel_with_a_job() -> None:
     assert [(n, t.shape, t.requires_grad) for n, t in found.tables.items()] == [
         ("layers.0.weight", (10_000, 8), False)
     ]
-    np.testing.assert_array_equal(found.flat, model.flat)
+    assert not found.flat.any()
     found.restore(model.snapshot())
     np.testing.assert_array_equal(found.snapshot(), model.snapshot())

@@ -8,7 +8,8 @@ import pytest
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
-from daskdl.train.progress import Bar, Lines, Silent, make_progress
+from daskdl.train.notebook import make_progress
+from daskdl.train.progress import Bar, Lines, Silent
 from tests.daskdl.train.runs import fit, network, problem
 
 Captured = pytest.CaptureFixture[str]
