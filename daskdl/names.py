@@ -102,8 +102,9 @@ def check_keywords(where: str, known: Collection[str], given: Iterable[str]) -> 
             raise SettingsError(
                 f"{where}: expected {same[0]}=, as it is called here, found {name}="
             )
-        near = ", ".join(nearest(name, known)) or "none by name"
-        raise SettingsError(f"{where}: expected arguments such as {near}, found {name}=")
+        near = ", ".join(nearest(name, known))
+        wanted = f"arguments such as {near}" if near else "no arguments by name"
+        raise SettingsError(f"{where}: expected {wanted}, found {name}=")
 
 
 def named(function: Callable[P, R]) -> Callable[P, R]:

@@ -95,6 +95,11 @@ def evaluated(
     return _mode.evaluator(function, inputs, settings)
 
 
+def evaluator_of_operations() -> Evaluator | None:
+    """Return what computes this thread's operations in their place, see :func:`evaluated_by`."""
+    return _mode.evaluator
+
+
 def watcher_of_operations() -> Watcher | None:
     """Return whom this thread's operations are told to."""
     return _mode.watcher
@@ -362,8 +367,9 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
         recorded, wanted = recording(), False
-        if not recorded and _mode.evaluator is not None:
-            found = _mode.evaluator(function, inputs, settings)
+        evaluator = None if recorded else evaluator_of_operations()
+        if evaluator is not None:
+            found = evaluator(function, inputs, settings)
             if found is not None:
                 return found
         arrays: list[Any] = []

@@ -120,7 +120,7 @@ class Evaluator:
     def __call__(self, what: Any, number: int, *inputs: Any) -> Evaluation:
         """Load a recipe, or make a partition of inputs, and evaluate it."""
         partition = load_shard(what, number, *inputs)
-        with naming(f"validation, shard {number}"), self.predictor.at_work() as model:
+        with naming(f"validation, shard {number}"), self.predictor.at_work(joined=False) as model:
             # A loss may be a Module, which one thread may call at a time.
             measures = replace(self.measures, loss=copy.deepcopy(self.measures.loss))
             seeds = self.seed, number

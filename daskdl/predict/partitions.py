@@ -16,7 +16,7 @@ from daskdl.data.nested import flat, has, nested
 from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
-from daskdl.nn.inputs import parts_of
+from daskdl.nn.inputs import each, parts_of
 from daskdl.predict.given import encoder_of
 from daskdl.predict.predictor import Predictor
 
@@ -54,9 +54,9 @@ def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[
         if not held:
             return []
 
-        def batch(start: int, stop: int) -> Array:
+        def batch(start: int, stop: int) -> Any:
             # With the first of all, so that one of another shape is found in any batch.
-            return stacked([*held[:1], *held[start:stop]])[1:]
+            return each(lambda a: a[1:], stacked([*held[:1], *held[start:stop]]))
 
         return list(only(predictor.over(batch, len(held))))
 

@@ -149,14 +149,19 @@ class Predictor:
         return parts, max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
 
     @contextmanager
-    def at_work(self) -> Iterator[Module]:
-        """Lend a copy of the model, in inference, that nobody else works on."""
+    def at_work(self, joined: bool = True) -> Iterator[Module]:
+        """Lend a copy of the model, in inference, that nobody else works on.
+
+        Unless operations are ``joined`` for speed, each is computed as a training computes it, and
+        an evaluation has the bits of a fit's validation.
+        """
         try:
             model = self._idle.pop()
         except IndexError:
             model = _copy(self.model).eval()
         with ExitStack() as stack:
-            stack.enter_context(optimized(self._shared().prepared))
+            if joined:
+                stack.enter_context(optimized(self._shared().prepared))
             if self.threads is not None:
                 stack.enter_context(thread_budget(self.threads))
             yield model

@@ -31,6 +31,7 @@ MADE = [
     metrics.NDCG(),
     metrics.MeanAveragePrecision(3),
     metrics.Mean(np.subtract),
+    metrics.Output("price", metrics.MeanAbsoluteError()),
 ]
 
 

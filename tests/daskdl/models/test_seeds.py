@@ -16,6 +16,8 @@ MADE: dict[str, Callable[[int], Module]] = {
     "ConvLSTMForecaster": lambda seed: models.ConvLSTMForecaster(2, 2, channels=(4, 3), seed=seed),
     "InceptionV1": lambda seed: models.InceptionV1(3, auxiliary=True, seed=seed),
     "LeNet5": lambda seed: models.LeNet5(seed=seed),
+    "MobileSSD": lambda seed: models.MobileSSD(2, 96, 0.125, seed=seed),
+    "VGG16": lambda seed: models.VGG16(3, width=0.0625, hidden=8, seed=seed),
     "NeuMF": lambda seed: models.NeuMF(5, 7, seed=seed),
     "NeuMF sparse": lambda seed: models.NeuMF(5, 7, sparse=True, seed=seed),
     "ResNet": lambda seed: models.ResNet(18, 3, width=4, seed=seed),
@@ -38,7 +40,18 @@ def first_weights(name: str, seed: int) -> dict[str, np.ndarray]:
 def test_the_whole_zoo_is_asked():
     parts = {name: getattr(models, name) for name in models.__all__}
     zoo = {name for name, part in parts.items() if name != "load" and not issubclass(part, Loss)}
-    assert {name.split()[0] for name in MADE} == zoo
+    # Parts of the others, steps over samples, large trunks, and one whose encoder is fitted.
+    aside = {
+        "BoxTargets",
+        "DeepBit",
+        "MobileNetTrunk",
+        "PriorBoxes",
+        "SSD",
+        "SSD300",
+        "TabularNet",
+        "Turned",
+    }
+    assert {name.split()[0] for name in MADE} == zoo - aside
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -104,7 +104,7 @@ def test_unknown_module_names_it_and_the_known_ones(path):
     config["arguments"][0]["arguments"][1]["module"] = "Swish9"
     rewrite(path, model=config)
     with pytest.raises(
-        ModelFileError, match=r"no module named 'Swish9' is known.*such as HardSwish, .*SiLU"
+        ModelFileError, match=r"no module named 'Swish9' is known.*such as .*HardSwish"
     ):
         nn.load(path)
 

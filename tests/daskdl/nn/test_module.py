@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskdl import nn, ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from tests.daskdl.gradients import normal
 
 
@@ -207,7 +207,7 @@ def test_settings_reach_forward():
 
 
 def test_arguments_that_nobody_reads_are_refused():
-    with pytest.raises(TypeError, match="argument"):
+    with pytest.raises(SettingsError, match="expected no arguments by name, found reduction="):
         nn.MSELoss(reduction="sum")
 
 
