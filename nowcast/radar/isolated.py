@@ -50,6 +50,10 @@ class _Process:
             except (EOFError, OSError, pickle.UnpicklingError):
                 self.close()
                 raise EOFError from None
+            except BaseException:
+                # Interrupted, or an answer that is none: the next call must not find its rest.
+                self.close()
+                raise
 
     def _start(self) -> subprocess.Popen[bytes]:
         folders = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
