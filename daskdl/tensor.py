@@ -85,19 +85,11 @@ def evaluated_by(evaluator: Evaluator) -> Iterator[None]:
         _mode.evaluator = before
 
 
-def evaluated(
-    operation: Callable[..., Any], inputs: tuple[Any, ...], settings: dict[str, Any]
-) -> Any:
-    """Return what the function of :func:`evaluated_by` makes of an operation; None if nothing."""
-    function = getattr(operation, "__wrapped__", None)
-    if recording() or _mode.evaluator is None or function is None:
+def evaluated(function: Callable[..., Any], inputs: tuple[Any, ...], settings: Any) -> Any:
+    """Return what :func:`evaluated_by` makes of an operation's function; None if nothing."""
+    if recording() or _mode.evaluator is None:
         return None
     return _mode.evaluator(function, inputs, settings)
-
-
-def evaluator_of_operations() -> Evaluator | None:
-    """Return what computes this thread's operations in their place, see :func:`evaluated_by`."""
-    return _mode.evaluator
 
 
 def watcher_of_operations() -> Watcher | None:
@@ -367,11 +359,9 @@ def op(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def operation(*inputs: Any, **settings: Any) -> Any:
         recorded, wanted = recording(), False
-        evaluator = None if recorded else evaluator_of_operations()
-        if evaluator is not None:
-            found = evaluator(function, inputs, settings)
-            if found is not None:
-                return found
+        found = None if recorded else evaluated(function, inputs, settings)
+        if found is not None:
+            return found
         arrays: list[Any] = []
         sources: list[Source] = []
         for value in inputs:

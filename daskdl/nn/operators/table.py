@@ -119,7 +119,8 @@ def memory_order(found: Array) -> tuple[int, ...] | None:
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
     """Call an operation on arrays of one shape in the order in which they lie in memory."""
     if any(isinstance(value, Pending) and value.waiting for value in values):
-        found = evaluated(function, values, settings)
+        plain = getattr(function, "__wrapped__", None)
+        found = None if plain is None else evaluated(plain, values, settings)
         if found is not None:
             return found
     order = memory_order(array(values[0]))

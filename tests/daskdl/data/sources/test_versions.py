@@ -173,7 +173,7 @@ def test_a_run_that_goes_on_says_that_the_files_have_changed(tmp_path, caplog):
     options = {"batch_size": 4, "checkpoint": tmp_path / "run", "progress": False}
     trainer().fit(samples_of(path), epochs=1, **options)
     trainer().fit(samples_of(path).repartition(2), epochs=2, **options)
-    assert not caplog.records
+    assert not [record for record in caplog.records if record.name.startswith("daskdl.train")]
     parquet(path, 2)
     trainer().fit(samples_of(path), epochs=3, **options)
     assert "the samples' files have changed since the checkpoint" in caplog.text
