@@ -40,7 +40,7 @@ OUTCOMES = ("same", "told", "wrong", "hung")
 
 @dataclass(frozen=True)
 class Trial:
-    """What is fitted, how, and what happens meanwhile."""
+    """A trial: its network, its settings and its faults."""
 
     network: str
     shards: int

@@ -48,7 +48,7 @@ TOGETHER = 32
 
 @dataclass(frozen=True)
 class Look:
-    """How a network sees pictures: its side in pixels, channels, mean and deviation."""
+    """The input of a network: side in pixels, channels, mean and deviation."""
 
     side: int
     channels: int = 3
@@ -70,7 +70,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of every task."""
+    """Settings of every task."""
 
     folder: Path
     looks: tuple[Look, Look]
@@ -81,7 +81,7 @@ class Settings:
 
 @dataclass
 class Report:
-    """What became of the pictures of a partition, and the seconds of each stage."""
+    """Counts of a partition's pictures by outcome, and the seconds of each stage."""
 
     pictures: int = 0
     found: int = 0

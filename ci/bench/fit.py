@@ -1,4 +1,4 @@
-"""What Trainer.fit costs beside bare steps of the same network: python -m ci.bench.fit.
+"""Cost of Trainer.fit beside bare steps of the same network: ``python -m ci.bench.fit``.
 
 Time: iterations of a fit in this process and of a plain loop (take a batch, forward, loss,
 backward, update) take turns, on one thread; the least of each counts, in seconds of the processor.

@@ -35,7 +35,7 @@ class Output(Metric):
 
     @property
     def higher_is_better(self) -> bool:  # type: ignore[override]  # that of the metric
-        """What is better of the metric."""
+        """Whether more is better, as the metric says."""
         return self.metric.higher_is_better
 
     def joined(self) -> frozenset[str]:

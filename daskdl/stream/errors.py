@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RolledBackError(Exception):
-    """What was written since the last commit does not count, and is to be read again."""
+    """A transaction failed: all that was written since the last commit has to be read again."""
 
 
 class FencedError(Exception):

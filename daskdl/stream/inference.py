@@ -17,7 +17,7 @@ REASON = 500
 
 @dataclass(frozen=True)
 class Inference:
-    """What is done with each record.
+    """The steps on a batch of records: read, predict, route.
 
     Parameters
     ----------

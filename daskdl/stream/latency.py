@@ -12,7 +12,7 @@ EDGES = 0.1 * 1.1 ** np.arange(int(np.ceil(np.log(864e6) / np.log(1.1))) + 1)
 
 
 class Histogram:
-    """How many messages took how long.
+    """A histogram of the time that messages took.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Spec:
-    """What a session needs to begin.
+    """The assignment with which a session begins.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Orders:
-    """What a session shall do from now on.
+    """Orders for a session from now on.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Orders:
 
 @dataclass
 class Report:
-    """What a session says of itself; counts are those since its beginning.
+    """The report of a session; counts are those since its beginning.
 
     Attributes
     ----------

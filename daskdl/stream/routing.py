@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Routes:
-    """Which topic an answer goes to.
+    """A rule that gives each answer its topic.
 
     Parameters
     ----------

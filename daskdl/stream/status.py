@@ -17,7 +17,7 @@ PERCENTILES = 50, 95, 99
 
 
 class Status:
-    """What a stream has done; counts of a worker that was killed are those of its last answer.
+    """Counts of a stream; those of a worker that was killed are of its last answer.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Trained:
 
     @property
     def lead_minutes(self) -> float:
-        """How far ahead it was trained to forecast."""
+        """Longest lead that it was trained for, in minutes."""
         return self.model.lead_minutes
 
     @property

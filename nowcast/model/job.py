@@ -1,4 +1,4 @@
-"""What a training of either frame needs."""
+"""A training job, for the fixed and the moving frame."""
 
 from __future__ import annotations
 

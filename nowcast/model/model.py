@@ -59,7 +59,7 @@ class NowcastModel:
 
     @property
     def lead_minutes(self) -> float:
-        """How far ahead it was trained for."""
+        """Longest lead that it was trained for, in minutes."""
         return self.n_out * minutes(self.step)
 
     def __call__(self, rain: Array) -> Array:

@@ -34,7 +34,7 @@ with Client(ADDRESS) as client:
 
 @pytest.fixture(scope="module")
 def page() -> Any:
-    """What the page defines, in a module that workers could not import."""
+    """Run the page's cells in a module that workers could not import."""
     page = ModuleType("page_about_own_parts")
     for cell in CELLS:
         exec(compile(cell, PAGE, "exec"), page.__dict__)

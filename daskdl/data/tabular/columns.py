@@ -43,7 +43,7 @@ class Number:
 
     @property
     def width(self) -> int:
-        """How many numbers it makes."""
+        """Number of numbers that it makes of a row."""
         return 1 + self.missing
 
     def numbers(self, series: Any) -> Array:
@@ -75,7 +75,7 @@ class Category:
 
     @property
     def rows(self) -> int:
-        """How many ids there are."""
+        """Number of ids, the unknown one among them."""
         return 1 + len(self.values) + self.missing
 
     def ids(self, series: Any) -> Array:
@@ -113,7 +113,7 @@ class Date:
 
     @property
     def width(self) -> int:
-        """How many numbers it makes."""
+        """Number of numbers that it makes of a row."""
         return 3 + 2 * self.hours + self.missing
 
     def numbers(self, series: Any) -> Array:

@@ -29,7 +29,7 @@ from daskdl.errors import DataError, SettingsError
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """What is known of the columns of a table, and so how its rows become samples.
+    """An encoder of a table's rows as samples, by what was learned of its columns.
 
     A sample has ``x.numbers`` float32 (k,) and ``x.ids`` int64 (c,), and as ``y`` the label's
     number from 0 or, of a target of numbers, float32 (1,). Numbers are scaled, missing ones are the
@@ -141,17 +141,17 @@ class TableEncoder:
 
     @property
     def numbers(self) -> int:
-        """How many numbers a sample has."""
+        """Number of numbers of a sample."""
         return sum(column.width for column in self.columns)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """How many values each id of a sample has, the unknown one among them."""
+        """Number of values of each id of a sample, the unknown one among them."""
         return tuple(column.rows for column in self.columns if column.rows)
 
     @property
     def outputs(self) -> int:
-        """How many results a model of it has: a score for each class, or one number."""
+        """Number of results of a model of it: a score for each class, or one number."""
         return len(self.classes) or 1
 
     def inputs(self, frame: Any) -> dict[str, Array]:

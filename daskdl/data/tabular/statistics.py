@@ -58,7 +58,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Values:
-    """How often each value of a column occurs, and how many are missing."""
+    """Counts of each value of a column, and of the missing ones."""
 
     counts: Counter[Value] = field(default_factory=Counter)
     missing: int = 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder
 from daskdl.interop.caffe import caffemodel, learned, plain, shaping
 from daskdl.interop.caffe.layers import TABLE, Layer, Value
 from daskdl.interop.caffe.prototxt import Message, parse
+from daskdl.interop.guard import reading
 from daskdl.nn.graph import Graph
 from daskdl.tensor import Array
 
@@ -83,14 +84,8 @@ def read(
     """Read the bytes of both files, which ``where`` and ``weights_where`` name in errors."""
     network = parse(text.decode("utf-8", "replace"), where)
     blobs = caffemodel.read(weights, weights_where)
-    try:
+    with reading(where):
         return _Network(network, blobs, where, channels_last).graph()
-    except ModelFileError:
-        raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
 
 
 class _Network:

@@ -24,7 +24,7 @@ _DAMAGED = (
 
 
 class Weights:
-    """What a file holds.
+    """Contents of a file.
 
     Attributes
     ----------

@@ -62,14 +62,14 @@ class Layer:
 
     @property
     def x(self) -> Value:
-        """What the layer is given."""
+        """The value that the layer is given."""
         if not self.given:
             self.fail("expected an input, found none")
         return self.given[0]
 
     @property
     def rank(self) -> int:
-        """How many axes that has."""
+        """Number of axes of that value."""
         if self.x.rank is None:
             self.fail("expected an input of a known number of axes")
         return self.x.rank

@@ -9,8 +9,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.errors import ModelFileError
 from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.guard import reading
 from daskdl.interop.keras import hdf5, learned, plain, recurrent
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
@@ -118,16 +119,8 @@ def from_bytes(data: bytes, where: str) -> Graph:
             f"{where}: it has weights only, not what the layers are; build these in daskdl, then "
             "interop.keras.load_weights(model, path)"
         )
-    try:
+    with reading(where):
         return _graph(topology(weights.config, where), weights, where)
-    except ModelFileError:
-        raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except (
-        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
 
 
 def _graph(found: Topology, weights: Weights, where: str) -> Graph:

@@ -1,4 +1,4 @@
-"""What a configuration of Keras says: layers, their settings, and what is given to them."""
+"""Read a configuration of Keras: layers, their settings, and their inputs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import DaskdlError, MissingExtraError, ModelFileError
+from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.interop.guard import reading
 from daskdl.interop.onnx import wire
 from daskdl.interop.onnx.conversion import Conversion
 from daskdl.nn.graph import Graph
@@ -77,15 +78,9 @@ def from_proto(
             f"{where}: it has functions of its own ({model.functions[0].name}, ...); "
             "onnx.inliner.inline_local_functions puts their nodes in place"
         )
-    try:
+    with reading(where, "ONNX"):
         conversion = Conversion(model.graph, opset, where, folder)
         return conversion.graph(channels_last)
-    except ModelFileError:
-        raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{where}: damaged or not valid ONNX ({error})") from error
 
 
 def _opset(model: Any, where: str) -> int:

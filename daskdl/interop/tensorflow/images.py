@@ -9,12 +9,17 @@ from daskdl.interop.tensorflow.net import Call, operator
 from daskdl.tensor import Array
 
 
-@operator("Conv2D")
-def conv(call: Call) -> Value:
-    """Convolve with filters (H, W, in, out)."""
+def _filters(call: Call) -> Array:
     filters = call.array(1, "filters")
     if filters.ndim != 4:
         call.node.fail(f"expected filters of four axes, found {filters.shape}")
+    return filters
+
+
+@operator("Conv2D")
+def conv(call: Call) -> Value:
+    """Convolve with filters (H, W, in, out)."""
+    filters = _filters(call)
     return call.done(
         call.build.convolved(
             call.image(0), call.net.held(filters, call.names[1], filters_second),
@@ -27,9 +32,7 @@ def conv(call: Call) -> Value:
 @operator("DepthwiseConv2dNative")
 def depthwise_conv(call: Call) -> Value:
     """Convolve each channel by itself with filters (H, W, C, multiplier)."""
-    filters = call.array(1, "filters")
-    if filters.ndim != 4:
-        call.node.fail(f"expected filters of four axes, found {filters.shape}")
+    filters = _filters(call)
     return call.done(
         call.build.convolved(
             call.image(0), call.net.held(filters, call.names[1], depthwise),
@@ -42,9 +45,7 @@ def depthwise_conv(call: Call) -> Value:
 @operator("Conv2DBackpropInput")
 def transposed_conv(call: Call) -> Value:
     """Let each pixel add its filter, (H, W, out, in), to the result."""
-    filters = call.array(1, "filters")
-    if filters.ndim != 4:
-        call.node.fail(f"expected filters of four axes, found {filters.shape}")
+    filters = _filters(call)
     return call.done(
         call.build.convolved(
             call.image(2), call.net.held(filters, call.names[1], filters_second),

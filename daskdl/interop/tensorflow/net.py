@@ -1,4 +1,4 @@
-"""What an operator of TensorFlow knows of its node while it adds nodes of ours."""
+"""A call of an operator of TensorFlow: its node's inputs and settings, and the nodes it adds."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.errors import ModelFileError
 from daskdl.interop.channels import Value
+from daskdl.interop.guard import reading
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
@@ -68,14 +69,8 @@ def from_bytes(
 ) -> Graph:
     """Read the bytes of a frozen graph; ``where`` names it in errors."""
     nodes = read(data, where)
-    try:
+    with reading(where):
         return _Reading(nodes, where, inputs, outputs).graph()
-    except ModelFileError:
-        raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
 
 
 class _Reading:

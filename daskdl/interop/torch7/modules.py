@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.errors import ModelFileError
 from daskdl.interop.building import Builder
+from daskdl.interop.guard import reading
 from daskdl.interop.torch7 import containers, layers
 from daskdl.interop.torch7.net import TABLE, Module, Value
 from daskdl.interop.torch7.reader import Object, from_bytes
@@ -47,16 +48,8 @@ def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
             f"{where}: expected a module, found {type(found).__name__}; interop.torch7.read gives "
             "plain data"
         )
-    try:
+    with reading(where):
         return _graph(found, where, channels_last)
-    except ModelFileError:
-        raise
-    except DaskdlError as error:
-        raise ModelFileError(f"{where}: {error}") from error
-    except (
-        ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        raise ModelFileError(f"{where}: damaged or not valid ({error})") from error
 
 
 def _graph(found: Object, where: str, channels_last: bool) -> Graph:

@@ -1,4 +1,4 @@
-"""What a module of Torch7 knows while it adds nodes of ours, and the table of modules."""
+"""A call of a module of Torch7, which adds nodes of ours, and the table of modules."""
 
 from __future__ import annotations
 

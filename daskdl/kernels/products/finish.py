@@ -1,4 +1,4 @@
-"""What inference does to a convolution's sums before they are written: bias, residual sum, limits.
+"""Add bias and residual sum to a product's sums, and limit them, before they are written.
 
 ``min(max(sum + bias + residual, low), high)``: a ReLU has the limits 0 and infinity; without limits
 they are the infinities. In one pass with the last sums this costs next to nothing; each pass over

@@ -24,7 +24,7 @@ class Norm(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What is done to a result before it is written, in this order."""
+    """Steps on a result before it is written, in this order."""
 
     norm: Norm | None = None
     bias: Array | None = None

@@ -21,7 +21,7 @@ SHAPES = 16
 
 
 class Inference:
-    """What passes of one model share: prepared weights, and a program for each shape of input.
+    """Prepared weights and a program for each shape of input, which all passes of a model share.
 
     Several threads may use it at a time. The weights must not change while they do.
 

@@ -27,7 +27,7 @@ INTENSITY, ZOOM = 2.0, 1.4
 
 @dataclass(frozen=True)
 class Draw:
-    """How samples are drawn of each window of frames.
+    """Settings of the draw of samples from each window of frames.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training gave.
+    """Result of a training.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a hostile file of any format may cost: at most four times its size and 50 MB of memory."""
+"""A hostile file of any format costs at most four times its size and 50 MB of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a frozen graph: layers that are recognised, inputs and outputs, and refusals."""
+"""A frozen graph is read: layers that are recognised, inputs and outputs, and refusals."""
 
 from __future__ import annotations
 
