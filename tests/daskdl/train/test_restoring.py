@@ -118,8 +118,9 @@ def test_a_callback_that_does_not_know_its_state_is_named(tmp_path: Path) -> Non
     fit(problem(), epochs=1, callbacks=[BestModel()], **options)
 
     def change(arrays: dict[str, Any], more: dict[str, Any]) -> None:
-        name = next(name for name in arrays if name.startswith("callback."))
-        arrays[f"{name}.of.another.version"] = arrays.pop(name)
+        # In whichever order the file has them: one of them, the weights, may be missing.
+        for name in [name for name in arrays if name.startswith("callback.")]:
+            arrays[f"{name}.of.another.version"] = arrays.pop(name)
 
     changed(tmp_path, change, steps=2)  # on a slow machine there is one in mid-epoch too
     with pytest.raises(CheckpointError, match=r"expected a state of BestModel, found \['"):
