@@ -18,9 +18,9 @@ Float = NDArray[np.float32]
 class Noise:
     """Gaussian fields of mean 0 and variance 1 whose scales are those of what is not known.
 
-    Each octave is an AR(1) that starts from nothing, with the memory that the rain's own octave
-    has; at each lead the octaves are added with the variance of the rain's that is forgotten by
-    then. Soon after the start only small scales are uncertain, later the large ones too.
+    Each octave is an AR(1) with the correlation from step to step that the rain's own octave has;
+    at each lead the octaves are added with the variance of the rain's that is forgotten by then.
+    Soon after the start only small scales are uncertain, later the large ones too.
 
     Parameters
     ----------
@@ -41,23 +41,25 @@ class Noise:
         self, shapes: list[tuple[int, int]], variances: list[float], models: list[BandModel]
     ) -> None:
         self.shapes = shapes
-        memory = [min(model.gamma[0], 0.999) for model in models]
-        self.memory = memory
+        self.models = models
         self.deviations = [(variance / _gain(k)) ** 0.5 for k, variance in enumerate(variances)]
 
     def fields(self, leads: int, rng: np.random.Generator) -> Iterator[Float]:
         """Give the field (y, x) of each lead; each draws from ``rng`` in turn."""
-        octaves = [np.zeros(shape, np.float32) for shape in self.shapes]
-        for lead in range(1, leads + 1):
+        forgotten = [model.forgotten(leads) for model in self.models]
+        octaves = [_soft(rng.standard_normal(shape, np.float32)) for shape in self.shapes]
+        for lead in range(leads):
             power = 0.0
             field: Float | None = None
             for k in range(len(octaves) - 1, -1, -1):
-                keep = self.memory[k]
-                white = rng.standard_normal(self.shapes[k], np.float32)
-                octaves[k] *= np.float32(keep)
-                octaves[k] += np.float32((1 - keep**2) ** 0.5) * _soft(white)
-                power += self.deviations[k] ** 2 * _gain(k) * (1 - keep ** (2 * lead))
-                part = octaves[k] * np.float32(self.deviations[k])
+                if lead:
+                    keep = self.models[k].correlation
+                    white = rng.standard_normal(self.shapes[k], np.float32)
+                    octaves[k] *= np.float32(keep)
+                    octaves[k] += np.float32((1 - keep**2) ** 0.5) * _soft(white)
+                deviation = self.deviations[k] * forgotten[k][lead] ** 0.5
+                power += deviation**2 * _gain(k)
+                part = octaves[k] * np.float32(deviation)
                 if field is None:
                     field = part
                 else:

@@ -36,7 +36,8 @@ class Scores:
     decided : ndarray, (threshold, 3) float64
         Hits, false alarms and misses of the method's own yes and no; zero without.
     fractions : ndarray, (threshold, 3) float64
-        See `nowcast.verification.fractions.fraction_sums`.
+        Of the field, see `nowcast.verification.fractions.fraction_sums`: its own yes and no is
+        cut for the largest CSI, thus often, and no method's bias should decide.
     brier : ndarray, (bin, 5) float64
         Of the method's own probability of `PROBABLE`, see `probability_sums`; zero without one.
     crps : ndarray, (3,) float64
@@ -120,15 +121,14 @@ def score(
     window = max(1, round(FSS_KM / spacing))
     for t, threshold in enumerate(THRESHOLDS):
         event = (truth >= threshold) & scored
-        for yes in (0, 1):
-            chosen = bins[event[scored] == bool(yes)]
-            result.table[t, yes] = np.bincount(chosen, minlength=len(EDGES) + 1)
+        for seen in (0, 1):
+            chosen = bins[event[scored] == bool(seen)]
+            result.table[t, seen] = np.bincount(chosen, minlength=len(EDGES) + 1)
         reached = (rain >= np.float32(threshold)) & scored
         if forecast.yes is not None:
-            reached = forecast.yes[threshold][lead] & scored
+            yes = forecast.yes[threshold][lead] & scored
             result.decided[t] = [
-                np.count_nonzero(both)
-                for both in (reached & event, reached & ~event, event & ~reached)
+                np.count_nonzero(both) for both in (yes & event, yes & ~event, event & ~yes)
             ]
         result.fractions[t] = fraction_sums(reached[np.newaxis], event[np.newaxis], window)[0]
     probability = _probability(forecast, lead)

@@ -10,7 +10,7 @@ from nowcast.lagrangian.noise import Noise
 
 def noise(memory: list[float]) -> Noise:
     shapes = [(128, 160), (64, 80), (32, 40), (16, 20)]
-    models = [BandModel(0.0, (m, 0.0), (m, m * m)) for m in memory]
+    models = [BandModel(0.0, m) for m in memory]
     return Noise(shapes[: len(memory)], [1.0] * len(memory), models)
 
 
