@@ -76,7 +76,7 @@ def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) ->
     if start != found:
         raise DataError(
             f"{path}: expected a forecast from {utc_text(start)}, as {first} is, found one from "
-            f"{utc_text(found)}"
+            f"{utc_text(found)}; predict both with one --at"
         )
 
 
@@ -94,11 +94,14 @@ def _at_times_of(
         Grid.from_dataset(rain, where=str(observed)),
     )
     if not grid.matches(other):
-        raise DataError(f"{observed}: expected the forecast's grid, {grid}, found {other}")
+        raise DataError(
+            f"{observed}: expected the forecast's grid, {grid}, found {other}; give the store "
+            "that was forecast from, or one ingested with its grid"
+        )
     wanted = made["time"].values
     if not np.isin(wanted, rain["time"].values).any():
         raise DataError(
             f"{observed}: expected frames from {utc_text(wanted[0])} to {utc_text(wanted[-1])}, "
-            "the forecast's times, found none"
+            "the forecast's times, found none; ingest the scans of these times first"
         )
     return rain["rain_rate"].reindex(time=wanted)

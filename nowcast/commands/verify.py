@@ -134,7 +134,10 @@ def choose(
     else:
         names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
     if not names:
-        raise SettingsError("--method: expected names with commas between them, found none")
+        raise SettingsError(
+            "--method: expected names with commas between them, found none; "
+            "such as --method sprog,persistence"
+        )
     return {name: forecaster(name, model, table or SHIPPED) for name in names}
 
 

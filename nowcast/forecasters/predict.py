@@ -70,7 +70,8 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
     time, step = rain["time"].values[: index + 1], time_step(rain)
     if len(time) < n_in:
         raise DataError(
-            f"{path_of(rain)}: expected {n_in} frames up to {utc_text(time[-1])}, found {len(time)}"
+            f"{path_of(rain)}: expected {n_in} frames up to {utc_text(time[-1])}, found "
+            f"{len(time)}; choose a later --at, or ingest the scans before it"
         )
     last = time[-n_in:]
     for earlier, later in pairwise(last):
@@ -78,7 +79,8 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
             raise DataError(
                 f"{path_of(rain)}: expected {n_in} frames every {minutes(step):g} min up to "
                 f"{utc_text(time[-1])}, found a step of {minutes(later - earlier):g} min from "
-                f"{utc_text(earlier)} to {utc_text(later)}"
+                f"{utc_text(earlier)} to {utc_text(later)}; choose another --at, or "
+                "ingest the scans between them"
             )
     frames = rain["rain_rate"].isel(time=slice(index + 1 - n_in, index + 1)).values
     return frames.astype(np.float32, copy=False)

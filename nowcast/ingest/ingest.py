@@ -81,7 +81,8 @@ def ingest(
     path = Path(out)
     if path.suffix in {".nc", ".nc4"}:
         raise SettingsError(
-            f"{path}: expected the name of a zarr store, found one of a netCDF file"
+            f"{path}: expected the name of a zarr store, found one of a netCDF file; "
+            "end it in .zarr"
         )
     require_readers()
     files = find_files(sources)

@@ -116,7 +116,10 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
     if not scan.format.polar:
         header = scan.headers[0]
         if header.grid is None or not grid.matches(header.grid):
-            raise DataError(f"{header.path}: expected the grid of {grid}, found {header.grid}")
+            raise DataError(
+                f"{header.path}: expected the grid of {grid}, found {header.grid}; "
+                "ingest files of one grid into one store"
+            )
         rain = isolated.call(scan.name, composite.read_rain, header, scan.index, settings.relation)
         return RainMap(rain, Coverage.of(rain))
     sweeps, lost = _read_sweeps(scan, settings)
@@ -130,7 +133,10 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
         maps.append(weights.apply(_rain_rate(sweep, settings, scan.format)))
         reached |= weights.reached
     if not reached.any():
-        raise DataError(f"{scan.name}: the radar at {where} reaches no cell of the grid of {grid}")
+        raise DataError(
+            f"{scan.name}: the radar at {where} reaches no cell of the grid of "
+            f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
+        )
     rain = combine(maps, settings.combine)
     return RainMap(rain, Coverage.of(rain, reached), lost)
 

@@ -57,7 +57,10 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
     for source in sources:
         path = Path(source)
         if not str(source):  # an unset variable of a script would be the current folder
-            raise DataError("sources: expected a file, a folder or a pattern, found an empty name")
+            raise DataError(
+                "sources: expected a file, a folder or a pattern, found an empty "
+                "name; check the variable or the quotes in the command"
+            )
         if path.is_dir() and is_zarr(path):
             _add(result.named, [path], seen)
         elif path.is_dir():
@@ -68,7 +71,7 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
         elif glob.has_magic(str(source)):
             matches = sorted(Path(match) for match in glob.glob(str(source), recursive=True))
             if not matches:
-                raise DataError(f"{source}: the pattern matches no file")
+                raise DataError(f"{source}: the pattern matches no file; check it with ls")
             for match in matches:
                 if match.is_dir() and not is_zarr(match):
                     _add(result.found, sorted(_walk(match)), seen)
@@ -76,7 +79,8 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
                     _add(result.named, [match], seen)
         else:
             raise DataError(
-                f"{source}: expected a file, a folder or a pattern, found nothing there"
+                f"{source}: expected a file, a folder or a pattern, found nothing there; "
+                "check the path from the folder where the command runs"
             )
     return result
 

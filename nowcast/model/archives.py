@@ -126,7 +126,10 @@ def grid_spacing(rain: xr.Dataset | xr.DataArray) -> tuple[float, float]:
         values = rain[name].values
         if len(values) < 2:
             where = rain.encoding.get("source", "rain")
-            raise DataError(f"{where}: expected at least 2 cells along {name}, found 1")
+            raise DataError(
+                f"{where}: expected at least 2 cells along {name}, found 1; "
+                "ingest with a larger --size"
+            )
         spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
     return spacing[0], spacing[1]
 
@@ -209,7 +212,7 @@ def training_windows(
     if min(high, wide) == 0:
         raise DataError(
             f"{archives[0].name}: expected at least {block} cells along y and x, found "
-            f"{smallest[0]} x {smallest[1]}"
+            f"{smallest[0]} x {smallest[1]}; ingest with a larger --size or a finer --spacing"
         )
     shards: list[list[Recipe]] = [[] for _ in range(settings.shards)]
     for _, found in window_recipes(

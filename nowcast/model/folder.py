@@ -25,7 +25,10 @@ def load_model(folder: Path) -> Model:
 
     path = folder / FILE if folder.is_dir() else folder
     if not path.is_file():
-        raise DataError(f"{folder}: expected a model that nowcast train wrote, found no {FILE}")
+        raise DataError(
+            f"{folder}: expected a model that nowcast train wrote, found no {FILE}; "
+            "give the folder that was its --out"
+        )
     network: Any = load(path)
     metadata = read_metadata(path)
     try:
@@ -34,5 +37,6 @@ def load_model(folder: Path) -> Model:
         return NowcastModel.of(network, metadata)
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"{path}: expected a model that nowcast train wrote, found one without {error}"
+            f"{path}: expected a model that nowcast train wrote, found one without {error}; "
+            "train it again with this version"
         ) from error

@@ -24,6 +24,6 @@ def frames_ahead(lead_minutes: float, step: np.timedelta64) -> int:
     if count < 1 or abs(count - round(count)) > 1e-6:
         raise SettingsError(
             f"lead time: expected a multiple of the frames' {minutes(step):g} min, "
-            f"found {lead_minutes:g} min"
+            f"found {lead_minutes:g} min; choose the nearest multiple"
         )
     return round(count)

@@ -154,10 +154,12 @@ class NowcastModel:
         if step != self.step:
             raise DataError(
                 f"{path}: expected frames every {minutes(self.step):g} min, as the model was "
-                f"trained on, found every {minutes(step):g} min"
+                f"trained on, found every {minutes(step):g} min; train a model on "
+                "such frames, or use --method sprog, which takes any step"
             )
         if not np.allclose(spacing, self.spacing, rtol=0.02):
             raise DataError(
                 f"{path}: expected a grid of {self.spacing[0]:g} x {self.spacing[1]:g} m, as the "
-                f"model was trained on, found {spacing[0]:g} x {spacing[1]:g} m"
+                f"model was trained on, found {spacing[0]:g} x {spacing[1]:g} m; ingest with that "
+                "--spacing, or train a model on this grid"
             )

@@ -105,13 +105,22 @@ def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSetti
         try:
             values = yaml.safe_load(file.read_text()) or {}
         except (OSError, yaml.YAMLError) as error:
-            raise SettingsError(f"{file}: expected settings in YAML, found {error}") from error
+            raise SettingsError(
+                f"{file}: expected settings in YAML, found {error}; "
+                "check that line, or give settings by --set NAME=VALUE"
+            ) from error
         if not isinstance(values, dict):
-            raise SettingsError(f"{file}: expected lines 'name: value', found {values!r}")
+            raise SettingsError(
+                f"{file}: expected lines 'name: value', found {values!r}; "
+                "write one setting a line, such as epochs: 5"
+            )
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise SettingsError(f"--set: expected NAME=VALUE, found {assignment!r}")
+            raise SettingsError(
+                f"--set: expected NAME=VALUE, found {assignment!r}; "
+                "write it without spaces, such as --set epochs=5"
+            )
         values[name.strip()] = yaml.safe_load(value)
     values |= {name: value for name, value in given.items() if value is not None}
     try:

@@ -185,7 +185,7 @@ def _columns(minutes: NDArray[np.float64], leads: Sequence[float] | None) -> lis
         if not found.size:
             raise SettingsError(
                 f"leads: expected lead times among {', '.join(f'{m:g}' for m in minutes)} min, "
-                f"found {lead:g}"
+                f"found {lead:g}; choose among them, or predict with a longer --lead"
             )
         columns.append(int(found[0]))
     if not columns:

@@ -73,25 +73,31 @@ class FrameSource:
         if isinstance(data, xr.Dataset):
             if variable not in data:
                 raise DataError(
-                    f"{name}: expected a variable {variable!r}, found {sorted(map(str, data))}"
+                    f"{name}: expected a variable {variable!r}, found {sorted(map(str, data))}; "
+                    "give its name as variable="
                 )
             data = data[variable]
         if not isinstance(data, xr.DataArray):
             raise DataError(
                 "nowcast.rain.windows: expected a path, a Dataset or a DataArray, found "
-                f"{type(data).__name__}"
+                f"{type(data).__name__}; open it with xarray first"
             )
         if data.ndim != 3 or data.dims[0] != "time" or "time" not in data.coords:
             raise DataError(
                 f"{name}: expected {data.name or 'frames'} over (time, y, x) with a time "
-                f"coordinate, found {data.dims}"
+                f"coordinate, found {data.dims}; transpose or rename the dimensions"
             )
         time = data["time"].values
         if time.dtype.kind != "M":
-            raise DataError(f"{name}: expected times as datetime64, found {time.dtype}")
+            raise DataError(
+                f"{name}: expected times as datetime64, found {time.dtype}; "
+                "decode them, as xarray.open_dataset(decode_times=True) does"
+            )
         time = time.astype("datetime64[ns]")
         if np.isnat(time).any():
-            raise DataError(f"{name}: expected a time for every frame, found NaT")
+            raise DataError(
+                f"{name}: expected a time for every frame, found NaT; leave such frames out"
+            )
         back = np.flatnonzero(np.diff(time) <= np.timedelta64(0))
         if len(back):
             raise DataError(

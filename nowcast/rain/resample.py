@@ -49,7 +49,8 @@ def resampled(rain: xr.DataArray, step: np.timedelta64, spacing: float, name: st
         if min(rain.sizes["y"], rain.sizes["x"]) < 2 * blocks:
             raise DataError(
                 f"{name}: expected at least {2 * blocks} cells along y and x for a spacing of "
-                f"{spacing:g} m, found {rain.sizes['y']} x {rain.sizes['x']} of {have:g} m"
+                f"{spacing:g} m, found {rain.sizes['y']} x {rain.sizes['x']} of {have:g} m; "
+                "ingest with a larger --size"
             )
         rain = rain.coarsen(y=blocks, x=blocks, boundary="trim").reduce(np.mean)
     if abs(factor / blocks - 1) <= SAME:

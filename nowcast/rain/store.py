@@ -81,7 +81,7 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: expected a rain store (zarr) as nowcast ingest writes it, found something "
-            f"else ({_first_line(error)})"
+            f"else ({_first_line(error)}); make it by nowcast ingest"
         ) from error
     _check(dataset, path)
     return dataset
@@ -118,16 +118,25 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
     rain = dataset.variables.get("rain_rate")
     if rain is None or rain.dims != ("time", "y", "x"):
         found = "no such variable" if rain is None else f"dimensions {rain.dims}"
-        raise DataError(f"{path}: expected rain_rate (time, y, x), found {found}")
+        raise DataError(
+            f"{path}: expected rain_rate (time, y, x), found {found}; make the store "
+            "by nowcast ingest"
+        )
     units = rain.attrs.get("units")
     if units not in {"mm h-1", "mm/h", "mm h^-1", "mm hr-1"}:
-        raise DataError(f"{path}: expected rain_rate in mm h-1, found units {units!r}")
+        raise DataError(
+            f"{path}: expected rain_rate in mm h-1, found units {units!r}; "
+            "convert it and write its units"
+        )
     for name in ("time", "y", "x", "crs"):
         if name not in dataset.variables:
-            raise DataError(f"{path}: expected a variable {name!r} of a rain store, found none")
+            raise DataError(
+                f"{path}: expected a variable {name!r} of a rain store, found "
+                "none; make the store by nowcast ingest"
+            )
     time = dataset["time"].values
     if time.size == 0:
-        raise DataError(f"{path}: expected at least one time, found none")
+        raise DataError(f"{path}: expected at least one time, found none; ingest scans into it")
     if not np.issubdtype(time.dtype, np.datetime64):
         raise DataError(f"{path}: expected time as dates, found {time.dtype}")
     each, counts = np.unique(time, return_counts=True)
@@ -135,7 +144,7 @@ def _check(dataset: xr.Dataset, path: Path) -> None:
         i = int(np.argmax(counts))
         raise DataError(
             f"{path}: expected a frame of each time, found {counts[i]} of "
-            f"{each[i].astype('datetime64[s]')}"
+            f"{each[i].astype('datetime64[s]')}; leave one of each, or ingest the scans anew"
         )
 
 
@@ -158,7 +167,8 @@ def time_step(dataset: xr.Dataset) -> np.timedelta64:
     time = dataset["time"].values
     if time.size < 2:
         raise DataError(
-            f"{path_of(dataset)}: expected at least two times to have a step, found {time.size}"
+            f"{path_of(dataset)}: expected at least two times to have a step, found {time.size}; "
+            "ingest more scans into it"
         )
     steps, counts = np.unique(np.diff(time), return_counts=True)
     if 3 * counts.max() < 2 * counts.sum():

@@ -210,7 +210,7 @@ def tile_corners(
     if tile[0] > shape[0] or tile[1] > shape[1]:
         raise DataError(
             f"{name}: expected a grid of at least one tile of {tile[0]} x {tile[1]} cells, found "
-            f"{shape[0]} x {shape[1]}"
+            f"{shape[0]} x {shape[1]}; give a smaller tile, or none for the whole grid"
         )
     rows, columns = (np.arange(0, n - t + 1, s) for n, t, s in zip(shape, tile, steps, strict=True))
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), -1).reshape(-1, 2)

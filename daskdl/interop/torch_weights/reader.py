@@ -57,7 +57,7 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     """
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file of weights")
+        raise DataError(f"{path}: there is no such file of weights; check the path")
     if path.suffix == ".safetensors":
         found = _safetensors(path)
     elif _is_zip(path):
