@@ -152,7 +152,9 @@ class FrameSource:
             values = data.isel(time=picked)
             if values.chunks is not None:
                 # Inside a task: another task for it would wait for this worker's own thread.
-                values = values.compute(scheduler="synchronous")
+                import dask
+
+                values = values.compute(scheduler=dask.get)
             return np.ascontiguousarray(values.values, np.float32)
 
     def _stored(self, frames: NDArray[np.int64]) -> tuple[xr.DataArray, NDArray[np.int64]]:

@@ -132,7 +132,9 @@ class TokenWindowRecipe(Recipe):
         tokens = self.tokens()
         if hasattr(tokens, "compute"):
             # Inside a task: another task for it would wait for this worker's own thread.
-            tokens = tokens.compute(scheduler="synchronous")
+            import dask
+
+            tokens = tokens.compute(scheduler=dask.get)
         return TokenWindows(np.ascontiguousarray(tokens, np.int32), self.steps, self.stride)
 
 
