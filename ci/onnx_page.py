@@ -91,7 +91,8 @@ model.state_dict(names="torch")  # and back
 
 `read` takes `.pt` and `.pth`, new (zip) and old, and `.safetensors`, without torch. A pickle's
 calls are looked up in a table of the few that weights need; nothing else is imported, called or
-built. `names="torch"` knows the names of ResNet, and of networks whose layers are called alike;
+built. `names="torch"` knows the names of ResNet, VGG-16, SSD300 and
+GoogLeNet, and of networks whose layers are called alike;
 filters are turned to channels last, the two biases of recurrent layers added. Whole modules and
 TorchScript are refused: `torch.save(net.state_dict(), path)` writes what is read.
 

@@ -1,6 +1,7 @@
 """The zoo: networks known by their papers, built from daskdl.nn."""
 
 from daskdl.models.deepbit import DeepBit, DeepBitLoss, Turned
+from daskdl.models.googlenet import GoogLeNet
 from daskdl.models.inception import AuxiliaryLoss, InceptionV1
 from daskdl.models.lenet import LeNet5
 from daskdl.models.mobilenet import MobileNetTrunk
@@ -24,6 +25,7 @@ __all__ = [
     "ConvLSTMForecaster",
     "DeepBit",
     "DeepBitLoss",
+    "GoogLeNet",
     "InceptionV1",
     "LeNet5",
     "MobileNetTrunk",

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.errors import ShapeError
+from daskdl.models.googlenet import GoogLeNet
+from daskdl.models.inception import MODULES
 from daskdl.models.resnet import DEPTHS, ResNet
 from daskdl.models.ssd import SSD300
 from daskdl.models.vgg import PLACES, VGG16
@@ -126,6 +128,24 @@ def _vgg(model: Any, path: str) -> str:
     return {"linear1": "classifier.0", "linear2": "classifier.3", "linear": "classifier.6"}[part]
 
 
+#: torchvision's names of the branches of GoogLeNet's modules.
+_BRANCHES = {
+    "one": "branch1", "three_before": "branch2.0", "three": "branch2.1", "five_before": "branch3.0",
+    "five": "branch3.1", "pooled": "branch4.1", "convolution": "conv", "linear1": "fc1",
+    "linear2": "fc2",
+}  # fmt: skip
+
+
+def _googlenet(model: Any, path: str) -> str:
+    """Return torchvision's name of a layer of GoogLeNet."""
+    parts = [{"norm": "bn"}.get(part, part) for part in path.split(".")]
+    if parts[0] == "stack":
+        parts = [f"inception{[*MODULES][int(parts[1])]}", _BRANCHES[parts[2]], *parts[3:]]
+    elif parts[0] == "heads":
+        parts = [f"aux{int(parts[1]) + 1}", _BRANCHES[parts[2]], *parts[3:]]
+    return "fc" if path == "linear" else ".".join(parts)
+
+
 def _ssd300(model: Any, path: str) -> str:
     """Return torchvision's name of a layer of SSD300: what follows conv4_3 counts from there."""
     part, *rest = path.removeprefix("trunk.").split(".")
@@ -145,5 +165,5 @@ def _ssd300(model: Any, path: str) -> str:
 
 
 _RENAMES: dict[type, Callable[[Any, str], str]] = {
-    ResNet: _resnet, VGG16: _vgg, SSD300: _ssd300,
+    ResNet: _resnet, VGG16: _vgg, SSD300: _ssd300, GoogLeNet: _googlenet,
 }  # fmt: skip

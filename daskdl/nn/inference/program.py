@@ -23,8 +23,8 @@ _MODULES = """
 Sequential Conv2d BatchNorm Linear ReLU ReLU6 GELU Sigmoid Tanh SiLU HardSwish LeakyReLU MaxPool2d
 AvgPool2d GlobalAvgPool GlobalMaxPool LocalResponseNorm LayerNorm GroupNorm Dropout Flatten Reshape
 Squeeze Softmax LogSoftmax FeedForward MultiHeadAttention TransformerBlock ResNet ResidualBlock
-BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier LeNet5 ConvLSTM
-ConvLSTMForecaster
+BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier GoogLeNet NormedConvolution
+NormedInception NormedClassifier LeNet5 ConvLSTM ConvLSTMForecaster
 """
 _OPERATORS = """
 Add AveragePool BatchNormalization Clip Concat Constant Conv ConvTranspose Div Dropout Flatten

@@ -14,6 +14,7 @@ from daskdl.nn.losses.loss import Loss
 #: By name, of settings that differ in what is drawn: a function of the seed.
 MADE: dict[str, Callable[[int], Module]] = {
     "ConvLSTMForecaster": lambda seed: models.ConvLSTMForecaster(2, 2, channels=(4, 3), seed=seed),
+    "GoogLeNet": lambda seed: models.GoogLeNet(3, auxiliary=True, seed=seed),
     "InceptionV1": lambda seed: models.InceptionV1(3, auxiliary=True, seed=seed),
     "LeNet5": lambda seed: models.LeNet5(seed=seed),
     "MobileSSD": lambda seed: models.MobileSSD(2, 96, 0.125, seed=seed),

@@ -18,6 +18,7 @@ from tests.daskdl.interop.onnx.models import picture_model
 #: How each model of the zoo is made, the shape of a sample, and its dtype.
 ZOO = {
     "ConvLSTMForecaster": (lambda: models.ConvLSTMForecaster(2, 3, (4, 3)), (2, 8, 12, 1), "f4"),
+    "GoogLeNet": (lambda: models.GoogLeNet(3, auxiliary=True), (32, 32, 3), "f4"),
     "InceptionV1": (lambda: models.InceptionV1(3, auxiliary=True), (64, 64, 3), "f4"),
     "LeNet5": (lambda: models.LeNet5(), (28, 28, 1), "f4"),
     "MobileSSD": (lambda: models.MobileSSD(2, 128, width=0.1), (128, 128, 3), "f4"),

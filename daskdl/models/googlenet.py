@@ -1,0 +1,176 @@
+"""GoogLeNet with batch norm, as torchvision lays it out and publishes weights of it.
+
+Beside :class:`daskdl.models.InceptionV1`, the paper's network, each convolution has a batch norm in
+place of a bias, windows of 5x5 pixels are 3x3, and no responses are normalised by their neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.models.inception import AUXILIARY, HALVED, MODULES
+from daskdl.nn import init
+from daskdl.nn.batchnorm import BatchNorm
+from daskdl.nn.conv2d import Conv2d
+from daskdl.nn.dropout import Dropout
+from daskdl.nn.global_pooling import AdaptiveAvgPool2d, GlobalAvgPool
+from daskdl.nn.linear import Linear
+from daskdl.nn.module import Module
+from daskdl.nn.pooling import MaxPool2d
+from daskdl.tensor import Tensor
+
+
+class NormedConvolution(Module):
+    """A convolution without a bias, its normalisation and a ReLU.
+
+    Parameters
+    ----------
+    below, above : int
+        Channels of what comes in and goes out.
+    size, stride : int
+        Of the convolution, which is padded by half its size.
+    """
+
+    def __init__(self, below: int, above: int, size: int = 1, stride: int = 1) -> None:
+        self.conv = Conv2d(below, above, size, stride, padding=size // 2, bias=False)
+        self.norm = BatchNorm(above, eps=1e-3, relu=True)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to (N, rows, columns, above)."""
+        return self.norm(self.conv(x))
+
+
+class NormedInception(Module):
+    """Four branches over the same picture, their channels side by side.
+
+    Parameters
+    ----------
+    below : int
+        Channels of what comes in.
+    one : int
+        Channels of the 1x1 convolution.
+    three, five : (int, int)
+        Channels of a 1x1 convolution and of the 3x3 one behind it.
+    pooled : int
+        Channels of the 1x1 convolution of the maxima over 3x3 pixels.
+    """
+
+    def __init__(
+        self, below: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
+    ) -> None:
+        self.one = NormedConvolution(below, one)
+        self.three_before = NormedConvolution(below, three[0])
+        self.three = NormedConvolution(three[0], three[1], 3)
+        self.five_before = NormedConvolution(below, five[0])
+        self.five = NormedConvolution(five[0], five[1], 3)
+        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), NormedConvolution(below, pooled)
+        self.channels = one + three[1] + five[1] + pooled
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to (N, H, W, one + three[1] + five[1] + pooled)."""
+        together: Tensor = ops.concatenate(
+            self.one(x),
+            self.three(self.three_before(x)),
+            self.five(self.five_before(x)),
+            self.pooled(self.pool(x)),
+        )
+        return together
+
+
+class NormedClassifier(Module):
+    """Classes from the middle of the network, to bring gradients there.
+
+    Parameters
+    ----------
+    below : int
+        Channels of what comes in.
+    classes : int
+    """
+
+    def __init__(self, below: int, classes: int) -> None:
+        self.pool = AdaptiveAvgPool2d(4)
+        self.convolution = NormedConvolution(below, 128)
+        self.linear1, self.linear2 = Linear(4 * 4 * 128, 1024), Linear(1024, classes)
+        self.dropout = Dropout(0.7)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, below) to logits (N, classes)."""
+        x = self.convolution(self.pool(x))
+        # channels first, so that published weights of the linear layers fit
+        x = ops.reshape(ops.transpose(x, axes=(0, 3, 1, 2)), shape=(len(x), -1))
+        return self.linear2(self.dropout(ops.relu(self.linear1(x))))
+
+
+class GoogLeNet(Module):
+    """GoogLeNet with batch norm, for pictures of any size from 15 x 15 pixels.
+
+    Weights of torchvision's ``googlenet`` fit: ``load_state_dict(state, names="torch")``, with
+    ``auxiliary=True`` if the file has those of its two auxiliary classifiers.
+
+    Parameters
+    ----------
+    classes : int
+    channels : int
+        Of the pictures.
+    auxiliary : bool
+        Whether there are two more classifiers in the middle. In training the result is then a tuple
+        of three logits, which :class:`AuxiliaryLoss` compares; in inference only the last counts.
+    dropout : float
+        Before the last layer.
+    seed : int
+        Of the initial weights, normal with a standard deviation of 0.01; biases are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.models import GoogLeNet
+    >>> GoogLeNet(classes=5).eval()(np.zeros((1, 32, 32, 3), np.float32)).shape
+    (1, 5)
+    """
+
+    def __init__(
+        self,
+        classes: int = 1000,
+        channels: int = 3,
+        auxiliary: bool = False,
+        dropout: float = 0.2,
+        seed: int = 0,
+    ) -> None:
+        self.conv1 = NormedConvolution(channels, 64, 7, 2)
+        self.conv2, self.conv3 = NormedConvolution(64, 64), NormedConvolution(64, 192, 3)
+        self.stack: list[NormedInception] = []
+        self.heads: list[NormedClassifier] = []
+        below = 192
+        for name, widths in MODULES.items():
+            self.stack.append(NormedInception(below, *widths))
+            below = self.stack[-1].channels
+            if auxiliary and name in AUXILIARY:
+                self.heads.append(NormedClassifier(below, classes))
+        self.average, self.dropout = GlobalAvgPool(), Dropout(dropout)
+        self.linear = Linear(below, classes)
+        for i, (name, parameter) in enumerate(self.named_parameters()):
+            if name.endswith("weight") and parameter.ndim > 1:
+                init.normal(parameter, deviation=0.01, seed=1000 * seed + i)
+            elif "linear" in name:
+                init.constant(parameter, 0.0)
+
+    def forward(self, x: Any) -> Any:
+        """Map x (N, H, W, channels) to logits (N, classes), of every head in training."""
+        x = _halved(self.conv1(x), 3)
+        x = _halved(self.conv3(self.conv2(x)), 3)
+        heads, found = iter(self.heads if self.training else ()), []
+        for name, module in zip(MODULES, self.stack, strict=True):
+            x = module(x)
+            if name in HALVED:
+                x = _halved(x, 3 if name == HALVED[0] else 2)
+            if name in AUXILIARY and (head := next(heads, None)) is not None:
+                found.append(head(x))
+        logits = self.linear(self.dropout(self.average(x)))
+        return (logits, *found) if found else logits
+
+
+def _halved(x: Any, size: int) -> Tensor:
+    """Return maxima over windows of ``size`` pixels, every second one."""
+    y: Tensor = ops.max_pool2d(x, kernel_size=(size, size), stride=(2, 2), ceil_mode=True)
+    return y
