@@ -323,17 +323,17 @@ class Cluster:
         self._heartbeats.look(last_seen, time.monotonic())
         return self._heartbeats.silent
 
-    def tell(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def tell(self, message: Mapping[str, Any], timeout: float = 2) -> dict[str, Any]:
         """Have all workers handle a message and return the answers.
 
-        Nobody who does not answer is waited for.
+        Nobody who does not answer is waited for, beyond ``timeout`` (s).
         """
         try:
             answers: dict[str, Any] = self._client.sync(
                 scheduler_operation(self._client, "broadcast"),
                 msg=dict(message),
                 on_error="ignore",
-                callback_timeout=2,
+                callback_timeout=timeout,
             )
         except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
             logger.debug("%s was not told: %s", message, error)

@@ -43,7 +43,9 @@ def connect(
     ----------
     cluster : str or path, optional
         - ``"local"``, the default: worker processes on this machine;
-        - the address of a scheduler, such as ``"tcp://node1:8786"``;
+        - the address of a scheduler, such as ``"tcp://node1:8786"``, over which weights, samples
+          and pickles travel in clear, or ``"tls://node1:8786"``: docs/daskdl.md has the five lines
+          that make certificates;
         - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
         - a job queue (``.yaml``): ``system`` (one of :data:`daskdl.cluster.queue.QUEUES`), ``jobs``
           (how many), and

@@ -9,12 +9,15 @@ import hashlib
 import logging
 import os
 import pickle
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, parse_assembly
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
@@ -51,38 +54,127 @@ class _Library(JITCodeLibrary):
         super()._finalize_final_module()
 
 
+class _SameLibrary(_Library):
+    """Machine code of one function that is the same on all processors of x86-64-v3.
+
+    Where sums may be reordered, LLVM cuts them into as many parts as the processor's vectors have
+    lanes, and further by how long its additions take. Functions of such a library are optimised for
+    :data:`SAME`, keep that as an attribute, and are not inlined where it is another.
+    """
+
+    def add_llvm_module(self, module: Any) -> None:
+        with self._for_same():
+            super().add_llvm_module(module)
+
+    def finalize(self) -> None:
+        with self._for_same():
+            super().finalize()
+
+    @contextmanager
+    def _for_same(self) -> Iterator[None]:
+        """Have passes optimise for this processor; numba lets one thread compile at a time."""
+        codegen = self._codegen
+        before, codegen._tm = codegen._tm, _same_machine()
+        try:
+            yield
+        finally:
+            codegen._tm = before
+
+    _final_module: Any
+
+    def _finalize_final_module(self) -> None:
+        lines = str(self._final_module).splitlines()
+        attributes = f'noinline "target-cpu"="{SAME}" "target-features"="{SAME_FEATURES}"'
+        for i, line in enumerate(lines):
+            if line.startswith("define "):
+                end = line.rindex(")") + 1
+                rest = line[end:].lstrip()
+                after = rest.removeprefix("local_unnamed_addr").removeprefix("unnamed_addr")
+                end = len(line) - len(after)
+                lines[i] = f"{line[:end]} {attributes}{after}".replace(" alwaysinline", "")
+            elif line.startswith("attributes #"):
+                lines[i] = line.replace(" alwaysinline", "")
+        name, self._final_module = self._final_module.name, parse_assembly("\n".join(lines))
+        self._final_module.name = name
+        super()._finalize_final_module()
+
+
+#: The processor for which code is compiled that is to be the same on all: one with AVX2 and FMA.
+SAME = "x86-64-v3"
+SAME_FEATURES = "+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.2"
+
+
+@cache
+def _same_machine() -> Any:
+    triple = llvmlite.binding.get_process_triple()
+    return llvmlite.binding.Target.from_triple(triple).create_target_machine(
+        cpu=SAME, features=SAME_FEATURES, opt=int(config.OPT), reloc="static",
+        codemodel="jitdefault", jit=True,
+    )  # fmt: skip
+
+
+def has_same() -> bool:
+    """Return whether this processor, or the one that is compiled for, can do what SAME can."""
+    found = features()
+    return platform.machine().lower() in ("x86_64", "amd64") and {"avx2", "fma"} <= found
+
+
+def features() -> set[str]:
+    """Return the features of the processor that is compiled for."""
+    if config.CPU_FEATURES is None:
+        return {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
+    return {one[1:] for one in config.CPU_FEATURES.split(",") if one.startswith("+")}
+
+
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _MakeLibrary(FunctionPass):
     """Provide the library that numba's lowering would make."""
 
     _name = "daskdl_make_library"
+    _kind = _Library
 
     def __init__(self) -> None:
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         """Set ``state.library``; return whether the function was changed."""
-        state.library = _Library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self._kind(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return False
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _MakeSameLibrary(_MakeLibrary):
+    """Provide a library of code that is the same on all processors."""
+
+    _name = "daskdl_make_same_library"
+    _kind = _SameLibrary
 
 
 class SelfContained(CompilerBase):
     """numba's compiler, for ``njit(pipeline_class=...)``, of functions with copies of their own."""
 
+    _make = _MakeLibrary
+
     def define_pipelines(self) -> list[Any]:
         """Return the passes."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_MakeLibrary, NopythonTypeInference)
+        passes.add_pass_after(self._make, NopythonTypeInference)
         passes.finalize()
         return [passes]
+
+
+class SameEverywhere(SelfContained):
+    """The same, to machine code that is one on all processors of x86-64-v3; elsewhere its own."""
+
+    _make = _MakeSameLibrary if has_same() else _MakeLibrary
 
 
 def processor() -> str:
     """Return the name of the processor that is compiled for, and a digest of its features."""
     name = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
-    features = config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
-    text = f"{name} {features} {config.ENABLE_AVX}"
+    all_features = config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
+    text = f"{name} {all_features} {config.ENABLE_AVX}"
     return f"{name}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 

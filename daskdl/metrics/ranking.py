@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -120,4 +121,4 @@ class NDCG(Metric):
 
 
 def _discounts(items: int) -> Array:
-    return 1 / np.log2(np.arange(2, items + 2))
+    return 1 / np.array([math.log2(place) for place in range(2, items + 2)])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.vectors import functions
 from daskdl.nn.arguments import check_last_axis
 from daskdl.nn.module import Module
 from daskdl.ops.arithmetic import add
@@ -52,7 +53,7 @@ class PositionalEncoding(Module):
 @lru_cache(maxsize=16)
 def waves(steps: int, features: int, longest: float) -> Array:
     """Return the encoding of ``steps`` positions, float64 (steps, features)."""
-    rates = longest ** -(np.arange(0, features, 2) / features)
+    rates = functions.power(float(longest), -(np.arange(0, features, 2) / features))
     angles = np.arange(steps)[:, None] * rates
     table = np.empty((steps, features))
     table[:, 0::2] = np.sin(angles)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.vectors import functions
 from daskdl.ops.arithmetic import arrays_of, unbroadcast
 from daskdl.tensor import Array, op
 
@@ -88,13 +89,13 @@ def power(x: Array, *, exponent: float):
     array([1., 4., 9.])
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        y = np.power(x, _setting(x, exponent))
+        y = functions.power(x, _setting(x, exponent))
 
     def backward(dy: Array):
         if exponent == 0:
             return (np.zeros_like(x),)
         with np.errstate(invalid="ignore", divide="ignore"):
-            slope = np.power(x, _setting(x, exponent - 1))
+            slope = functions.power(x, _setting(x, exponent - 1))
         return (dy * (_setting(x, exponent) * slope),)
 
     return y, backward

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy import special
 
+from daskdl.kernels.vectors import functions
 from daskdl.ops.arithmetic import unbroadcast
 from daskdl.tensor import Array, op
 
@@ -39,11 +40,11 @@ def pow(base: Array, exponent: Array):
     """
     base, exponent = np.asarray(base), np.asarray(exponent)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        y = np.power(base, exponent).astype(base.dtype, copy=False)
+        y = functions.power(base, exponent).astype(base.dtype, copy=False)
 
     def to_base(dy: Array) -> Array:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            slope = np.where(exponent == 0, 0, exponent * np.power(base, exponent - 1))
+            slope = np.where(exponent == 0, 0, exponent * functions.power(base, exponent - 1))
         return unbroadcast((dy * slope).astype(base.dtype, copy=False), base.shape)
 
     def to_exponent(dy: Array) -> Array:

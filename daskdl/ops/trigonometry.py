@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.kernels.vectors import functions
 from daskdl.tensor import Array, op
 
 __all__ = [
@@ -68,7 +69,7 @@ def tan(x: Array):
     >>> ops.tan(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
     array([-1.557,  0.546, -2.185], dtype=float32)
     """
-    return _function(np.tan, lambda x: 1 / np.square(np.cos(x)), x)
+    return _function(functions.tan, lambda x: 1 / np.square(np.cos(x)), x)
 
 
 @op
@@ -80,7 +81,7 @@ def arcsin(x: Array):
     >>> ops.arcsin(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([0.253, 0.524, 0.848], dtype=float32)
     """
-    return _function(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x), x)
+    return _function(functions.arcsin, lambda x: 1 / np.sqrt(1 - x * x), x)
 
 
 @op
@@ -92,7 +93,7 @@ def arccos(x: Array):
     >>> ops.arccos(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([1.318, 1.047, 0.723], dtype=float32)
     """
-    return _function(np.arccos, lambda x: -1 / np.sqrt(1 - x * x), x)
+    return _function(functions.arccos, lambda x: -1 / np.sqrt(1 - x * x), x)
 
 
 @op
@@ -104,7 +105,7 @@ def arctan(x: Array):
     >>> ops.arctan(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([0.245, 0.464, 0.644], dtype=float32)
     """
-    return _function(np.arctan, lambda x: 1 / (1 + x * x), x)
+    return _function(functions.arctan, lambda x: 1 / (1 + x * x), x)
 
 
 @op
@@ -116,7 +117,7 @@ def sinh(x: Array):
     >>> ops.sinh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
     array([-1.175,  0.521,  3.627], dtype=float32)
     """
-    return _function(np.sinh, np.cosh, x)
+    return _function(functions.sinh, functions.cosh, x)
 
 
 @op
@@ -128,7 +129,7 @@ def cosh(x: Array):
     >>> ops.cosh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
     array([1.543, 1.128, 3.762], dtype=float32)
     """
-    return _function(np.cosh, np.sinh, x)
+    return _function(functions.cosh, functions.sinh, x)
 
 
 @op
@@ -140,13 +141,13 @@ def arcsinh(x: Array):
     >>> ops.arcsinh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([0.247, 0.481, 0.693], dtype=float32)
     """
-    return _function(np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1), x)
+    return _function(functions.arcsinh, lambda x: 1 / np.sqrt(x * x + 1), x)
 
 
 @op
 def arccosh(x: Array):
     """Inverse of the hyperbolic cosine; NaN below 1."""
-    return _function(np.arccosh, lambda x: 1 / np.sqrt(x * x - 1), x)
+    return _function(functions.arccosh, lambda x: 1 / np.sqrt(x * x - 1), x)
 
 
 @op
@@ -158,4 +159,4 @@ def arctanh(x: Array):
     >>> ops.arctanh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([0.255, 0.549, 0.973], dtype=float32)
     """
-    return _function(np.arctanh, lambda x: 1 / (1 - x * x), x)
+    return _function(functions.arctanh, lambda x: 1 / (1 - x * x), x)

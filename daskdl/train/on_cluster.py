@@ -17,6 +17,7 @@ from daskdl.predict.evaluation import Evaluation, combined
 from daskdl.train import step
 from daskdl.train.evaluation import evaluate
 from daskdl.train.job import Job
+from daskdl.train.mixed import warn_if_mixed
 from daskdl.train.step import State
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class OnCluster:
         self._attempt = 0
         self._job_future: Future | None = None
         self._state: tuple[State, Future] | None = None
+        warn_if_mixed(self._cluster, "start of the fit")
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe.

@@ -128,7 +128,9 @@ class Trainer:
 
         The result is the same bits on any number of workers and in this process, after a worker has
         died, and after an interruption: it is fixed by the model, the samples and their shards,
-        the seed, the batch size, the thread budget and the wire format.
+        the seed, the batch size and the wire format. In float32 it is the same on all processors
+        with AVX2 and FMA and for any number of threads, unless MKL multiplies; see
+        docs/guarantees.md.
 
         Parameters
         ----------

@@ -182,12 +182,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("threads", nargs="+", type=int)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
-    parser.add_argument("--only", default="", help="those whose name contains this")
+    parser.add_argument("--only", nargs="+", help="these names")
     options = parser.parse_args(arguments)
     for n in options.threads:
         for kind in options.kinds:
             for name, compute in KINDS[kind]():
-                if options.only in name:
+                if options.only is None or name in options.only:
                     with thread_budget(n):
                         print(n, name, compute(), sep="\t", flush=True)
 

@@ -21,6 +21,7 @@ from daskdl.kernels.products.microkernel import (
     FEW_ROWS,
     ROWS,
     SEGMENT,
+    WIDEST_COLUMNS,
     address,
     copy,
     keep,
@@ -86,7 +87,7 @@ def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
     gradients, depth = dy.reshape(-1, filters), math.prod(geometry.kernel) * channels
     bounds = np.arange(PARTS + 1) * len(gradients) // PARTS
     least = least_of(2 * gradients.size * depth / PARTS)
-    if filters % COLUMNS == 0 and dy.size:
+    if filters % WIDEST_COLUMNS == 0 and dy.size:
         sums = np.zeros((PARTS, depth, filters), x.dtype)
         over_range(_gradients_by_filters, PARTS, least, image, plan, gradients, sums, bounds)
         return np.ascontiguousarray(sums.sum(0).T).reshape(filters, *geometry.kernel, channels)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.products.microkernel import COLUMNS
+from daskdl.kernels.products.microkernel import WIDEST_COLUMNS
 
 Array = NDArray[np.floating]
 
@@ -41,11 +41,11 @@ def together(geometry: Geometry, filters: int, columns: int) -> int:
         return 1
 
     def work(n: int) -> float:
-        panels, windows = -(-n * filters // COLUMNS), -(-columns // n)
+        panels, windows = -(-n * filters // WIDEST_COLUMNS), -(-columns // n)
         copied = COPIED if columns % n else 0
         return panels * windows * _width(geometry, n) * (1 + copied)
 
-    best = min(range(1, min(COLUMNS, columns) + 1), key=work, default=1)
+    best = min(range(1, min(WIDEST_COLUMNS, columns) + 1), key=work, default=1)
     return best if work(best) < LEFT * work(1) else 1
 
 

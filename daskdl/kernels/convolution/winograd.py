@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.convolution import winograd_tiles as tiles
 from daskdl.kernels.products.finish import Finish
-from daskdl.kernels.products.microkernel import COLUMNS, LANES, ROWS, SEGMENT
+from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, WIDEST_COLUMNS
 from daskdl.kernels.products.packing import pack
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
@@ -107,6 +107,11 @@ def _width(channels: int) -> int:
     return _apart(-(-channels // COLUMNS) * COLUMNS)
 
 
+def _widest(channels: int) -> int:
+    """Return the numbers of whole panels where these are widest."""
+    return -(-channels // WIDEST_COLUMNS) * WIDEST_COLUMNS
+
+
 def _apart(numbers: int) -> int:
     """Return the distance at which to lay items of so many numbers, off powers of two.
 
@@ -145,10 +150,10 @@ def convolve(
     points = (kernel + M - 1) ** 2
     number = len(x) * -(-size[0] // M) * -(-size[1] // M)
     width = _width(x.shape[3])
-    panels = -(-filters // COLUMNS)
     if not number:
         return y
-    if number * points * width * x.itemsize <= FEW and number < 32 * panels:
+    wide = number * points * _widest(x.shape[3]) * x.itemsize
+    if wide <= FEW and number < _widest(filters):  # alike on all processors, as the order of sums
         _by_filters(x, weights, pad, y, add, number, width, ends)
         return y
     u = weights if isinstance(weights, Transformed) else transform(weights, "u")
@@ -224,7 +229,7 @@ def _by_filters(
         sizes = width, kernel, number
         over_range(_use, count, least, weights.panels, y, add, rooms, sizes, ends)
         return
-    deep = max(LANES, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // LANES * LANES)
+    deep = max(16, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // 16 * 16)
     deep = min(deep, channels)
     packed = scratch("packed", (n, TOGETHER, kernel**2, deep + 1, COLUMNS), x.dtype)
     panels = scratch("some panels", (n, TOGETHER, points, deep + 1, COLUMNS), x.dtype)
@@ -288,7 +293,8 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     if not number:
         dw[:] = 0
         return dw
-    block = max(LEAST_TILES, SUMMED // (points * (_width(channels) + _width(filters)) * x.itemsize))
+    numbers = points * (_widest(channels) + _widest(filters))
+    block = max(LEAST_TILES, SUMMED // (numbers * x.itemsize))
     block = -(-number // -(-number // block))  # all blocks about as long
     *v_strips, v_size = _strips(channels, COLUMNS, block)
     *z_strips, z_size = _strips(filters, tiles.FOLDED * ROWS, block)

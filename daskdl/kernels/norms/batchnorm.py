@@ -20,9 +20,9 @@ from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.nontemporal import drain, put, streams
+from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.team import over_range, over_rows
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
@@ -135,10 +135,11 @@ def sums_of(kernel: Any, x: Array, *arguments: Any) -> Array:
     channels = x.shape[-1]
     many = repeats(channels, SUM_ROW)
     width = channels * many
-    parts = np.zeros((threads(), 2, many, channels))
+    items, least = -(-x.size // width) if width else 0, grain.STREAM // max(1, width)
+    parts = np.zeros((n_fixed(items, least), 2, many, channels))
     if x.size:
         lanes = parts.reshape(len(parts), 2, width)
-        over_range(kernel, -(-x.size // width), grain.STREAM // width, *arguments, lanes)
+        over_parts(kernel, items, least, *arguments, lanes)
     return parts
 
 

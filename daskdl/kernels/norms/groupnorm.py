@@ -23,9 +23,9 @@ from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.nontemporal import streams
+from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
 
@@ -64,13 +64,12 @@ def backward(
 ) -> tuple[Array, NDArray[np.float64]]:
     """Return the gradient to ``x`` and, as (2, C) in float64, those to weight and bias."""
     n, pixels, channels = x.shape
-    dx, totals = empty(x.shape, x.dtype), np.zeros((threads(), 2, channels))  # of parts
+    least = grain.least(grain.STREAM, pixels * channels)
+    dx, totals = empty(x.shape, x.dtype), np.zeros((n_fixed(n, least), 2, channels))  # of parts
     if x.size:
         gradients, images = flat(dy, x.dtype).reshape(n, -1), flat(x).reshape(n, -1)
         own = flat(weight, x.dtype), statistics, dx.reshape(n, -1), totals, _past(dx)
-        over_range(
-            _backward, n, grain.least(grain.STREAM, pixels * channels), gradients, images, *own
-        )
+        over_parts(_backward, n, least, gradients, images, *own)
     return dx, totals.sum(0)
 
 

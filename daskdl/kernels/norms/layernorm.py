@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.team import over_range, over_rows
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
 
@@ -48,9 +48,9 @@ def backward(dy: Array, x: Array, weight: Array, scales: Array) -> tuple[Array, 
     source, gradient = flat(x).reshape(x.shape), flat(dy, x.dtype).reshape(x.shape)
     weight, new = flat(weight, x.dtype), empty(x.shape, x.dtype)
 
-    totals = np.zeros((threads(), 2, channels))  # of parts
     least = grain.least(grain.STREAM, channels)
-    over_range(_backward, rows, least, gradient, source, weight, scales, new, totals)
+    totals = np.zeros((n_fixed(rows, least), 2, channels))  # of parts
+    over_parts(_backward, rows, least, gradient, source, weight, scales, new, totals)
     return new, totals.sum(0)
 
 

@@ -1,10 +1,9 @@
-"""Matrix products that are called from Python: numpy's BLAS, or MKL's when it is installed.
+"""Matrix products that are called from Python: our own in float32, or MKL's when it is installed.
 
-Without MKL, gradients to weights are of :mod:`daskdl.kernels.products.outer`, which is quicker at
-these. With a budget of several threads the product is cut into parts for a team of them, each by a
-BLAS of one thread. OpenBLAS has threads of its own, and two kinds of threads in turn on the same
-cores wait for each other: a product right after another kernel took 3 ms more for it, whatever its
-size.
+Results of :mod:`daskdl.kernels.products.ordered` are the same bits on all processors and for any
+number of threads, as those of OpenBLAS, which has other code for each, are not. Gradients to
+weights are of :mod:`daskdl.kernels.products.outer`, which is quicker at these. What is not float32,
+as in checks, is numpy's.
 """
 
 from __future__ import annotations
@@ -12,23 +11,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from daskdl.kernels.products import outer
-from daskdl.kernels.products.blas import register
+from daskdl.kernels.products import outer, vector
+from daskdl.kernels.products.microkernel import COLUMNS, LANES, ROWS
+from daskdl.kernels.products.ordered import product, room_for
+from daskdl.kernels.products.outer import parts_of_sums
 from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import least_of, n_parts, threads
+from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
 
-#: Multiplications up to which OpenBLAS keeps to one thread anyway.
+#: Multiplications from which on long products are of :mod:`daskdl.kernels.products.outer`.
 FEW = 1 << 18
+#: Time of a multiplication and addition, in that of putting a number in order.
+MULTIPLICATION = 1 / 48
 
-_sgemm, _dgemm = register("sgemm", by_address=True), register("dgemm", by_address=True)
 _ROWS, _COLUMNS, _MATRICES, _SUMMANDS = range(4)  # kinds of parts
 
 
@@ -50,9 +50,7 @@ def matmul(
             return np.multiply(a, b, out=out)  # for which numpy has a slow loop
         if out is None and a.ndim == 2 and a.size * b.shape[-1] > FEW and outer.serves(a.T, b):
             return outer.product(a.T, b)
-        if threads() > 1 and _may_be_shared(a, b):
-            return _shared(a, b, out)
-        return np.matmul(a, b, out=out)
+        return _ours(a, b, out) if _is_ours(a, b, out) else np.matmul(a, b, out=out)
     dtype = np.result_type(a, b)
     if dtype not in (np.float32, np.float64) or min(a.ndim, b.ndim) < 2:
         return np.matmul(a, b, out=out)
@@ -78,25 +76,21 @@ def stacked(a: Array, b: Array) -> Array:
 
     Its bits do not depend on how many there are, as those of :func:`matmul` may.
     """
-    if mkl.library() is not None or not 3 <= max(a.ndim, b.ndim) <= 4 or a.dtype != b.dtype:
-        return matmul(a, b)
-    return _shared(a, b, None, _MATRICES)
+    alone = max(a.ndim, b.ndim) < 3 or not _is_ours(a, b, None)
+    return matmul(a, b) if alone or mkl.library() is not None else _ours(a, b, None, whole=True)
 
 
-def _may_be_shared(a: Array, b: Array) -> bool:
-    """Return whether a product is one for the team: large, and of floats of one dtype."""
-    if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
+def _is_ours(a: Array, b: Array, out: Array | None) -> bool:
+    """Return whether a product is of float32, of matrices or of at most two axes of these."""
+    if not a.dtype == b.dtype == np.float32 or (out is not None and out.dtype != np.float32):
         return False
-    if not (2 <= a.ndim <= 4 and 2 <= b.ndim <= 4) or a.shape[-1] != b.shape[-2]:
-        return False
-    return max(a.size * b.shape[-1], b.size * a.shape[-2]) > FEW
+    return 2 <= a.ndim <= 4 and 2 <= b.ndim <= 4 and a.shape[-1] == b.shape[-2]
 
 
-def _shared(a: Array, b: Array, out: Array | None, kind: int | None = None) -> Array:
-    """Return ``a @ b`` with up to two leading axes; parts are the longest of what there is.
+def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
+    """Return ``a @ b`` with up to two leading axes, no sum in parts if ``whole``.
 
-    Each part puts all of the other matrix in BLAS' order for itself, so that parts have to be long;
-    of the gradient to the weights of a convolution over many pixels that is the sum over these.
+    Threads share out the columns, or the rows; each puts what it needs in order for itself.
     """
     plain = a.ndim == b.ndim == 2
     lead = () if plain else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -104,29 +98,47 @@ def _shared(a: Array, b: Array, out: Array | None, kind: int | None = None) -> A
     if out is None:
         out = np.empty((*lead, m, n), a.dtype)
     matrices = math.prod(lead)
-    fits = out.shape == (*lead, m, n) and out.dtype == a.dtype and out.flags.writeable
-    if not (m and k and n and matrices and fits):  # numpy's own error, or conversion
+    fits = out.shape == (*lead, m, n) and out.flags.writeable and out.strides[-1] == a.itemsize
+    if not (m and k and n and matrices and fits):  # numpy's own error, or zeros
         return np.matmul(a, b, out=out)
-    if matrices > 1 or kind == _MATRICES:
+    if plain and 1 in (m, n):
+        out.reshape(-1)[...] = vector.product(b.T, a[0]) if m == 1 else vector.product(a, b[:, 0])
+        return out
+    if _cost(n, m, k) + m * n < _cost(m, n, k):
+        turned = _ours(b.swapaxes(-1, -2), a.swapaxes(-1, -2), None, whole)
+        np.copyto(out, turned.swapaxes(-1, -2))
+        return out
+    parts = parts_of_sums(k, m, n) if matrices == 1 and not whole else 1
+    if matrices > 1:
         kind, items, least = _MATRICES, matrices, least_of(2.0 * m * n * k)
-    elif k >= 4 * max(m, n):
-        kind, items, least = _SUMMANDS, k, least_of(2.0 * m * n)
-    elif m >= n:
-        kind, items, least = _ROWS, m, least_of(2.0 * n * k)
+    elif parts > 1:
+        kind, items, least = _SUMMANDS, parts, 1
+    elif n >= m:
+        kind, items, least = _COLUMNS, -(-n // COLUMNS), least_of(2.0 * m * k * COLUMNS)
     else:
-        kind, items, least = _COLUMNS, n, least_of(2.0 * m * k)
+        kind, items, least = _ROWS, -(-m // ROWS), least_of(2.0 * n * k * ROWS)
     lead = (1,) * (2 - len(lead)) + lead
     left, right = _operand(a, lead), _operand(b, lead)
     steps = [step // a.itemsize for step in out.strides]
     steps = [0] * (4 - out.ndim) + [*steps[:-2], max(n, steps[-2])]
-    more = n_parts(items, least) - 1 if kind == _SUMMANDS else 0
-    sums = np.empty((more, m, n), out.dtype)  # of the other parts
-    places = out.ctypes.data, *steps, sums.ctypes.data
+    sums = np.empty((parts - 1, m, n), out.dtype)  # of the other parts
+    places = _address(out), *steps, _address(sums), parts
     plan = np.array([kind, lead[1], m, n, k, *left[1:], *right[1:], *places])
     over_range(_multiply, items, least, plan, sums)
     for other in sums:
         out += other
     return out
+
+
+def _address(x: Array) -> int:
+    place: int = x.__array_interface__["data"][0]  # quicker than x.ctypes
+    return place
+
+
+def _cost(read: int, ordered: int, k: int) -> float:
+    """Return the time of a product, in that of moving a number, if the one matrix is read."""
+    computed = -(-read // ROWS) * ROWS * -(-ordered // LANES) * LANES
+    return k * (ordered + computed * MULTIPLICATION)
 
 
 def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int, int]:
@@ -149,61 +161,42 @@ def _operand(x: Array, lead: tuple[int, ...]) -> tuple[Array, int, int, int, int
         far, near = (
             step // size for step in np.broadcast_to(x, (*lead, rows, columns)).strides[:2]
         )
-    return x, x.ctypes.data, int(turned), far, near, row
-
-
-def _gemm(like, transposed, sizes, factors, b, a, c):
-    """Call BLAS with addresses; ``sizes``: columns, rows, summands, three lengths of rows."""
-
-
-@overload(_gemm)
-def _gemm_of(like, transposed, sizes, factors, b, a, c):
-    routine = _sgemm if like.dtype == types.float32 else _dgemm
-
-    def implementation(like, transposed, sizes, factors, b, a, c):
-        letters, at = transposed.ctypes.data, sizes.ctypes.data
-        at_factors = factors.ctypes.data
-        routine(
-            letters, letters + 1, at, at + 4, at + 8, at_factors, b, at + 12, a, at + 16,
-            at_factors + like.itemsize, c, at + 20,
-        )  # fmt: skip
-
-    return implementation
+    return x, _address(x), int(turned), far, near, row
 
 
 @jit
 def _multiply(plan, like, which, start, stop):
-    """Compute the rows, columns or matrices from ``start`` to ``stop``."""
+    """Compute the rows, columns, matrices or parts of sums from ``start`` to ``stop``."""
     kind, inner, m, n, k = plan[:5]
     a, a_turned, a_far, a_near, a_row = plan[5:10]
     b, b_turned, b_far, b_near, b_row = plan[10:15]
-    c, c_far, c_near, c_row, sums = plan[15:20]
+    c, c_far, c_near, c_row, sums, parts = plan[15:21]
     size = like.itemsize
+    a_row, a_step = (size, a_row * size) if a_turned else (a_row * size, size)
+    b_row, b_step = (size, b_row * size) if b_turned else (b_row * size, size)
+    c_row *= size
     first, last = 0, 1
     if kind == _ROWS:
-        a += start * (1 if a_turned else a_row) * size
-        c += start * c_row * size
-        m = stop - start
+        a += start * ROWS * a_row
+        c += start * ROWS * c_row
+        m = min(m, stop * ROWS) - start * ROWS
     elif kind == _COLUMNS:
-        b += start * (b_row if b_turned else 1) * size
-        c += start * size
-        n = stop - start
-    elif kind == _SUMMANDS:
-        a += start * (a_row if a_turned else 1) * size
-        b += start * (1 if b_turned else b_row) * size
-        k = stop - start
-        if which:
-            c, c_row = sums + (which - 1) * m * n * size, n
-    else:
+        b += start * COLUMNS * b_step
+        c += start * COLUMNS * size
+        n = min(n, stop * COLUMNS) - start * COLUMNS
+    elif kind in (_SUMMANDS, _MATRICES):
         first, last = start, stop
-    # Fortran order sees the transposes: c.T = b.T @ a.T.
-    letters = np.array([84 if b_turned else 78, 84 if a_turned else 78], np.uint8)
-    sizes = np.array([n, m, k, b_row, a_row, c_row], np.int32)
-    factors = np.zeros(2, like.dtype)
-    factors[0] = 1
+    room = room_for(like, n, k)
     for i in range(first, last):
-        far, near = i // inner, i % inner
-        at_a = a + (far * a_far + near * a_near) * size
-        at_b = b + (far * b_far + near * b_near) * size
-        at_c = c + (far * c_far + near * c_near) * size
-        _gemm(like, letters, sizes, factors, at_b, at_a, at_c)
+        if kind == _SUMMANDS:
+            begin, end = k * i // parts, k * (i + 1) // parts
+            to, row = (c, c_row) if i == 0 else (sums + (i - 1) * m * n * size, n * size)
+            own = a + begin * a_step, a_row, a_step, b + begin * b_row, b_row, b_step
+            product(like, (m, n, end - begin), *own, to, row, False, room)
+        else:
+            far, near = i // inner, i % inner
+            at_a = a + (far * a_far + near * a_near) * size
+            at_b = b + (far * b_far + near * b_near) * size
+            to = c + (far * c_far + near * c_near) * size
+            own = at_a, a_row, a_step, at_b, b_row, b_step
+            product(like, (m, n, k), *own, to, c_row, False, room)

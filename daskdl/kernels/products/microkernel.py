@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
 from daskdl.kernels.products.finish import added_if, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
@@ -23,7 +23,7 @@ from daskdl.kernels.runtime.jit import jit
 
 def _lanes() -> int:
     """Return the float32 numbers of a vector register."""
-    return 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+    return 16 if "avx512f" in features() else 8
 
 
 #: Numbers of a vector. float64 takes two registers each: right, if not fast.
@@ -34,6 +34,9 @@ ROWS = 6
 FEW_ROWS = 4
 #: Columns of one product, and of a panel of packed weights.
 COLUMNS = 2 * LANES
+#: Columns of a panel where vectors are widest: what decides in which order sums are made goes by
+#: this, so that it is decided alike on all processors.
+WIDEST_COLUMNS = 32
 #: Table entries of a segment: an address for each row of A, a place in B, and a depth.
 SEGMENT = ROWS + 2
 #: Summands after which the sums go to memory, so that a panel's part (16 kB) stays in L1.
@@ -222,7 +225,9 @@ multiply, multiply_and_end = _product(ROWS), _product(ROWS, True)
 multiply_few, multiply_few_and_end = _product(FEW_ROWS), _product(FEW_ROWS, True)
 #: For a row alone, as each step of a sequence has where there is one sample.
 multiply_one = _product(1)
-#: For a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
+#: For a last panel of at most ``LANES`` columns.
+multiply_half = _product(ROWS, halves=1)
+#: Finishing, for a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
 multiply_narrow_and_end = _product(ROWS, True, narrow=True)
 multiply_half_and_end = _product(ROWS, True, 1, narrow=True)
 

@@ -20,22 +20,31 @@ from daskdl.kernels.products.microkernel import (
     fetch_all,
     multiply,
 )
+from daskdl.kernels.products.ordered import TOGETHER, block_of
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import least_of, n_parts, threads
+from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[np.float32]
 
+#: Parts of a product with many summands, at most, and the least number of summands of each.
+PARTS, PART = 16, 2048
 #: Numbers of a row of ``a`` up to which this is quicker than a BLAS: those of one column then lie
 #: so close that the processor fetches them ahead. Up to twice as many if a row of ``b`` is no wider
 #: than this.
 WIDEST = 512
-#: Rows that are summed up at a time; their panel fills a part of L1.
-TOGETHER = 192
-#: Bytes of ``a`` in these rows, at most: they stay in L2 from one panel to the next.
+#: Bytes of the narrower matrix in a block's rows, at most: they stay in L2 from panel to panel.
 BLOCK = 256 << 10
+
+
+def parts_of_sums(summands: int, rows: int, columns: int) -> int:
+    """Return in how many parts a product is summed up: by its shape, whatever the threads.
+
+    Only if it has so many summands that it cannot be cut by rows or columns.
+    """
+    return max(1, min(PARTS, summands // PART)) if summands >= 4 * max(rows, columns) else 1
 
 
 def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
@@ -57,11 +66,10 @@ def product(a: Array, b: Array) -> Array:
         return np.ascontiguousarray(product(b, a).T)
     c = np.empty((m, n), np.float32)
     columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), np.float32)
-    long = k >= 4 * max(m, n)  # then parts are of what is summed up
-    items, least = (k, least_of(2 * m * n)) if long else (-(-n // COLUMNS), 1)
-    more = np.empty((n_parts(items, least) - 1 if long else 0, m, n), np.float32)
+    parts = parts_of_sums(k, m, n)
+    more = np.empty((parts - 1, m, n), np.float32)
     matrices = (flat(x).reshape(x.shape) for x in (a, b))
-    over_range(_product, items, least, *matrices, c, more, columns, long)
+    over_range(_product, parts if parts > 1 else -(-n // COLUMNS), 1, *matrices, c, more, columns)
     for other in more:
         c += other
     return c
@@ -76,13 +84,15 @@ def _computed(read: int, copied: int) -> int:
 
 
 @jit
-def _product(a, b, c, more, columns, long, which, start, stop):
-    """Sum up the rows ``start`` to ``stop``, or, if not ``long``, compute so many panels."""
-    n = c.shape[1]
-    if not long:
-        _sum(a, b, c, columns[which], 0, a.shape[0], start * COLUMNS, min(n, stop * COLUMNS))
-    else:
-        _sum(a, b, more[which - 1] if which else c, columns[which], start, stop, 0, n)
+def _product(a, b, c, more, columns, which, start, stop):
+    """Compute the parts ``start`` to ``stop`` of the sums, or so many panels if there is one."""
+    (k, n), parts = b.shape, 1 + len(more)
+    if parts == 1:
+        _sum(a, b, c, columns[which], 0, k, start * COLUMNS, min(n, stop * COLUMNS))
+        return
+    for part in range(start, stop):
+        first, last = k * part // parts, k * (part + 1) // parts
+        _sum(a, b, more[part - 1] if part else c, columns[which], first, last, 0, n)
 
 
 @jit
@@ -90,7 +100,8 @@ def _sum(a, b, c, columns, start, stop, left, right):
     """Write, to the columns ``left`` to ``right`` of c, the product of some rows of a and of b."""
     (m, n), size = c.shape, a.itemsize
     row = m * size
-    block = max(32, min(TOGETHER, BLOCK // row))
+    # By the shape alone, whichever matrix is read: so many are added up before others come.
+    block = block_of(stop - start, max(32, min(TOGETHER, BLOCK // (min(c.shape) * size))))
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
     spare = np.empty((ROWS, COLUMNS), a.dtype)
     at_table, at_targets = address(table), address(targets)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from daskdl.kernels.products.packed import following, packed, product, room_for
 from daskdl.kernels.recurrent.lstm_cell import tanh
 from daskdl.kernels.runtime import grain
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.runtime.team import over_range, over_rows
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.vectors.reduce import sum_over
 
 Array = NDArray[np.floating]
 
@@ -110,13 +110,12 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight)
-    d_bias = np.zeros((threads(), gates.shape[2]), gates.dtype)  # of each part
-    own = panels, states, d_outputs, lengths, reverse, dh, d_bias
+    own = panels, states, d_outputs, lengths, reverse, dh
     over_range(_backward, gates.shape[1], 1, gates, *own)
-    return d_bias.sum(0)
+    return sum_over(gates, (0, 1)).astype(gates.dtype)
 
 
-@fastjit
+@fusedjit
 def _cell(gates, h, new, bias, slope):
     n = h.shape[1]
     half, zero, slope = gates.dtype.type(0.5), gates.dtype.type(0), gates.dtype.type(slope)
@@ -140,7 +139,7 @@ def _cell(gates, h, new, bias, slope):
             after[k] = candidate[k] + update[k] * (before[k] - candidate[k])
 
 
-@fastjit
+@fusedjit
 def _cell_gradient(gates, h, dh, slope):
     n = h.shape[1]
     one, zero, slope = gates.dtype.type(1), gates.dtype.type(0), gates.dtype.type(slope)
@@ -161,7 +160,7 @@ def _cell_gradient(gates, h, dh, slope):
             up[k] = d * z
 
 
-@fastjit
+@jit
 def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
     for s in range(steps):
@@ -177,10 +176,9 @@ def _forward(gates, panels, bias, states, lengths, reverse, which, start, stop):
                 new[r] = h[r]
 
 
-@fastjit
-def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, sums, which, start, stop):
+@jit
+def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, which, start, stop):
     steps, n, room = gates.shape[0], states.shape[2], room_for(stop - start, gates)
-    d_bias = sums[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         before = t + 1 if reverse else t
@@ -190,7 +188,6 @@ def _backward(gates, panels, states, d_outputs, lengths, reverse, dh, sums, whic
                 if d_outputs.shape[0]:
                     dh[r] += d_outputs[t, r]
                 _cell_gradient(gates[t, one], states[before, one], dh[one], TANH)
-                d_bias += d
             else:
                 d[:] = 0
         soon = following(gates, t, not reverse, start, stop)

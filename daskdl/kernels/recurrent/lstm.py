@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.products.packed import following, packed, product, room_for
 from daskdl.kernels.recurrent.lstm_cell import lstm_backward, lstm_forward
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.vectors.reduce import sum_over
 
 Array = NDArray[np.floating]
 
@@ -75,13 +75,12 @@ def backward(
         Gradients to output and state after the last step; replaced by those before the first.
     """
     panels = packed(weight)
-    d_bias = np.zeros((threads(), gates.shape[2]), gates.dtype)  # of each part
-    own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, d_bias
+    own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
     over_range(_backward, gates.shape[1], 1, gates, *own)
-    return d_bias.sum(0)
+    return sum_over(gates, (0, 1)).astype(gates.dtype)
 
 
-@fastjit
+@jit
 def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, which, start, stop):
     steps, room = gates.shape[0], room_for(stop - start, gates)
     for s in range(steps):
@@ -96,12 +95,11 @@ def _forward(gates, panels, bias, peepholes, states, outputs, lengths, reverse, 
                 new[r], h[r] = c[r], last[r]
 
 
-@fastjit
+@jit
 def _backward(
-    gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, sums, which, start, stop
+    gates, panels, peepholes, states, d_outputs, lengths, reverse, dh, dc, which, start, stop
 ):
     steps, room = gates.shape[0], room_for(stop - start, gates)
-    d_bias = sums[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         before, after = (t + 1, t) if reverse else (t, t + 1)
@@ -122,8 +120,6 @@ def _backward(
                 dc[going], peepholes,
             )  # fmt: skip
             dh[going] = 0
-            for row in range(r, end):
-                d_bias += gates[t, row]
             r = end
         soon = following(gates, t, not reverse, start, stop)
         product(gates[t, start:stop], panels, dh[start:stop], True, room, soon)

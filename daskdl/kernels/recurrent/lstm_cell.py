@@ -16,7 +16,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.jit import fusedjit
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
@@ -85,7 +85,7 @@ def lstm_cell_gradient(gates: Array, c: Array, new: Array, dh: Array, dc: Array)
     over_rows(lstm_backward, (gates, c, new, dh, dc), grain.CELL_ROWS, none)
 
 
-@fastjit
+@fusedjit
 def lstm_forward(z, c, new, h, bias, peepholes):
     """Advance cells, with peepholes (3, C) to i, f and o unless there are 0."""
     n = c.shape[1]
@@ -115,7 +115,7 @@ def lstm_forward(z, c, new, h, bias, peepholes):
             output[k] = zo[k] * tanh(after[k])
 
 
-@fastjit
+@fusedjit
 def lstm_backward(gates, c, new, dh, dc, peepholes):
     """Take the gradients of a step back, with peepholes (3, C) unless there are 0."""
     n = c.shape[1]

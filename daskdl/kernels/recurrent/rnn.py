@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.products.packed import following, packed, product, room_for
 from daskdl.kernels.recurrent.lstm_cell import tanh
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.runtime.jit import fusedjit
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.vectors.reduce import sum_over
 
 Array = NDArray[np.floating]
 
@@ -75,13 +75,12 @@ def backward(
         Gradient to the state after the last step; replaced by that before the first.
     """
     panels = packed(weight)
-    d_bias = np.zeros((threads(), d_sums.shape[2]), d_sums.dtype)  # of each part
-    own = panels, states, d_outputs, lengths, reverse, relu, dh, d_bias
+    own = panels, states, d_outputs, lengths, reverse, relu, dh
     over_range(_backward, d_sums.shape[1], 1, d_sums, *own)
-    return d_bias.sum(0)
+    return sum_over(d_sums, (0, 1)).astype(d_sums.dtype)
 
 
-@fastjit
+@fusedjit
 def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, stop):
     steps, n, room = sums.shape[0], sums.shape[2], room_for(stop - start, sums)
     zero = sums.dtype.type(0)
@@ -103,13 +102,10 @@ def _forward(sums, panels, bias, states, lengths, reverse, relu, which, start, s
                     new[k] = tanh(z[k] + bias[k])
 
 
-@fastjit
-def _backward(
-    d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, totals, which, start, stop
-):
+@fusedjit
+def _backward(d_sums, panels, states, d_outputs, lengths, reverse, relu, dh, which, start, stop):
     steps, n, room = d_sums.shape[0], d_sums.shape[2], room_for(stop - start, d_sums)
     zero, one = d_sums.dtype.type(0), d_sums.dtype.type(1)
-    d_bias = totals[which]
     for s in range(steps):
         t = s if reverse else steps - 1 - s
         after = t if reverse else t + 1
@@ -126,7 +122,6 @@ def _backward(
             else:
                 for k in range(n):
                     d[k] = up[k] * (one - h[k] * h[k])
-            d_bias += d
             up[:] = 0
         soon = following(states, after, not reverse, start, stop)
         product(d_sums[t, start:stop], panels, dh[start:stop], True, room, soon)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.blas import gemm, gemm_scratch, gemm_tn
-from daskdl.kernels.runtime.jit import fastjit
+from daskdl.kernels.products.ordered import add_product, room_for
+from daskdl.kernels.runtime.jit import fastjit, jit
+from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import n_parts
 
 Array = NDArray[np.floating]
 
@@ -61,11 +61,11 @@ def project_gradient(
 
     pixels = _pixels(weight)
     # Where flows point, two parts may meet: each but the first sums for itself.
-    count = n_parts(len(d_sums), pixels)
+    count = n_fixed(len(d_sums), pixels)
     others = np.zeros((count - 1, *d_image.shape), d_image.dtype)
     d_weights = np.zeros((count, *weight.shape), weight.dtype)
     own = image, flows, weight, d_sums, d_image, others, d_flows, d_weights, pixels
-    over_range(_gradient, len(d_sums), pixels, *own)
+    over_parts(_gradient, len(d_sums), pixels, *own)
     for other in others:
         d_image += other
     return d_flows, d_weights.sum(0)
@@ -148,30 +148,33 @@ def _sample_gradient(image, flows, p, d, d_image, d_flows):
         d_flow[2 * link], d_flow[2 * link + 1] = to_across, to_down
 
 
-@fastjit
+@jit
 def _project(image, flows, weight, sums, pixels, which, start, stop):
-    samples, scratch = np.empty((pixels, weight.shape[0]), image.dtype), gemm_scratch(image)
+    samples = np.empty((pixels, weight.shape[0]), image.dtype)
+    room = room_for(image, weight.shape[1], weight.shape[0])
     first = sums.shape[1] - weight.shape[1]
     for block in range(start, stop, pixels):
         end = min(stop, block + pixels)
         for p in range(block, end):
             _sample(image, flows, p, samples[p - block])
-        gemm(samples[: end - block], weight, sums[block:end, first:], 1.0, scratch)
+        add_product(samples[: end - block], weight, sums[block:end, first:], room)
 
 
-@fastjit
+@jit
 def _gradient(
     image, flows, weight, d_sums, own, others, d_flows, d_weights, pixels, which, start, stop
 ):
     d_image, d_weight = own if which == 0 else others[which - 1], d_weights[which]
-    samples, scratch = np.empty((pixels, weight.shape[1]), image.dtype), gemm_scratch(image)
+    samples = np.empty((pixels, weight.shape[1]), image.dtype)
+    room = room_for(image, weight.shape[1], max(pixels, weight.shape[0]))
     column = d_sums.shape[1] - weight.shape[0]
     for block in range(start, stop, pixels):
         end = min(stop, block + pixels)
         d, here = d_sums[block:end, column:], samples[: end - block]
         for p in range(block, end):
             _sample(image, flows, p, samples[p - block])
-        gemm_tn(d, here, d_weight, 1.0, scratch)
-        gemm(d, weight, here, 0.0, scratch)  # the samples' place, for their gradients
+        add_product(d.T, here, d_weight, room)
+        here[:] = 0  # the samples' place, for their gradients
+        add_product(d, weight, here, room)
         for p in range(block, end):
             _sample_gradient(image, flows, p, samples[p - block], d_image, d_flows)

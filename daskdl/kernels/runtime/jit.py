@@ -16,7 +16,7 @@ from typing import Any
 
 import numba
 
-from daskdl.compat.numba_compiler import KernelCache, SelfContained
+from daskdl.compat.numba_compiler import KernelCache, SameEverywhere, SelfContained
 
 logger = logging.getLogger(__name__)
 
@@ -97,11 +97,11 @@ def _stamp(name: str) -> list[tuple[str, float, int]]:
     return [(path, files[path].st_mtime, files[path].st_size) for path in sorted(files)]
 
 
-def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def _compiler(
+    pipeline: type = SelfContained, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(
-            nogil=True, error_model="numpy", pipeline_class=SelfContained, **options
-        )
+        compiled = numba.njit(nogil=True, error_model="numpy", pipeline_class=pipeline, **options)
         dispatcher = compiled(function)
         try:
             cache = KernelCache(function, lambda: _stamp(function.__module__))
@@ -142,9 +142,10 @@ def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 #: Decorator of exact kernels.
 jit: Any = _compiler()
 
-#: Decorator of kernels whose sums may be reordered. NaN and infinity stay what they are (LLVM's
-#: flags nnan and ninf are left out, at no cost in speed): a loss that diverged has to show.
-fastjit: Any = _compiler(fastmath={"nsz", "arcp", "contract", "afn", "reassoc"})
+#: Decorator of kernels whose sums may be reordered. The order is up to LLVM, so that all processors
+#: run code that was made for one of them. NaN and infinity stay what they are (LLVM's flags nnan
+#: and ninf are left out, at no cost in speed): a loss that diverged has to show.
+fastjit: Any = _compiler(SameEverywhere, fastmath={"nsz", "contract", "reassoc"})
 
 #: Decorator of kernels whose roundings matter, as those of an exponential do: a product and a sum
 #: may become one instruction, but nothing is reordered.

@@ -59,7 +59,7 @@ class Team:
         self.look(LOOKS)
         c = ctypes.CDLL(None)
         _serve.compile((types.int64,))  # now: not in a thread that is waited for, nor at the end
-        _post.compile((types.int64,) * 7)
+        post.compile((types.int64,) * 7)
         threads = []
         for slot in range(self.slots, self.slots + size * SLOT, SLOT):
             c.pthread_mutex_init(ctypes.c_void_p(slot + 8 * MUTEX), None)
@@ -84,7 +84,7 @@ def _work(memory: NDArray[np.int64], slot: int) -> None:
 
 def _dismiss(slots: int, threads: list[threading.Thread]) -> None:
     for i, thread in enumerate(threads):
-        _post(slots + i * SLOT, 0, 0, 0, 0, 0, 0)
+        post(slots + i * SLOT, 0, 0, 0, 0, 0, 0)
         thread.join(1)
 
 
@@ -139,7 +139,7 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     """
     count = n_parts(n_items, least)
     if count == 1:
-        _single_threaded(kernel, *arguments, 0, 0, n_items)
+        single_threaded(kernel, *arguments, 0, 0, n_items)
     else:
         _share(kernel, count, n_items, 1, (), arguments)
 
@@ -164,19 +164,24 @@ def over_rows(
     n_units = -(-len(rows[0]) // unit)
     count = n_parts(n_units, least)
     if count == 1:
-        _single_threaded(kernel, *rows, *arguments)
+        single_threaded(kernel, *rows, *arguments)
     else:
         _share(kernel, count, n_units, unit, rows, arguments)
 
 
+def slots_of(size: int) -> int:
+    """Return the address of the slots of this thread's team of so many others, or more."""
+    return _team(size).slots
+
+
 def _share(kernel, count, n_items, unit, rows, arguments) -> None:
     address = address_of(kernel, rows, arguments)
-    slots = _team(count - 1).slots
-    if _single_threaded(_drive, address, slots, count, n_items, unit, rows, arguments):
+    slots = slots_of(count - 1)
+    if single_threaded(_drive, address, slots, count, n_items, unit, rows, arguments):
         raise MemoryError(f"{kernel.__name__}: a part of it failed, which takes a lack of memory")
 
 
-def _single_threaded(function: Any, *arguments: Any) -> Any:
+def single_threaded(function: Any, *arguments: Any) -> Any:
     """Call a function whose products use one thread; SciPy's BLAS always does."""
     if mkl.library() is None:
         return function(*arguments)
@@ -193,7 +198,8 @@ def _set(slot, cell, value):
 
 
 @jit
-def _post(slot, function, kernel, arguments, which, start, stop):
+def post(slot, function, kernel, arguments, which, start, stop):
+    """Give a slot's thread a part to do."""
     atomic_store(slot, JOB, function)
     atomic_store(slot, JOB + 1, kernel)
     atomic_store(slot, JOB + 2, arguments)
@@ -215,10 +221,10 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):
     function, arguments = lay_out(rows, whole, unit)
     for i in range(1, count):
         start, stop = n_items * i // count, n_items * (i + 1) // count
-        _post(slots + (i - 1) * SLOT, function, kernel, arguments, i, start, stop)
+        post(slots + (i - 1) * SLOT, function, kernel, arguments, i, start, stop)
     failed = call(function, kernel, arguments, 0, 0, n_items // count)
     for i in range(1, count):
-        _do(slots + (i - 1) * SLOT)
+        do(slots + (i - 1) * SLOT)
     for i in range(1, count):
         slot = slots + (i - 1) * SLOT
         wait_until(slot, DONE, atomic_load(slot, POSTED), WAITING, ENDED)
@@ -227,7 +233,7 @@ def _drive(kernel, slots, count, n_items, unit, rows, whole):
 
 
 @jit
-def _do(slot):
+def do(slot):
     """Do the latest job of a slot, unless somebody has begun it; return whether there is more."""
     job = atomic_load(slot, POSTED)
     if not change(slot, BEGUN, job - 1, job):
@@ -251,4 +257,4 @@ def _serve(slot):
     while more:
         wait_until(slot, POSTED, seen + 1, IDLE, AWAKE)
         seen = atomic_load(slot, POSTED)
-        more = _do(slot)
+        more = do(slot)

@@ -10,6 +10,7 @@ from daskdl.errors import DataError, ShapeError
 from daskdl.kernels.losses import regression as kernels
 from daskdl.kernels.losses.binary import cross_entropy, cross_entropy_back
 from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors import functions
 from daskdl.kernels.vectors.activations import sigmoid, softplus
 from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
 from daskdl.tensor import Array
@@ -42,7 +43,7 @@ def binary_cross_entropy(prediction: Array, target: Array, *, weight: Any = None
         )
     with np.errstate(divide="ignore"):
         yes = np.maximum(np.log(prediction), -100)
-        no = np.maximum(np.log1p(-prediction), -100)
+        no = np.maximum(functions.log1p(-prediction), -100)
     factor = _broadcast("weight", weight, prediction)
     values = -factor * (target * yes + (1 - target) * no)
 

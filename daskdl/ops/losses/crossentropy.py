@@ -10,6 +10,7 @@ import numpy as np
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.losses import crossentropy as weighted
 from daskdl.kernels.losses import softmax as kernels
+from daskdl.kernels.vectors import functions
 from daskdl.ops.losses.reduction import (
     Parts,
     check_labels,
@@ -105,7 +106,7 @@ def _hard(logits: Array, labels: Array, weight: Any, smoothing: float, ignored: 
     shared = np.ones(classes) if weight is None else weight
     if spread is not None:
         hits = (1 - smoothing) * hits
-        sums = -np.log(scales[:, 1].astype(np.float64))  # logarithms of sums of exponentials
+        sums = -functions.log(scales[:, 1].astype(np.float64))  # logarithms of sums of exponentials
         rest = shared.sum() * sums - weighted.shared_target(logits, shared, scales[:, 0])
         losses = _product(hits, losses) + _product(spread, rest)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import ShapeError
+from daskdl.kernels.vectors import functions
 from daskdl.ops.losses.reduction import Parts, along_last, loss, pair
 from daskdl.tensor import Array
 
@@ -55,6 +56,6 @@ def gaussian_kl(mean: Array, log_variance: Array) -> Parts:
     log_variance = pair("gaussian_kl", mean, log_variance)
     if mean.ndim < 2:
         raise ShapeError(f"gaussian_kl: expected arrays (N, ..., D), found {mean.shape}")
-    more = np.expm1(log_variance)  # the variance less 1
+    more = functions.expm1(log_variance)  # the variance less 1
     values = (mean * mean + more - log_variance).sum(-1) / 2
     return values, (lambda s: along_last(s) * mean, lambda s: along_last(s) * more / 2)

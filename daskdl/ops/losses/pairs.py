@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.vectors import functions
 from daskdl.ops.losses.reduction import Parts, along_last, loss, pair, signs
 from daskdl.tensor import Array
 
@@ -147,7 +148,7 @@ def triplet(
 def _norm(x: Array, p: float) -> Array:
     if p == 2:
         return np.sqrt(np.einsum("...d,...d->...", x, x))
-    return np.power(np.power(np.abs(x), p).sum(-1), 1 / p)
+    return functions.power(functions.power(np.abs(x), p).sum(-1), 1 / p)
 
 
 def _norm_slope(x: Array, norm: Array, p: float, active: Array) -> Array:
@@ -155,4 +156,4 @@ def _norm_slope(x: Array, norm: Array, p: float, active: Array) -> Array:
     with np.errstate(divide="ignore"):
         inverse = np.where(active & (norm > 0), 1 / norm, 0)
     ratio = x * along_last(inverse)
-    return ratio if p == 2 else np.sign(ratio) * np.power(np.abs(ratio), p - 1)
+    return ratio if p == 2 else np.sign(ratio) * functions.power(np.abs(ratio), p - 1)

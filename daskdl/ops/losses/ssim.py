@@ -8,6 +8,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.vectors import functions
 from daskdl.ops.losses.reduction import Parts, loss, pair
 from daskdl.tensor import Array
 
@@ -115,7 +116,7 @@ def _band(size: int, window: int, sigma: float, dtype: str) -> Array:
 
     A product with it does many times the arithmetic of the window's taps, and is faster.
     """
-    taps = np.exp(-0.5 * np.square((np.arange(window) - window // 2) / sigma))
+    taps = functions.exp(-0.5 * np.square((np.arange(window) - window // 2) / sigma))
     taps /= taps.sum()
     rows = np.arange(size - window + 1)[:, None]
     band = np.zeros((size - window + 1, size), dtype)

@@ -96,7 +96,7 @@ def test_parts_that_nobody_has_begun_are_done_by_the_caller_and_by_nobody_else_a
     assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     late = threading.Thread(target=team._work, args=(memory, slots), daemon=True)
     late.start()
-    team._post(slots, 0, 0, 0, 0, 0, 0)
+    team.post(slots, 0, 0, 0, 0, 0, 0)
     late.join(60)
     assert not late.is_alive()
     assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]

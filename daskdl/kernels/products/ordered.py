@@ -1,0 +1,164 @@
+"""Products of float32 matrices whose sums have one order, whatever the processor and the threads.
+
+A number of the result is added up from its first summand to its last, in blocks that are as long as
+each other and at most :data:`TOGETHER`, by :mod:`daskdl.kernels.products.microkernel`: which rows
+and columns are computed side by side makes no difference to it. Of one matrix numbers are read
+where they lie; those of the other are put side by side, some columns for all rows (K. Goto and R.
+van de Geijn, 2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.kernels.products.microkernel import (
+    COLUMNS,
+    FEW_ROWS,
+    LANES,
+    ROWS,
+    SEGMENT,
+    address,
+    copy,
+    keep,
+    multiply,
+    multiply_few,
+    multiply_half,
+)
+from daskdl.kernels.products.packing import transpose
+from daskdl.kernels.products.places import number, put_number
+from daskdl.kernels.runtime.jit import jit
+
+#: Summands that are added up before the sum goes to memory; their panel (28 kB) stays in L1.
+TOGETHER = 224
+#: Rows whose summands (112 kB) stay in L2 from one panel to the next.
+ROWS_TOGETHER = 126
+#: Bytes of panels that stay in L2, so that a sum's next block comes before its result leaves L2.
+PANELS = 1 << 19
+
+
+@jit
+def block_of(summands, most):
+    """Return into how long blocks to cut some summands: all about as long, none above ``most``."""
+    return -(-summands // max(1, -(-summands // most)))
+
+
+@jit
+def room_for(like, columns, summands):
+    """Return room for :func:`product` of up to so many columns and summands."""
+    panels, size = -(-columns // COLUMNS), TOGETHER * COLUMNS * like.itemsize
+    blocks = max(1, min(-(-summands // TOGETHER), PANELS // (panels * size)))
+    return (
+        np.empty((blocks, panels, TOGETHER, COLUMNS), like.dtype),
+        np.empty(SEGMENT, np.int64),
+        np.empty(ROWS, np.int64),
+        np.empty((ROWS, COLUMNS), like.dtype),
+    )
+
+
+@jit
+def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room):
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of matrices at some addresses.
+
+    Parameters
+    ----------
+    like : array
+        Of the dtype of all numbers.
+    sizes : (int, int, int)
+        Rows, columns and summands, M, N and K.
+    a, a_row, a_step : int
+        Address of the first number of a (M, K), and bytes from row to row and along a row.
+    b, b_row, b_step : int
+        The same of b (K, N); one of the two steps is that of a number.
+    c, c_row : int
+        The same of the result (M, N), the numbers of a row side by side.
+    room : from :func:`room_for`
+    """
+    panels, table, targets, spare = room
+    m, n, k = sizes
+    line = COLUMNS * like.itemsize
+    count = -(-n // COLUMNS)
+    at, to, aside = address(table), address(targets), address(spare)
+    together = max(1, block_of(k, TOGETHER))
+    held = len(panels) * together
+    for some in range(0, k, held):
+        last = min(k, some + held)
+        for first in range(some, last, together):
+            depth, block = min(together, k - first), panels[(first - some) // together]
+            _put_in_order(like, b + first * b_row, b_row, b_step, depth, n, block)
+        for begin in range(0, m, ROWS_TOGETHER):
+            stop = min(m, begin + ROWS_TOGETHER)
+            for first in range(some, last, together):
+                more = add or first > 0
+                table[ROWS], table[ROWS + 1] = 0, min(together, k - first)
+                for j in range(count):
+                    width = min(COLUMNS, n - j * COLUMNS)
+                    panel = address(panels[(first - some) // together, j])
+                    for row in range(begin, stop, ROWS):
+                        for i in range(ROWS):  # behind the last row it comes again
+                            own = min(row + i, stop - 1)
+                            table[i] = a + own * a_row + first * a_step
+                            if width == COLUMNS:
+                                targets[i] = c + own * c_row + j * line
+                            else:
+                                targets[i] = aside + (own - row) * line
+                        whole = more and width == COLUMNS
+                        if width <= LANES:
+                            multiply_half(like, at, 1, a_step, panel, line, to, 0, False)
+                        elif stop - row > FEW_ROWS:
+                            multiply(like, at, 1, a_step, panel, line, to, 0, whole)
+                        else:
+                            multiply_few(like, at, 1, a_step, panel, line, to, 0, whole)
+                        if width < COLUMNS:
+                            for i in range(min(ROWS, stop - row)):
+                                place = c + (row + i) * c_row + j * line
+                                _hand_on(like, aside + i * line, place, width, more)
+    keep(panels)
+    keep(spare)
+
+
+@jit
+def _put_in_order(like, b, b_row, b_step, depth, n, panels):
+    """Write ``depth`` rows of b, ``COLUMNS`` of their numbers to a panel, what is left as zeros."""
+    size, line = like.itemsize, COLUMNS * like.itemsize
+    for j in range(-(-n // COLUMNS)):
+        width = min(COLUMNS, n - j * COLUMNS)
+        source, to = b + j * COLUMNS * b_step, address(panels) + j * TOGETHER * line
+        if width == COLUMNS and b_step == size:
+            for r in range(depth):
+                copy(like, source + r * b_row, to + r * line)
+            continue
+        done = 0
+        if width == COLUMNS and b_row == size:
+            done = depth // LANES * LANES
+            for r in range(0, done, LANES):
+                for half in range(0, COLUMNS, LANES):
+                    transpose(
+                        like, source + half * b_step + r * size, b_step,
+                        to + r * line + half * size, line,
+                    )  # fmt: skip
+        for r in range(done, depth):
+            for column in range(width):
+                value = number(like, source + r * b_row + column * b_step)
+                put_number(like, to + r * line + column * size, value)
+            for column in range(width, COLUMNS):
+                panels[j, r, column] = 0
+
+
+@jit
+def _hand_on(like, source, to, width, more):
+    """Write, or add if ``more``, some numbers that lie side by side."""
+    for at in range(0, width * like.itemsize, like.itemsize):
+        value = number(like, source + at)
+        put_number(like, to + at, number(like, to + at) + value if more else value)
+
+
+@jit
+def add_product(a, b, c, room):
+    """Compute ``c += a @ b`` inside a numba function; arrays (M, K), (K, N) and (M, N)."""
+    (a_row, a_step), (b_row, b_step) = a.strides, b.strides
+    sizes = c.shape[0], c.shape[1], b.shape[0]
+    own = address(a), a_row, a_step, address(b), b_row, b_step
+    product(c, sizes, *own, address(c), c.strides[0], True, room)
+    keep(a)
+    keep(b)
+    keep(c)

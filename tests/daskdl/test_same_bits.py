@@ -1,0 +1,74 @@
+"""The same bits on any processor with AVX2 and FMA, and with any number of threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from daskdl.compat.numba_compiler import has_same
+from daskdl.kernels.runtime import mkl
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(
+    not has_same() or mkl.library() is not None,
+    reason="this processor lacks AVX2 or FMA, or MKL multiplies",
+)
+#: A processor of 2013, as each library is told that it is one: BLAS, numba, numpy.
+OLDER = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NUMBA_CPU_NAME": "x86-64-v3",
+    "NUMBA_CPU_FEATURES": "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
+
+
+def digests(*arguments: str, **environment: str) -> dict[str, dict[str, str]]:
+    """Return, by the number of threads, the digest of each name."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.daskdl.digests", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment, cwd=ROOT, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    found: dict[str, dict[str, str]] = {}
+    for line in done.stdout.splitlines():
+        threads, name, digest = line.split("\t")
+        found.setdefault(threads, {})[name] = digest
+    return found
+
+
+def differing(expected: dict[str, str], found: dict[str, str]) -> list[str]:
+    assert expected.keys() == found.keys()
+    return [name for name in expected if expected[name] != found[name]]
+
+
+def test_one_layer_of_each_reason_on_an_older_processor() -> None:
+    """A product, a reduction, and an elementary function of numpy's."""
+    names = "Linear wide", "Softmax wide", "Power"
+    here = digests("1", "2", "--kinds", "layers", "--only", *names)
+    older = digests("1", "--kinds", "layers", "--only", *names, **OLDER)
+    assert set(here["1"]) == set(names)
+    assert differing(here["1"], here["2"]) == []
+    assert differing(here["1"], older["1"]) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_all_layers_losses_and_networks() -> None:
+    """With one to three threads, here and on an older processor."""
+    here, older = digests("1", "2", "3"), digests("1", "2", **OLDER)
+    assert len(here["1"]) > 180
+    for found in (here["2"], here["3"], older["1"], older["2"]):
+        assert differing(here["1"], found) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"])
+def test_networks_where_one_library_alone_is_older(name: str) -> None:
+    here = digests("1", "--kinds", "networks")
+    older = digests("1", "--kinds", "networks", **{name: OLDER[name]})
+    assert differing(here["1"], older["1"]) == []
