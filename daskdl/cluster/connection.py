@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from daskdl.cluster.address import address_in, check_address, one_line, who_answers
-from daskdl.cluster.configuration import CONFIG
+from daskdl.cluster.configuration import CONFIG, patience
 from daskdl.cluster.interrupts import interrupts_are_the_drivers, interrupts_later
 from daskdl.cluster.numa import keeping, nodes
 from daskdl.cluster.queue import queue_client
@@ -146,7 +146,7 @@ def _local(
         workers, threads = workers or len(cores), min(map(len, cores))
     else:
         workers = workers or max(1, available_cores() // threads)
-    stack.enter_context(dask.config.set(CONFIG))
+    stack.enter_context(dask.config.set(CONFIG | patience()))
     stack.enter_context(quiet())
     folder = stack.enter_context(
         tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)

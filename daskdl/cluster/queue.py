@@ -52,7 +52,8 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
             "installed; pip install daskdl[hpc]"
         ) from error
     # Here, since the scheduler runs in this process.
-    stack.enter_context(dask.config.set(configuration.QUEUE_CONFIG))
+    own = configuration.QUEUE_CONFIG | configuration.patience()
+    stack.enter_context(dask.config.set(own))
     try:
         scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
         kind = getattr(dask_jobqueue, QUEUES[name])

@@ -18,7 +18,7 @@ from daskdl.data.partition import Batch
 from daskdl.data.recipe import Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened
-from daskdl.data.sources.versions import check_version, version_at, version_in
+from daskdl.data.sources.versions import check_version, version_in, versions_at
 from daskdl.errors import DataError
 
 #: Files are put together until they are so many bytes, when it is not said in how many partitions.
@@ -107,11 +107,9 @@ def from_files(
     options = dict(storage_options or {})
     details: dict[str, Mapping[str, Any]] = {}
     found = expanded(urls, options, details=details)
-    # One by one only those that a disk tells of at once, and of others what a listing told.
-    versions = (
-        version_in(details.get(url, {})) if "://" in url else version_at(url, options)
-        for url in found
-    )
+    versions = {url: version_in(told) for url, told in details.items() if "://" in url}
+    untold = [url for url in found if not versions.get(url)]
+    versions |= dict(zip(untold, versions_at(untold, options), strict=True))
     held = {name: np.asarray(column) for name, column in columns.items()}
     for name, column in held.items():
         if column.shape[:1] != (len(found),):
@@ -120,7 +118,9 @@ def from_files(
                 f"files, found shape {column.shape}"
                 "; order it as the files, which come by their names"
             )
-    whole = FilesRecipe(tuple(found), read, held, on_error, 0, options, tuple(versions))
+    whole = FilesRecipe(
+        tuple(found), read, held, on_error, 0, options, tuple(versions[url] for url in found)
+    )
     measured = whole.part(0, 1).load()  # a mistake in the function shows at once
     whole = replace(whole, sample_bytes=measured.nbytes)
     if partitions is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,10 @@ PARTITION_BYTES = 64_000_000
 RANGES = 1000
 #: Seconds for a connection, unless it says so itself.
 CONNECT_SECONDS = 10
+
+#: The transaction that wrote a row. Later ones have higher numbers, so that the sum over as many
+#: rows is another once any of them was changed, or went and another came.
+_WRITTEN = "xmin::text::bigint"
 
 _SECRETS = ("password", "sslpassword")
 _LENGTHS = frozenset({17, 25, 1042, 1043})  # bytea, text, bpchar, varchar: known without reading
@@ -79,7 +83,8 @@ def from_table(
     ------
     DataError
         When the server, the table or a column cannot be had, there are no rows, the key is NULL or
-        has a value twice; and later when a range has other rows than were counted.
+        has a value twice; and later when a range has other rows than were counted, or, of a table,
+        any that were written since (a view's are only counted).
     """
     check_on_error(on_error)
     if partitions is not None and partitions < 1:
@@ -87,9 +92,9 @@ def from_table(
     source = Table(Connection.of(connection, password), table, key, where)
     columns = Columns(fields, decode or {}, on_error, table)
     recipes: list[Recipe] = []
-    for low, high, rows, nbytes in source.ranges(columns.needed, partitions):
+    for low, high, rows, nbytes, written in source.ranges(columns.needed, partitions):
         named = columns.called(f"{table}, {key} from {low} to {high}")
-        recipe = KeyRange(source, named, low, high, 0, rows, rows, nbytes / rows)
+        recipe = KeyRange(source, named, low, high, 0, rows, rows, nbytes / rows, written)
         recipes.append(Uncounted(recipe) if on_error == "skip" else recipe)
     return SampleSet(recipes)
 
@@ -156,6 +161,25 @@ class Connection:
             ) from None
 
 
+class Range(NamedTuple):
+    """First and last key of a range, its rows, their bytes, and the sum of who wrote them."""
+
+    low: Any
+    high: Any
+    rows: int
+    nbytes: int
+    written: int | None
+
+    def joined(self, other: Range) -> Range:
+        """Return this one and the next as one."""
+        written = None
+        if self.written is not None and other.written is not None:
+            written = self.written + other.written
+        return Range(
+            self.low, other.high, self.rows + other.rows, self.nbytes + other.nbytes, written
+        )
+
+
 @dataclass(frozen=True)
 class Table:
     """A table, or the rows of it that a condition leaves, in the order of a key."""
@@ -165,13 +189,12 @@ class Table:
     key: str
     where: str | None
 
-    def ranges(
-        self, columns: Sequence[str], partitions: int | None
-    ) -> list[tuple[Any, Any, int, int]]:
-        """Count the table; return the first and last key of ranges, their rows and bytes."""
+    def ranges(self, columns: Sequence[str], partitions: int | None) -> list[Range]:
+        """Count the table; return its ranges."""
         from psycopg import sql
 
         with self.connection.opened(self.name) as connection:
+            written = sql.SQL(_WRITTEN if self._is_stored(connection) else "NULL::bigint")
             some = connection.execute(self._select(columns, sql.SQL("LIMIT 0")))
             size = sql.SQL(" + ").join(
                 sql.SQL("coalesce({}({}), 0)::bigint").format(
@@ -182,19 +205,21 @@ class Table:
             )
             key = sql.Identifier(self.key)
             query = sql.SQL(
-                "SELECT min({key}), max({key}), count(*), sum(size)::bigint, count(DISTINCT {key})"
-                " FROM (SELECT {key}, {size} AS size, ntile({n}) OVER (ORDER BY {key}) AS part"
+                "SELECT min({key}), max({key}), count(*), sum(size)::bigint, sum(written)::numeric,"
+                " count(DISTINCT {key})"
+                " FROM (SELECT {key}, {size} AS size, {written} AS written,"
+                " ntile({n}) OVER (ORDER BY {key}) AS part"
                 " FROM {table} {where}) AS counted GROUP BY part ORDER BY part"
             ).format(
                 key=key, size=size, n=sql.Literal(partitions or RANGES), table=self._table(),
-                where=self._where(),
+                where=self._where(), written=written,
             )  # fmt: skip
             found = connection.execute(query).fetchall()
         if not found:
             found_none = f"{self.name}: expected rows, found none {self.where or ''}".rstrip()
             raise DataError(f"{found_none}; look at the table and at where=")
         before = None
-        for low, high, rows, _, different in found:
+        for low, high, rows, *_, different in found:
             if different != rows or (before is not None and low == before):
                 raise DataError(
                     f"{self.name}: expected {self.key!r} to have a different value in each row, "
@@ -202,11 +227,23 @@ class Table:
                     "primary key"
                 )
             before = high
-        parts = [(low, high, rows, nbytes) for low, high, rows, nbytes, _ in found]
+        parts = [
+            Range(low, high, rows, nbytes, None if written is None else int(written))
+            for low, high, rows, nbytes, written, _ in found
+        ]
         return parts if partitions else _together(parts)
 
-    def read(self, columns: Sequence[str], part: KeyRange, limit: int) -> Any:
-        """Return rows of a range as a DataFrame, one more than expected if there are."""
+    def _is_stored(self, connection: Any) -> bool:
+        """Return whether rows tell which transaction wrote them, as those of views do not."""
+        query = "SELECT relkind IN ('r', 'm', 'p') FROM pg_class WHERE oid = to_regclass(%s)"
+        found = connection.execute(query, [self._table().as_string(connection)]).fetchone()
+        return bool(found and found[0])
+
+    def read(self, columns: Sequence[str], part: KeyRange, limit: int) -> tuple[Any, int | None]:
+        """Return rows of a range as a DataFrame, one more than expected if there are.
+
+        And, if ``part.written`` is known, what it is after they were read.
+        """
         from psycopg import sql
 
         between = sql.SQL("{} BETWEEN {} AND {}").format(
@@ -217,7 +254,15 @@ class Table:
                 sql.Identifier(self.key), sql.Literal(part.start), sql.Literal(limit)
             )
             c.execute(self._select(columns, order, between))
-            return _frame(c.description, c.fetchall())
+            frame, written = _frame(c.description, c.fetchall()), None
+            if part.written is not None:
+                c.execute(
+                    sql.SQL("SELECT sum({})::numeric FROM {} {}").format(
+                        sql.SQL(_WRITTEN), self._table(), self._where(between)
+                    )
+                )
+                written = int(c.fetchone()[0] or 0)
+            return frame, written
 
     def _select(self, columns: Sequence[str], rest: Any, more: Any = None) -> Any:
         from psycopg import sql
@@ -252,6 +297,14 @@ class KeyRange(Excerpt):
     stop: int
     rows: int
     row_bytes: float = field(repr=False)
+    written: int | None = field(default=None, repr=False)
+
+    @property
+    def version(self) -> str:
+        """Rows of the whole range, and the sum of the transactions that wrote them."""
+        if self.written is None:
+            return ""
+        return f"{self.columns.name}: {self.rows} rows by transactions of {self.written}"
 
     @property
     def nbytes(self) -> int:
@@ -269,28 +322,34 @@ class KeyRange(Excerpt):
         Raises
         ------
         DataError
-            When there are other rows than were counted.
+            When there are other rows than were counted, or some were written since.
         """
         whole = self.stop == self.rows  # then there should not be one more
-        frame = self.table.read(self.columns.needed, self, len(self) + whole)
+        frame, written = self.table.read(self.columns.needed, self, len(self) + whole)
         if len(frame) != len(self):
             raise DataError(
                 f"{self.columns.name}: expected {len(self)} rows from the {self.start}th on, as "
                 f"were counted, found {'more' if len(frame) > len(self) else len(frame)}; the "
                 "table has changed: make the samples anew"
             )
+        if written != self.written:
+            raise DataError(
+                f"{self.columns.name}: expected the {self.rows} rows of which the samples were "
+                "made, found some that were written since; make the samples anew, and begin "
+                "training anew"
+            )
         return self.columns(frame)
 
 
-def _together(parts: list[tuple[Any, Any, int, int]]) -> list[tuple[Any, Any, int, int]]:
+def _together(parts: list[Range]) -> list[Range]:
     """Return neighbouring ranges as one until they have about PARTITION_BYTES."""
     joined = parts[:1]
-    for low, high, rows, nbytes in parts[1:]:
-        first, _, held, before = joined[-1]
-        if before + nbytes <= PARTITION_BYTES:
-            joined[-1] = first, high, held + rows, before + nbytes
+    for part in parts[1:]:
+        before = joined[-1]
+        if before.nbytes + part.nbytes <= PARTITION_BYTES:
+            joined[-1] = before.joined(part)
         else:
-            joined.append((low, high, rows, nbytes))
+            joined.append(part)
     return joined
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from daskdl.errors import DataError
 
+#: Files in stores that are asked for their versions one by one, at most, and how many at a time.
+ASKED, SIDE_BY_SIDE = 1000, 16
 #: Names under which stores tell when or to what a file was changed, the surest first.
 _CHANGED = ("ETag", "etag", "md5Hash", "Content-MD5", "Last-Modified", "LastModified", "mtime")
 
@@ -45,6 +48,22 @@ def version_at(url: str, options: Mapping[str, Any]) -> str:
         return _told(system.info(path), _CHANGED)
     except OSError:
         return ""
+
+
+def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """Return :func:`version_at` of files, of :data:`ASKED` at most that are not local.
+
+    Of more of these nothing is told, since each takes a request.
+    """
+
+    def is_far(url: str) -> bool:
+        return "://" in url and not url.startswith("file://")
+
+    far = [url for url in urls if is_far(url)]
+    asked = far if len(far) <= ASKED else []
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        found = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
+    return [found.get(url, "") if is_far(url) else version_at(url, options) for url in urls]
 
 
 def version_in(details: Mapping[str, Any]) -> str:

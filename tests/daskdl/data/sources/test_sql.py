@@ -183,6 +183,37 @@ def test_notices_that_the_table_has_changed(server):
             connection.execute("DROP TABLE other")
 
 
+@pytest.mark.parametrize("change", ["UPDATE other SET label = 5 WHERE id = 7", ""])
+def test_notices_that_as_many_rows_hold_others(server, change):
+    with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
+        connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
+        connection.execute("CREATE VIEW seen AS SELECT * FROM other")
+        try:
+            samples, seen = (
+                from_table(server, name, key="id", x="label", password=PASSWORD, partitions=2)
+                for name in ("other", "seen")
+            )
+            first = samples.recipes[0].version
+            if change:
+                connection.execute(change)
+            else:
+                with connection.transaction():
+                    connection.execute("DELETE FROM other WHERE id = 7")
+                    connection.execute("INSERT INTO other VALUES (8, 1)")
+            with pytest.raises(DataError, match=r"343: expected the 50 rows .* written since"):
+                samples.recipes[0].load()
+            with pytest.raises(DataError, match="written since"):
+                samples.repartition(9).recipes[1].load()
+            assert len(samples.recipes[1].load()) == 50  # nothing of it was written
+            assert len(seen.recipes[0].load()) == 50  # of a view, rows are counted alone
+            assert seen.recipes[0].version == ""
+            anew = from_table(server, "other", key="id", x="label", password=PASSWORD, partitions=2)
+            assert len(anew.recipes[0].load()) == 50
+            assert anew.recipes[0].version != first
+        finally:
+            connection.execute("DROP TABLE other CASCADE")
+
+
 def test_bad_records_are_left_out_and_named(server):
     def only_even(data):
         if data[0] % 2:

@@ -152,6 +152,22 @@ def test_the_tag_of_a_store_tells(tmp_path):
             samples.recipes[0].load()
 
 
+def test_each_file_of_a_list_of_urls_is_asked_for_its_tag():
+    pytest.importorskip("aiohttp")
+    Handler.tag, Handler.held = "one", b"1"
+    with served() as url:
+        for urls in (url, [url, f"{url}?2"]):
+            Handler.tag = "one"
+            samples = SampleSet.from_files(
+                urls, lambda file: {"x": np.float32(file.read())}, partitions=1
+            )
+            (recipe,) = samples.recipes
+            assert recipe.load().take(np.arange(1))["x"].tolist() == [1]
+            Handler.tag = "two"
+            with pytest.raises(DataError, match=r"bytes of one, found another in its place"):
+                recipe.load()
+
+
 def trainer():
     return Trainer(Linear(1, 1, seed=0), MSELoss(), SGD(0.01))
 
