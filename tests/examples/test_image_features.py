@@ -22,6 +22,7 @@ from daskdl.data.image.boxes import iou
 from daskdl.errors import DataError
 from daskdl.models import DeepBit, MobileSSD
 from daskdl.models.vgg import VGG16Trunk
+from tests.disks import fill, small_disk
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -151,14 +152,21 @@ def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path)
     assert [file.name[:10] for file in (tmp_path / "out").iterdir()] == ["part-00002"]
 
 
-def test_a_full_disk_is_told(example, tmp_path, monkeypatch):
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(example.pq, "write_table", full)
-    with pytest.raises(DataError, match="No space left on device; make room and call again"):
-        example.write([], example.Report(), tmp_path / "part-00000.parquet")
-    assert not list(tmp_path.iterdir())
+def test_a_full_disk_is_told_and_the_rest_is_done_when_there_is_room(example, networks, tmp_path):
+    source = store(tmp_path / "in")
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        call(example, source, disk / "out", networks)
+        before = rows_of(disk / "out")
+        lost = sorted((disk / "out").glob("part-*"))[1]
+        lost.unlink()
+        fill(disk)
+        with pytest.raises(DataError, match=r"part-00001.* found No space .*; make room and call"):
+            call(example, source, disk / "out", networks)
+        assert lost not in (disk / "out").iterdir()
+        assert not list((disk / "out").glob(".*"))  # nothing half-written
+        (disk / "of another").unlink()
+        call(example, source, disk / "out", networks)
+        assert rows_of(disk / "out") == before
 
 
 class Deadly:

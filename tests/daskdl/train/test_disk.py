@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from daskdl.errors import CheckpointError
 from daskdl.train import Trainer
 from tests.daskdl.train.interrupted import iterations_in
 from tests.daskdl.train.runs import Do, digest, fit, problem
+from tests.disks import fill, remount, small_disk
 
 pytestmark = [
     pytest.mark.parametrize("engine", ["graph", "gang"]),
@@ -30,24 +29,8 @@ def undisturbed() -> str:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of its own with room for some checkpoints."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(path)]
-    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("only root may mount a disk")
-    yield path
-    subprocess.run(["umount", str(path)], check=True)
-
-
-def remount(disk: Path, how: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """Leave no room on the disk."""
-    with (disk / "of another").open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+    with small_disk(tmp_path / "disk", "128k") as path:
+        yield path
 
 
 @pytest.fixture
