@@ -174,7 +174,7 @@ def test_own_yes_and_no_count_instead_of_a_cut_field() -> None:
     results = Results({("e", "m", lead): [scores] for lead in (30, 60)}, {"e": "a"}, ["m"])
     assert results.calibrated_csi("e", "m", 30, 1.0) == 1
     assert scores.csi(1.0) == 0
-    assert scores.fss(1.0) == 1
+    assert scores.fss(1.0) == 0  # of the field
 
 
 def test_gain_has_an_interval_over_events() -> None:
