@@ -255,18 +255,18 @@ def stretch(
     store: xr.Dataset, model: Model | None, start: str | None, stop: str | None
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
-    from nowcast.rain.store import path_of
+    from nowcast.rain.name import name_of
     from nowcast.rain.utc import parse_utc, utc_text
 
     first, last = store["time"].values[[0, -1]].astype("datetime64[s]")
-    title = str(store.attrs.get("title", path_of(store)))
     seen = []
     if model is not None:
-        test = model.split.of_store("test", title)
+        name = name_of(store)
+        test = model.split.of_store("test", name)
         if test:
             first, last = test[0].first, test[-1].last
         seen = [
-            part for name in ("train", "validation") for part in model.split.of_store(name, title)
+            part for which in ("train", "validation") for part in model.split.of_store(which, name)
         ]
     first = first if start is None else parse_utc("--from", start)
     last = last if stop is None else parse_utc("--to", stop)

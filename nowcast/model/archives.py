@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
@@ -14,6 +15,7 @@ from daskdl.errors import DataError
 from nowcast.model.minutes import frames_ahead
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, split_by_rain, stretch
+from nowcast.rain.name import name_of
 from nowcast.rain.resample import resampled
 from nowcast.rain.store import open_rain, path_of, time_step
 
@@ -72,10 +74,10 @@ class Archive:
         brought = resampled(rain, step, spacing, str(path))
         return cls(store, brought, brought is rain)
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """Title of the store, by which a model remembers it."""
-        return str(self.store.attrs.get("title", path_of(self.store)))
+        """Name by which a model remembers the store, see `nowcast.rain.name.name_of`."""
+        return name_of(self.store)
 
     @property
     def step(self) -> np.timedelta64:

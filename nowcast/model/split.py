@@ -24,7 +24,7 @@ class Stretch:
     Parameters
     ----------
     store : str
-        Title of the rain store.
+        Name of the rain store, see `nowcast.rain.name.name_of`.
     first, last : datetime64[s]
         Both inclusive.
     """
@@ -94,7 +94,7 @@ def split_by_rain(
     Parameters
     ----------
     store : str
-        Its title.
+        Its name.
     time : array (n,)
         Sorted.
     wet : array (n,)

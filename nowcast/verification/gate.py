@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,7 @@ def judge(
         return _unproved("there is no test stretch that is long enough")
     longest = max(step for step, _ in parts)
     fitting = [part for step, part in parts if longest % step == np.timedelta64(0)]
+    left = len(parts) - len(fitting)
     n_out = max(1, round(model.lead_minutes / minutes(longest)))
     half = n_out // 2 if n_out > 1 and n_out % 2 == 0 else 1
     methods = {"model": Trained(model), AGAINST: forecaster(AGAINST)}
@@ -101,7 +102,14 @@ def judge(
         )  # fmt: skip
     except DataError as error:
         return _unproved(str(error))
-    return verdict(scores)
+    made = verdict(scores)
+    if not left:
+        return made
+    aside = (
+        f"{left} of {len(parts)} test stretches were left out, as the longest step, "
+        f"{minutes(longest):g} min, is not a whole number of theirs"
+    )
+    return replace(made, sentence=f"{made.sentence} ({aside})", findings=[*made.findings, aside])
 
 
 def verdict(scores: xr.Dataset) -> Verdict:

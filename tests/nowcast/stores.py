@@ -15,6 +15,7 @@ from nowcast.model.rain_scale import RainScale
 from nowcast.model.split import split_by_rain
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
+from nowcast.rain.name import name_of
 from nowcast.rain.store import write_zarr
 from tests.nowcast.fields import translation
 
@@ -43,7 +44,8 @@ def small_model(n_in: int = N_IN) -> NowcastModel:
     network = ConvLSTMForecaster(n_in, N_OUT, channels=(4,), block=4)
     network.head.bias.data += 0.5  # of an untrained one all may be dry
     times = START + np.arange(FRAMES) * STEP
-    split = split_by_rain("moving patches", times, np.ones(FRAMES), (0.5, 0.2), n_in + N_OUT)
+    name = name_of(moving_rain())
+    split = split_by_rain(name, times, np.ones(FRAMES), (0.5, 0.2), n_in + N_OUT)
     return NowcastModel(network, STEP, (1000.0, 1000.0), RainScale(), split, {})
 
 

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from nowcast.lagrangian.margins import SHIPPED
 from nowcast.model.model import NowcastModel
+from nowcast.model.moving.model import MovingModel
+from nowcast.model.moving.networks import Averaged, network
 from nowcast.model.split import Split, Stretch
+from nowcast.rain.name import name_of
 from nowcast.rain.store import write_zarr
 from nowcast.verification.gate import judge, verdict
 from tests.nowcast.stores import N_IN, N_OUT, moving_rain, small_model
@@ -69,13 +73,15 @@ def test_few_events_prove_nothing() -> None:
 
 
 def test_an_untrained_network_on_real_stores_does_not_pass(tmp_path: Path) -> None:
-    paths = []
+    paths, names = [], []
     for number in range(3):
-        write_zarr(moving_rain(title=f"store {number}"), tmp_path / f"{number}.zarr")
+        store = moving_rain(title=f"store {number}")
+        write_zarr(store, tmp_path / f"{number}.zarr")
         paths.append(tmp_path / f"{number}.zarr")
+        names.append(name_of(store))
     model = small_model()
     first, last = np.datetime64("2020-06-01T00:00"), np.datetime64("2020-06-01T04:00")
-    test = tuple(Stretch(f"store {number}", first, last) for number in range(3))
+    test = tuple(Stretch(name, first, last) for name in names)
     model = NowcastModel(
         model.network, model.step, model.spacing, model.scale,
         Split(model.split.train, model.split.validation, test), {},
@@ -93,3 +99,17 @@ def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) 
     assert not made.passed
     assert made.sentence.startswith("not shown to be better than sprog: there is no test stretch")
     assert (N_IN, N_OUT) == (2, 3)
+
+
+def test_stores_whose_steps_do_not_divide_are_left_out_aloud(tmp_path: Path) -> None:
+    # 15 min is no whole number of 10 min.
+    stores = [moving_rain(), moving_rain(15 * np.arange(24), title="slow")]
+    first, last = np.datetime64("2020-06-01T00:00"), np.datetime64("2020-06-01T07:00")
+    for number, store in enumerate(stores):
+        write_zarr(store, tmp_path / f"{number}.zarr")
+    parts = tuple(Stretch(name_of(store), first, last) for store in stores)
+    made_of = Averaged([network("small", 0)]).eval()
+    model = MovingModel(made_of, (10.0,), (1.0,), 30, SHIPPED, Split((), (), parts), {})
+    made = judge(model, [tmp_path / f"{number}.zarr" for number in range(2)])
+    assert "1 of 2 test stretches were left out, as the longest step, 15 min" in made.sentence
+    assert "1 of 2" in made.findings[-1]
