@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import check_past, check_thresholds
-from nowcast.lagrangian.advection import carry
+from nowcast.lagrangian.advection import carry_all
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, moved_ranks
@@ -93,8 +93,8 @@ class Sprog:
                 cuts[:, lead] = [best_cut(chance) for chance in chances]
             if members:
                 chances = self._chances(here, THRESHOLDS, shift)
-                for number, noise in enumerate(noises):
-                    normal = carry(next(noise), here.points)
+                carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
+                for number, normal in enumerate(carried):
                     # Members in pairs of opposite noise stand for the distribution better.
                     for k, sign in ((2 * number, 1), (2 * number + 1, -1)):
                         if k < members:

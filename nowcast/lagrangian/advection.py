@@ -123,6 +123,23 @@ def carry(
     return out
 
 
+def carry_all(fields: Float, points: Float, *, coarsening: int = COARSENING) -> Float:
+    """Interpolate several fields (field, y, x) that are known everywhere, as `carry` does.
+
+    Parameters
+    ----------
+    fields : ndarray, (field, y, x) float32
+        Finite. Where the path comes from outside of the grid, the result is NaN.
+    points : ndarray, (2, node_y, node_x) float32
+        From `departures`.
+    """
+    stacked = np.ascontiguousarray(fields)
+    out = np.empty((stacked.shape[1], len(stacked), stacked.shape[2]), np.float32)
+    over_rows(_carry_all, (out, np.arange(len(out))), 16, stacked, points, coarsening)
+    made: Float = out.transpose(1, 0, 2)
+    return made
+
+
 @jit
 def _sample(field, y, x):
     """Value of a field at a point, linearly; outside of the grid that of its border."""
@@ -151,29 +168,30 @@ def _follow(points_y, points_x, motion):
 
 
 @jit
+def _origin(points, row, column, every):
+    """Departure point (y, x) of a pixel, linearly between those of four nodes."""
+    one = np.float32(1)
+    last_y, last_x = points.shape[1] - 1, points.shape[2] - 1
+    i, j = min(row // every, max(last_y - 1, 0)), min(column // every, max(last_x - 1, 0))
+    below, right = min(i + 1, last_y), min(j + 1, last_x)
+    fy = np.float32(row - i * every) / np.float32(every)
+    fx = np.float32(column - j * every) / np.float32(every)
+    a, b, c, d = (one - fy) * (one - fx), (one - fy) * fx, fy * (one - fx), fy * fx
+    y = a * points[0, i, j] + b * points[0, i, right]
+    x = a * points[1, i, j] + b * points[1, i, right]
+    y += c * points[0, below, j] + d * points[0, below, right]
+    x += c * points[1, below, j] + d * points[1, below, right]
+    return y, x
+
+
+@jit
 def _carry(out, rows, field, points, every):
     """Fill rows of a frame with the field at their pixels' departure points."""
     height, width = field.shape
     close, one = np.float32(1e-3), np.float32(1)
-    last_node_y, last_node_x = points.shape[1] - 1, points.shape[2] - 1
     for k in range(len(rows)):
-        node_i = min(rows[k] // every, max(last_node_y - 1, 0))
-        next_i = min(node_i + 1, last_node_y)
-        part_y = np.float32(rows[k] - node_i * every) / np.float32(every)
         for column in range(width):
-            node_j = min(column // every, max(last_node_x - 1, 0))
-            next_j = min(node_j + 1, last_node_x)
-            part_x = np.float32(column - node_j * every) / np.float32(every)
-            a, b = (one - part_y) * (one - part_x), (one - part_y) * part_x
-            c, d = part_y * (one - part_x), part_y * part_x
-            y = (
-                a * points[0, node_i, node_j] + b * points[0, node_i, next_j]
-                + c * points[0, next_i, node_j] + d * points[0, next_i, next_j]
-            )  # fmt: skip
-            x = (
-                a * points[1, node_i, node_j] + b * points[1, node_i, next_j]
-                + c * points[1, next_i, node_j] + d * points[1, next_i, next_j]
-            )  # fmt: skip
+            y, x = _origin(points, rows[k], column, every)
             if not (-close <= y <= height - 1 + close and -close <= x <= width - 1 + close):
                 out[k, column] = np.nan
                 continue
@@ -190,3 +208,33 @@ def _carry(out, rows, field, points, every):
             upper = field[i, j] * (one - fx) + field[i, right] * fx
             lower = field[below, j] * (one - fx) + field[below, right] * fx
             out[k, column] = upper * (one - fy) + lower * fy
+
+
+@jit
+def _carry_all(out, rows, fields, points, every):
+    """Fill rows of several frames; where each pixel came from is worked out once for all."""
+    height, width = fields.shape[1], fields.shape[2]
+    close, one = np.float32(1e-3), np.float32(1)
+    at = np.empty(width, np.int64)
+    part = np.empty((2, width), np.float32)
+    for k in range(len(rows)):
+        for column in range(width):
+            y, x = _origin(points, rows[k], column, every)
+            if not (-close <= y <= height - 1 + close and -close <= x <= width - 1 + close):
+                at[column] = -1
+                continue
+            y, x = min(max(y, np.float32(0)), np.float32(height - 1)), max(x, np.float32(0))
+            i, j = min(int(y), height - 2), min(int(x), width - 2)
+            at[column] = i * width + j
+            part[0, column], part[1, column] = y - np.float32(i), min(x - np.float32(j), one)
+        for f in range(len(fields)):
+            flat = fields[f].ravel()
+            for column in range(width):
+                p = at[column]
+                if p < 0:
+                    out[k, f, column] = np.nan
+                    continue
+                fy, fx = part[0, column], part[1, column]
+                upper = flat[p] * (one - fx) + flat[p + 1] * fx
+                lower = flat[p + width] * (one - fx) + flat[p + width + 1] * fx
+                out[k, f, column] = upper * (one - fy) + lower * fy

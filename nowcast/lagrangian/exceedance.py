@@ -19,6 +19,8 @@ Float = NDArray[np.float32]
 THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 #: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
 AT_MINUTES = 30.0
+#: Steps among which the best cut is looked for.
+CLASSES = 4096
 #: Lead times in minutes beyond which the numbers stay as they are.
 SHORTEST, LONGEST = 5.0, 120.0
 
@@ -160,12 +162,15 @@ def best_cut(probability: Float) -> float:
     Saying yes wherever the probability is at least c is expected to give hits of the sum of these
     probabilities, and events, hit or not, of the sum of all.
     """
-    values = np.sort(probability[np.isfinite(probability)])[::-1].astype(np.float64)
-    if not values.size or values[0] <= 0:
+    known = probability[np.isfinite(probability)]
+    most = float(known.max()) if known.size else 0.0
+    if most <= 0:
         return 1.0
-    hits = np.cumsum(values)
-    csi = hits / (np.arange(1, len(values) + 1) + hits[-1] - hits)
-    return float(values[np.argmax(csi)])
+    width = most / CLASSES
+    counts, sums = _classes(known, np.float32(1 / width), CLASSES)
+    hits = np.cumsum(sums[::-1])
+    csi = hits / np.maximum(np.cumsum(counts[::-1]) + hits[-1] - hits, 1e-30)
+    return float(max((CLASSES - 1 - np.argmax(csi)) * width, known.min()))
 
 
 def logit(p: NDArray[np.floating] | float) -> NDArray[np.float64]:
@@ -183,6 +188,17 @@ def check_table(table: MarginTable) -> None:
         raise SettingsError(
             f"MarginTable: expected as many pairs as thresholds, found {sorted(counts)}."
         )
+
+
+@jit
+def _classes(values, per_class, classes):
+    """Count and add up probabilities in even classes from 0 on."""
+    counts, sums = np.zeros(classes, np.int64), np.zeros(classes)
+    for value in values:
+        k = min(int(value * per_class), classes - 1)
+        counts[k] += 1
+        sums[k] += value
+    return counts, sums
 
 
 @jit

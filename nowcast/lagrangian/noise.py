@@ -7,8 +7,9 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.team import over_rows
 from nowcast.lagrangian.autoregression import BandModel
 from nowcast.lagrangian.pyramid import grow
 
@@ -47,16 +48,14 @@ class Noise:
     def fields(self, leads: int, rng: np.random.Generator) -> Iterator[Float]:
         """Give the field (y, x) of each lead; each draws from ``rng`` in turn."""
         forgotten = [model.forgotten(leads) for model in self.models]
-        octaves = [_soft(rng.standard_normal(shape, np.float32)) for shape in self.shapes]
+        octaves = [np.zeros(shape, np.float32) for shape in self.shapes]
         for lead in range(leads):
             power = 0.0
             field: Float | None = None
             for k in range(len(octaves) - 1, -1, -1):
-                if lead:
-                    keep = self.models[k].correlation
-                    white = rng.standard_normal(self.shapes[k], np.float32)
-                    octaves[k] *= np.float32(keep)
-                    octaves[k] += np.float32((1 - keep**2) ** 0.5) * _soft(white)
+                keep = self.models[k].correlation if lead else 0.0
+                white = rng.standard_normal(self.shapes[k], np.float32)
+                _renew(octaves[k], white, keep)
                 deviation = self.deviations[k] * forgotten[k][lead] ** 0.5
                 power += deviation**2 * _gain(k)
                 part = octaves[k] * np.float32(deviation)
@@ -69,12 +68,14 @@ class Noise:
             yield field / np.float32(max(power, 1e-12) ** 0.5)
 
 
-def _soft(white: Float) -> Float:
-    """Blur white noise by 1 2 1: doubled grids of it then have an even variance, and no combs."""
-    weights = np.array([0.25, 0.5, 0.25], np.float32)
-    for axis in (0, 1):
-        white = ndimage.correlate1d(white, weights, axis=axis, mode="wrap")
-    return white
+def _renew(octave: Float, white: Float, keep: float) -> None:
+    """Keep a part of an octave and fill up its variance with noise.
+
+    White noise is blurred by 1 2 1: doubled grids of it then have an even variance, and no combs.
+    """
+    fresh = np.float32((1 - keep**2) ** 0.5)
+    rows = np.arange(len(octave))
+    over_rows(_blur_and_add, (octave, rows), 64, white, np.float32(keep), fresh)
 
 
 @cache
@@ -87,3 +88,18 @@ def _gain(level: int) -> float:
         response = np.convolve(spread, np.array([1, 4, 6, 4, 1]) / 8)
     # The mean over the phases that a pixel may have to the coarse grid.
     return float((response**2).sum() / 2**level) ** 2
+
+
+@jit
+def _blur_and_add(octave, rows, white, keep, fresh):
+    height, width = white.shape
+    quarter, half = np.float32(0.25), np.float32(0.5)
+    line = np.empty(width + 2, np.float32)
+    for k in range(len(rows)):
+        above, below = (rows[k] - 1) % height, (rows[k] + 1) % height
+        for j in range(width):
+            line[j + 1] = quarter * (white[above, j] + white[below, j]) + half * white[rows[k], j]
+        line[0], line[width + 1] = line[width], line[1]
+        for j in range(width):
+            blurred = quarter * (line[j] + line[j + 2]) + half * line[j + 1]
+            octave[k, j] = keep * octave[k, j] + fresh * blurred

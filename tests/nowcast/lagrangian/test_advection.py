@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.lagrangian.advection import advect
+from nowcast.lagrangian.advection import advect, carry, carry_all, departures
 from tests.nowcast.fields import rotation, storms
 
 
@@ -73,3 +73,13 @@ def test_settings_below_one_are_refused(setting: str) -> None:
     settings = {"leads": 1, setting: 0}
     with pytest.raises(SettingsError, match=f"{setting} must be at least 1, found 0"):
         advect(np.zeros((9, 9), np.float32), np.zeros((2, 9, 9), np.float32), **settings)
+
+
+def test_fields_carried_together_are_those_carried_alone() -> None:
+    fields = np.random.default_rng(0).standard_normal((3, 50, 61), np.float32)
+    y, x = np.mgrid[:50, :61]
+    motion = np.stack([2 + np.sin(x / 20), 1 + np.cos(y / 20)]).astype(np.float32)
+    (*_, points) = departures(motion, 4)
+    together = carry_all(fields, points)
+    for one, alone in zip(together, fields, strict=True):
+        np.testing.assert_allclose(one, carry(alone, points), atol=6e-3)

@@ -72,5 +72,9 @@ def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
         values[values >= c].sum() / ((values >= c).sum() + values[values < c].sum())
         for c in np.sort(values)
     ]
-    assert best_cut(p) == pytest.approx(np.sort(values)[np.argmax(csi)])
+    cut = best_cut(p)
+    assert cut == pytest.approx(np.sort(values)[np.argmax(csi)], abs=0.02)
+    yes = values >= cut
+    assert values[yes].sum() / (yes.sum() + values[~yes].sum()) == pytest.approx(max(csi), abs=1e-4)
+    assert best_cut(np.full((3, 3), 0.3, np.float32)) == pytest.approx(0.3)
     assert best_cut(np.zeros((3, 3), np.float32)) == 1
