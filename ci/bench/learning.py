@@ -1,8 +1,11 @@
 """Skill of a network by the number of events that it learned from: ``python -m ci.bench.learning``.
 
-Events are six hours of simulated weather of several regimes, each with growth, decay and radar
-errors; those that judge have seeds that nothing was trained or calibrated on. The reference is
-S-PROG with probabilities calibrated on the same events, which the network corrects.
+Simulated events are six hours of weather of several regimes, each with growth, decay and radar
+errors; those that judge have seeds that nothing was trained or calibrated on. With ``--data
+FOLDER`` events are the published ones of ci.bench.skill, and each radar is judged by a network that
+learned from other radars' only. The reference is S-PROG with probabilities calibrated on the same
+events, which the network corrects. A row is kept in the folder when it is done: the same command
+goes on where an interrupted one stopped.
 """
 
 from __future__ import annotations
@@ -12,59 +15,125 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ci.bench.learning_picture import draw
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
-from nowcast.model.calibration import calibrate
+from nowcast.model.calibration import calibrate, read_table, write_table
 from nowcast.model.settings import TrainSettings
 from nowcast.model.train import train
-from nowcast.rain.store import open_rain
+from nowcast.rain.store import open_rain, time_step
 from nowcast.simulate.archive import Days, simulate_archive
 from nowcast.verification import verify
 
 #: Seeds of the first event to train, to validate and to judge on.
 TRAIN, VALIDATE, JUDGE = 1000, 5000, 9000
 HOURS = 6.0
+#: Samples of a training, which are seen again and again, and the most starts they are drawn of.
+SAMPLES, STARTS = 3200, 800
+#: Minutes between starts that judge.
+EVERY = 30
+#: Members of which the CRPS is computed.
+MEMBERS = 6
 
 
-def event(folder: Path, seed: int) -> Path:
-    """Return the store of a simulated event, made when it is not there."""
-    path = folder / f"{seed}.zarr"
-    if not path.exists():
-        simulate_archive(path, Days(1, HOURS, seed=seed))
-    return path
+@dataclass(frozen=True)
+class Fold:
+    """Events that a network learns from, and those that judge it.
+
+    Parameters
+    ----------
+    name : str
+        Of what judges.
+    train, validate, judge : sequence of path
+        Rain stores.
+    """
+
+    name: str
+    train: Sequence[Path]
+    validate: Sequence[Path]
+    judge: Sequence[Path] = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """Events that are learned from."""
+        return len(self.train)
 
 
-def learn(folder: Path, count: int, iterations: int, networks: int) -> tuple[Trained, Sprog, float]:
-    """Train on so many events; return the network, S-PROG calibrated alike, and CPU seconds."""
-    began = time.process_time()
-    stores = [event(folder, TRAIN + n) for n in range(count)]
-    validation = [event(folder, VALIDATE + n) for n in range(max(1, count // 4))]
-    table, _ = calibrate(stores)
-    settings = TrainSettings(cells=48, starts=400, draws=8, networks=networks)
-    windows = min(settings.starts, 28 * count)
-    epochs = iterations * settings.batch_size / (windows * settings.draws)
-    settings = settings.model_copy(update={"epochs": epochs})
+def simulated(folder: Path, counts: Sequence[int], judges: int) -> list[Fold]:
+    """Return folds of simulated events, which are made when they are not there."""
+
+    def events(first: int, count: int) -> list[Path]:
+        paths = [folder / f"{first + n}.zarr" for n in range(count)]
+        for n, path in enumerate(paths):
+            if not path.exists():
+                simulate_archive(path, Days(1, HOURS, seed=first + n))
+        return paths
+
+    judge = events(JUDGE, judges)
+    return [
+        Fold("simulated", events(TRAIN, n), events(VALIDATE, min(8, max(1, n // 2))), judge)
+        for n in counts
+    ]
+
+
+def real(data: Path, cache: Path) -> list[Fold]:
+    """Return a fold for each radar: it judges, another one validates, the others are learned."""
+    from ci.bench.skill import events
+
+    sources = events.available(data, cache)
+    for source in sources:
+        events.load(source, data, cache)
+    radars = sorted({source.radar for source in sources})
+    paths = {r: [cache / f"{s.name}.zarr" for s in sources if s.radar == r] for r in radars}
+    folds = []
+    for n, radar in enumerate(radars):
+        second = radars[(n + 1) % len(radars)]
+        learned = [p for r in radars if r not in (radar, second) for p in paths[r]]
+        folds.append(Fold(radar, learned, paths[second], paths[radar]))
+    return folds
+
+
+def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tuple[Trained, Sprog]:
+    """Calibrate S-PROG and train a network that corrects it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = folder / "calibration.json"
+    if not numbers.exists():
+        write_table(calibrate(fold.train, 100)[0], numbers, {})
+    table = read_table(numbers)
+    windows = sum(open_rain(path).sizes["time"] - 8 for path in fold.train)
+    starts = min(windows, STARTS)
+    settings = TrainSettings(cells=48, batch_size=16, rate=3e-3, starts=starts)
+    draws = max(2, min(16, round(SAMPLES / starts)))
+    epochs = iterations * settings.batch_size / (starts * draws)
+    settings = settings.model_copy(update={"draws": draws, "epochs": epochs} | own)
     model = train(
-        stores, folder / f"model-{count}", settings, progress=False, validate=validation,
-        test=validation[:1], table=table,
+        fold.train, folder, settings, progress=False, validate=fold.validate,
+        test=fold.validate[:1], table=table, say=lambda text: print(text, file=sys.stderr),
     )  # fmt: skip
-    return Trained(model), Sprog(table=table), time.process_time() - began
+    return Trained(model), Sprog(table=table)
 
 
-def judged(folder: Path, methods: dict[str, Any], events: int) -> list[dict[str, float]]:
+def judged(stores: Sequence[Path], methods: dict[str, Any]) -> list[dict[str, float]]:
     """Score a network and its reference on unseen events, a row a lead time."""
-    rain = [open_rain(event(folder, JUDGE + n))["rain_rate"] for n in range(events)]
-    scores = verify(rain, methods, 6, every=3, thresholds=(1.0,), scales=(1,), reference="sprog")
+    opened = [open_rain(path) for path in stores]
+    step = max(int(time_step(store) / np.timedelta64(60, "s")) for store in opened)
+    rain = [store["rain_rate"] for store in opened]
+    scores = verify(
+        rain, methods, 60 // step, every=EVERY // step, thresholds=(1.0,), scales=(1,),
+        reference="sprog", members=MEMBERS,
+    )  # fmt: skip
     rows = []
     for lead in scores["lead_time"].values:
         one = scores.sel(lead_time=lead, threshold=1.0)
         row = {"lead_minutes": float(lead / np.timedelta64(60, "s"))}
-        for name in ("csi", "brier"):
+        for name in ("csi", "brier", "crps"):
             row |= {f"{name}_{m}": float(one[name].sel(forecaster=m)) for m in methods}
             for end in ("", "_low", "_high"):
                 difference = one[f"{name}_difference{end}"].sel(forecaster="model")
@@ -73,39 +142,75 @@ def judged(folder: Path, methods: dict[str, Any], events: int) -> list[dict[str,
     return rows
 
 
+def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a fold, those kept of an earlier run where there are any."""
+    rows = json.loads(kept.read_text()) if kept.exists() else []
+    same = {"judged_on": fold.name, "events": fold.count, "judges": len(fold.judge)} | key
+    done = [row for row in rows if all(row.get(k) == v for k, v in same.items())]
+    if done:
+        return done
+    began = time.process_time()
+    at = folder / "-".join(["model", fold.name, str(fold.count), *map(str, key.values())])
+    own = {name: key[name] for name in ("network", "networks")}
+    own["augment"] = fold.name != "simulated"  # radars are less alike than simulated days
+    trained, sprog = learn(fold, at, key["iterations"], own)
+    spent = time.process_time() - began
+    made = [
+        same | {"seconds": spent} | row
+        for row in judged(fold.judge, {"model": trained, "sprog": sprog})
+    ]
+    kept.write_text(json.dumps(rows + made, indent=1) + "\n")
+    return made
+
+
 def main() -> None:
     """Print a line for each number of events and lead time."""
     parser = argparse.ArgumentParser(prog="python -m ci.bench.learning", description=__doc__)
     parser.add_argument("--events", default="1,3,10,30,100", help="numbers with commas between")
     parser.add_argument("--judge", type=int, default=20, help="events that judge")
-    parser.add_argument("--iterations", type=int, default=400, help="of each training")
+    parser.add_argument("--iterations", type=int, default=1000, help="of each training")
+    parser.add_argument("--network", default="small", help="see nowcast train")
     parser.add_argument("--networks", type=int, default=1, help="that are averaged")
+    parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
+    parser.add_argument("--radars", help="of real events, those that judge, with commas between")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "learning")
-    parser.add_argument("--json", type=Path, help="file to write the figures to")
+    parser.add_argument("--json", type=Path, help="rows; by default rows.json in the folder")
+    parser.add_argument("--picture", type=Path, help="PNG file to draw the curve to")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    print(
-        f"{'events':>6}{'lead':>6}{'CSI':>8}{'S-PROG':>8}  {'difference':<24}{'Brier':>8}"
-        f"{'S-PROG':>8}  {'difference':<26}{'CPU s':>6}"
-    )
+    if options.data is None:
+        folds = simulated(
+            options.folder, [int(n) for n in options.events.split(",")], options.judge
+        )
+    else:
+        folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill")
+        if options.radars:
+            folds = [fold for fold in folds if fold.name in options.radars.split(",")]
+    key = {name: getattr(options, name) for name in ("iterations", "network", "networks")}
+    print(HEAD)
     rows = []
-    for count in map(int, options.events.split(",")):
-        trained, sprog, seconds = learn(options.folder, count, options.iterations, options.networks)
-        for row in judged(options.folder, {"model": trained, "sprog": sprog}, options.judge):
-            rows.append({"events": count, "seconds": seconds} | row)
-            print(_line(rows[-1]), flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(rows, indent=1) + "\n")
-    print("CSI and Brier score of 1 mm/h on events not seen, with 95 % intervals", file=sys.stderr)
+    for fold in folds:
+        for row in run(fold, key, options.json or options.folder / "rows.json", options.folder):
+            rows.append(row)
+            print(_line(row), flush=True)
+    if options.picture:
+        draw(rows, options.picture)
+    print("CSI and Brier score of 1 mm/h, CRPS in mm/h; 95 % intervals", file=sys.stderr)
 
 
-def _line(row: dict[str, float]) -> str:
-    made = f"{row['events']:>6.0f}{row['lead_minutes']:>6.0f}"
-    for name, digits in (("csi", 3), ("brier", 4)):
-        low, high = (f"{row[f'{name}_difference_{end}']:+.{digits}f}" for end in ("low", "high"))
-        interval = f"{row[f'{name}_difference']:+.{digits}f} [{low} {high}]"
-        made += f"{row[f'{name}_model']:8.{digits}f}{row[f'{name}_sprog']:8.{digits}f}"
-        made += f"  {interval:<{24 if name == 'csi' else 26}}"
+HEAD = (
+    f"{'judged on':<10}{'events':>7}{'lead':>5}{'CSI':>7}{'S-PROG':>7}  {'difference':<22}"
+    f"{'Brier':>7}{'S-PROG':>7}  {'difference':<22}{'CRPS':>7}{'S-PROG':>7}  {'difference':<22}"
+    f"{'CPU s':>6}"
+)
+
+
+def _line(row: dict[str, Any]) -> str:
+    made = f"{row['judged_on']:<10}{row['events']:>7.0f}{row['lead_minutes']:>5.0f}"
+    for name in ("csi", "brier", "crps"):
+        low, high = (f"{row[f'{name}_difference_{end}']:+.3f}" for end in ("low", "high"))
+        interval = f"{row[f'{name}_difference']:+.3f} [{low} {high}]"
+        made += f"{row[f'{name}_model']:7.3f}{row[f'{name}_sprog']:7.3f}  {interval:<22}"
     return f"{made}{row['seconds']:6.0f}"
 
 

@@ -46,7 +46,11 @@ class TrainSettings(BaseModel):
     wet_fraction: float = Field(0.02, ge=0, le=1, description="wet pixels of a window not dry")
     keep_dry: float = Field(0.1, ge=0, le=1, description="share of the dry windows kept")
     max_missing: float = Field(0.5, ge=0, le=1, description="missing pixels of a window used")
-    augment: bool = Field(False, description="train on mirrored and reversed windows too")
+    augment: bool = Field(
+        False,
+        description="train on mirrored and reversed windows too; in the moving frame, on other rain"
+        " rates and spacings by a factor",
+    )
     fractions: tuple[float, float] = Field(
         (0.6, 0.15), description="of the rain, to train and validate"
     )

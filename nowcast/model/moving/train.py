@@ -190,6 +190,8 @@ def fit(
     from daskdl.optim.schedules import Cosine, Warmup
     from daskdl.train import BestModel, Trainer
 
+    # Samples to validate on are looked at after each epoch, and for each part: made once.
+    validation = validation.persist(client)
     iterations = max(1, round(settings.epochs * len(samples) / settings.batch_size))
     rise = min(50, iterations // 4 + 1)
     fall = Cosine(settings.rate, max(1, iterations - rise), end=0.05 * settings.rate)

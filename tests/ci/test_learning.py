@@ -1,0 +1,71 @@
+"""The learning curve: rows are kept as they are done, and who judges is not learned from."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ci.bench import learning
+from ci.bench.learning_picture import draw
+
+KEY = {"iterations": 5, "network": "small", "networks": 1}
+
+
+def row(lead: float, events: int = 2) -> dict[str, float]:
+    scores = {
+        f"{name}_{part}": 0.1
+        for name in ("csi", "brier", "crps")
+        for part in ("model", "sprog", "difference", "difference_low", "difference_high")
+    }
+    return {"lead_minutes": lead, "events": events, **scores}
+
+
+@pytest.fixture
+def trainings(monkeypatch) -> list[str]:
+    """Names of the folds that were trained for."""
+    done: list[str] = []
+
+    def learn(fold, folder, iterations, own):
+        done.append(fold.name)
+        return "network", "reference"
+
+    monkeypatch.setattr(learning, "learn", learn)
+    monkeypatch.setattr(learning, "judged", lambda stores, methods: [row(30.0), row(60.0)])
+    return done
+
+
+def test_rows_that_are_kept_are_not_made_again(trainings, tmp_path):
+    kept = tmp_path / "rows.json"
+    first = learning.Fold("one", ["a", "b"], ["c"], ["d"])
+    made = learning.run(first, KEY, kept, tmp_path)
+    assert [r["lead_minutes"] for r in made] == [30.0, 60.0]
+    assert learning.run(first, KEY, kept, tmp_path) == made
+    assert trainings == ["one"]
+    learning.run(first, KEY | {"iterations": 6}, kept, tmp_path)
+    learning.run(learning.Fold("two", ["a"], ["c"], ["d"]), KEY, kept, tmp_path)
+    assert trainings == ["one", "one", "two"]
+    assert len(json.loads(kept.read_text())) == 6
+
+
+def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
+    monkeypatch.setattr("ci.bench.skill.events.load", lambda *_: None)
+    monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: learning_sources())
+    folds = learning.real(tmp_path, tmp_path)
+    assert {fold.name for fold in folds} == {"bom66", "fmi", "knmi", "mch", "opera"}
+    for fold in folds:
+        parts = [set(fold.train), set(fold.validate), set(fold.judge)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == 6
+        assert all(fold.name in path.name for path in fold.judge)
+
+
+def learning_sources():
+    from ci.bench.skill.events import SOURCES
+
+    return list(SOURCES)
+
+
+def test_the_picture_is_drawn(tmp_path):
+    rows = [row(lead, events) for lead in (30.0, 60.0) for events in (1, 10)]
+    draw(rows, tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
