@@ -105,7 +105,7 @@ def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tup
     folder.mkdir(parents=True, exist_ok=True)
     numbers = folder / "calibration.json"
     if not numbers.exists():
-        write_table(calibrate(fold.train, 100)[0], numbers, {})
+        write_table(calibrate(fold.train, starts=100)[0], numbers, {})
     table = read_table(numbers)
     windows = sum(open_rain(path).sizes["time"] - 8 for path in fold.train)
     starts = min(windows, STARTS)

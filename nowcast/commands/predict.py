@@ -58,7 +58,7 @@ def predict(
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()
     table = SHIPPED if calibration is None else read_table(calibration)
-    chosen = forecaster(method, model, table)
+    chosen = forecaster(method, model, table, say)
     check_replaceable(out)
     with ExitStack() as stack:
         if _is_folder_of_scans(rain):

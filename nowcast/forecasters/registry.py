@@ -32,7 +32,10 @@ def method_names() -> list[str]:
 
 
 def forecaster(
-    method: str = AUTO, model: Path | None = None, table: MarginTable = SHIPPED
+    method: str = AUTO,
+    model: Path | None = None,
+    table: MarginTable = SHIPPED,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Forecaster:
     """Return a forecaster by its name.
 
@@ -45,6 +48,8 @@ def forecaster(
         Folder that ``nowcast train`` wrote, for "model" and "auto".
     table : MarginTable
         Numbers of the probabilities of "sprog", "steps" and "auto"; a model has its own.
+    say : function of a sentence
+        Told what "auto" takes of a model and S-PROG, and why.
 
     Raises
     ------
@@ -63,6 +68,9 @@ def forecaster(
     if method in (MODEL, AUTO):
         if model is not None:
             trained = Trained.load(model)
+            if method == AUTO:
+                taken = "it is taken" if trained.passed else f"sprog is taken (or --method {MODEL})"
+                say(f"{model}: the network is {trained.proof}; {taken}")
             return trained if method == MODEL or trained.passed else Sprog(table=table)
         if method == MODEL:
             raise SettingsError(

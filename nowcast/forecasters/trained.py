@@ -54,6 +54,13 @@ class Trained:
         gate = self.model.about.get("gate")
         return isinstance(gate, dict) and gate.get("passed") is True
 
+    @property
+    def proof(self) -> str:
+        """What its training ended with, as the end of a sentence that begins "The network is"."""
+        gate = self.model.about.get("gate")
+        found = gate.get("sentence") if isinstance(gate, dict) else None
+        return str(found or "not compared with sprog")
+
     def forecast(
         self,
         rain: NDArray[np.float32],

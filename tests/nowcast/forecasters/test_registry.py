@@ -22,10 +22,17 @@ def test_names_are_told_and_taken() -> None:
 def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path: Path) -> None:
     model = small_model()
     assert isinstance(forecaster("auto"), Sprog)
-    for gate, kind in (({}, Sprog), ({"passed": False}, Sprog), ({"passed": True}, Trained)):
+    for gate, kind, words in (
+        ({}, Sprog, "not compared with sprog; sprog is taken"),
+        ({"passed": False, "sentence": "no better"}, Sprog, "no better; sprog is taken"),
+        ({"passed": True, "sentence": "better"}, Trained, "better; it is taken"),
+    ):
         model.about["gate"] = gate
         model.save(tmp_path / "m")
-        assert isinstance(forecaster("auto", tmp_path / "m"), kind)
+        said: list[str] = []
+        assert isinstance(forecaster("auto", tmp_path / "m", say=said.append), kind)
+        assert len(said) == 1
+        assert said[0].startswith(f"{tmp_path / 'm'}: the network is {words}")
         assert isinstance(forecaster("model", tmp_path / "m"), Trained)
 
 
