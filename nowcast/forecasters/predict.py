@@ -14,9 +14,9 @@ from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import THRESHOLDS
 from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.trained import Trained
-from nowcast.model.archives import grid_spacing
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
+from nowcast.rain.mesh import mean_spacing
 from nowcast.rain.store import path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 
@@ -126,10 +126,11 @@ def predict(
     Raises
     ------
     DataError, SettingsError
-        When there are no such frames, their grid is not square-meshed, or what the forecaster
+        When there are no such frames, cells are oblong beyond measure, or what the forecaster
         raises.
     """
-    step, spacing = time_step(rain), square_spacing(rain)
+    step = time_step(rain)
+    spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
     index = find_time(rain, at)
     if isinstance(forecaster, Trained):
         step, sentence = step_for(forecaster.model, step, str(path_of(rain)))
@@ -160,23 +161,6 @@ def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.D
         return rain, index
     kept = np.flatnonzero((time - time[index]) % step == np.timedelta64(0))
     return rain.isel(time=kept), int(np.searchsorted(kept, index))
-
-
-def square_spacing(rain: xr.Dataset) -> float:
-    """Return the metres between a store's grid points, the same along y and x within 2 %.
-
-    Raises
-    ------
-    DataError
-        When they differ more.
-    """
-    along_y, along_x = (abs(spacing) for spacing in grid_spacing(rain))
-    if not abs(along_y - along_x) <= 0.02 * along_x:
-        raise DataError(
-            f"{path_of(rain)}: expected a square mesh, found {along_y:g} m by {along_x:g} m; "
-            "ingest the scans onto one with --spacing"
-        )
-    return (along_y + along_x) / 2
 
 
 def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:

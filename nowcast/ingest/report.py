@@ -78,7 +78,8 @@ class IngestReport:
         """Return the error that says why there is nothing to write."""
         if not self.failed:
             return DataError(
-                f"sources: expected radar scans, found none ({self.ignored} other files)"
+                f"sources: expected radar scans, found none ({self.ignored} other files); name a "
+                "file alone to be told why it is none, and unpack .zip and .tar first"
             )
         name, reason = self.failed[0]
         if len(self.failed) == 1:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.forecast import Forecast
+from nowcast.rain.mesh import mean_spacing
 from nowcast.verification.schedule import own_times, schedule
 
 if TYPE_CHECKING:
@@ -157,13 +158,8 @@ def _minutes(step: np.timedelta64) -> float:
 
 
 def _grid_spacing(rain: xr.DataArray) -> float:
-    """Spacing of the grid in m; DataError unless it is the same along y and x."""
-    dy, dx = (float(np.abs(np.diff(rain[name].to_numpy())).mean()) for name in ("y", "x"))
-    if not abs(dy - dx) <= 0.05 * dx:
-        raise DataError(
-            f"verify: expected a square mesh, found {dy:g} m by {dx:g} m; ingest it with --spacing"
-        )
-    return dx
+    """Spacing of the grid in m."""
+    return mean_spacing(rain["y"].to_numpy(), rain["x"].to_numpy(), "verify")
 
 
 def _windows(scales: Sequence[float], spacing: float, shape: Sequence[int]) -> list[int]:

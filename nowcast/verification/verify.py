@@ -93,8 +93,8 @@ def verify(
     Raises
     ------
     DataError
-        If there is no start, if steps do not fit, if a grid is not square-meshed, or if no pixel
-        could be scored.
+        If there is no start, if steps do not fit, if cells are oblong beyond measure, or if no
+        pixel could be scored.
     SettingsError
         If there is no forecaster, or a threshold or scale makes no sense.
     ShapeError
