@@ -245,6 +245,16 @@ def layer_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     return Value(y, x.ndim)
 
 
+@writer("normalize")
+def normalize(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
+    """Division of vectors by their length."""
+    x = inputs[0]
+    squares = emit.node("ReduceSum", emit.node("Mul", x, x), emit.integers(-1), keepdims=1)
+    least = np.array(settings.get("eps", 1e-12), np.float32)
+    length = emit.node("Max", emit.node("Sqrt", squares), least)
+    return Value(emit.node("Div", x, length), x.ndim)
+
+
 def refuse(name: str) -> SettingsError:
     """Return the error for an operation that nothing is written for."""
     return SettingsError(
