@@ -192,7 +192,7 @@ def draw(reports: Any, file: Path) -> None:
             share = 100 * part / total
             colour = "#d98032" if moving else "#5b8db8"
             axes.barh(row, share, left=left, color=colour, edgecolor="white")
-            if share > 4:
+            if share > 6:
                 label = f"{stage}\n{share:.0f} %"
                 axes.text(left + share / 2, row, label, ha="center", va="center", fontsize=8)
             left += share
