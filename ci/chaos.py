@@ -33,8 +33,9 @@ from daskdl.nn import BatchNorm, Conv2d, CrossEntropyLoss, Flatten, Linear, ReLU
 from daskdl.optim import SGD, Adam
 from daskdl.train import Trainer
 
-#: Seconds after which a fit counts as hung: many times what the slowest fault costs.
-PATIENCE = 240.0
+#: Seconds after which a fit counts as hung: many times what the slowest fault costs, and more than
+#: a fit waits for workers before it says that none came.
+PATIENCE = 600.0
 OUTCOMES = ("same", "told", "wrong", "hung")
 
 
@@ -165,8 +166,10 @@ class Disturbance(threading.Thread):
             fault = str(rng.choice(self.trial.faults))
             if fault == "kill" and self.done["kill"] >= 3:  # more than it may lose at a time
                 continue
-            with contextlib.suppress(OSError, psutil.Error, IndexError):
+            with contextlib.suppress(OSError, psutil.Error):
                 workers = [p for p in psutil.Process().children(recursive=True) if _is_worker(p)]
+                if not workers:  # all were killed, and are coming back
+                    continue
                 FAULTS[fault](workers[int(rng.integers(len(workers)))].pid, rng)
                 self.done[fault] += 1
 

@@ -99,11 +99,13 @@ def test_pictures_of_a_folder_are_labelled_by_the_order_of_its_names(example, fo
     assert [bad.split("/")[-1].split()[0] for bad in samples.bad] == ["notes.txt"]
 
 
-def test_inception_runs_out_of_parquet(example, tables, tmp_path):
+@pytest.mark.parametrize("heads", [[], ["--auxiliary", "--size", "224"]])
+def test_inception_runs_out_of_parquet(example, tables, tmp_path, heads):
     from daskdl.models import InceptionV1
     from daskdl.nn import load
 
     file = tmp_path / "m.safetensors"
     more = ["--epochs", "1", "--rate", "0.001", "--save", str(file)]
-    example("inception").main([str(tables), *TINY, *more])
+    example("inception").main([str(tables), *TINY, *more, *heads])
     assert isinstance(load(file), InceptionV1)
+    assert len(load(file).heads) == 2 * bool(heads)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from distributed import Client, LocalCluster
+from distributed.security import Security
 
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.exchange import Exchange
@@ -78,13 +79,14 @@ class Pair:
 
 
 @contextmanager
-def pair(protocol: str) -> Iterator[Pair]:
-    """Start two workers that speak ``protocol``."""
+def pair(protocol: str, security: Security | None = None) -> Iterator[Pair]:
+    """Start two workers that speak ``protocol``, with certificates if it is "tls"."""
     with (
         LocalCluster(
             n_workers=2,
             processes=False,
             protocol=protocol,
+            security=security,
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
         ) as cluster,

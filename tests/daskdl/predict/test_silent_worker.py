@@ -36,13 +36,14 @@ def _stop_once(x: np.ndarray[Any, Any], marker: Path) -> np.ndarray[Any, Any]:
     return x
 
 
-@pytest.mark.kills
+@pytest.mark.long  # on a busy machine a shorter time is that of workers that are only slow
+@pytest.mark.timeout(600)
 def test_results_come_although_a_worker_is_stopped_in_its_task(tmp_path: Path) -> None:
     x = np.arange(512, dtype=np.float32).reshape(256, 2)
     model = nn.Linear(2, 3, seed=0)
     stopping = partial(_stop_once, marker=tmp_path / "stopped")
-    with dask.config.set({TTL: "3 s"}), connect("local", workers=2) as client:
+    with dask.config.set({TTL: "20 s"}), connect("local", workers=2) as client:
         lazy = da.from_array(x, chunks=(32, 2)).map_blocks(stopping, dtype=x.dtype)
-        found = client.compute(model.predict(lazy)).result(60)
+        found = client.compute(model.predict(lazy)).result(300)
     assert (tmp_path / "stopped").exists()
     np.testing.assert_array_equal(found, model.predict(x))

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from distributed.security import Security
 
 from daskdl.collective.transport import connecting
+from daskdl.collective.transport.comm import CommTransport
 from tests.daskdl.collective.pairs import Pair, pair
 
 
@@ -50,6 +52,16 @@ def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
     else:
         monkeypatch.setattr(connecting, "_accepted", lambda listener: None)
     assert exchanged(workers) == (False, False)
+
+
+def test_what_is_encrypted_stays_so() -> None:
+    pytest.importorskip("cryptography")
+    with pair("tls", Security.temporary()) as workers:
+        for exchange in workers.opened(uuid.uuid4().hex):
+            assert isinstance(exchange._transport, CommTransport)
+            for comm in exchange._transport._comms.values():
+                assert comm.peer_address.startswith("tls://")
+            exchange.close()
 
 
 def test_nothing_stays_open(workers: Pair) -> None:

@@ -1,0 +1,81 @@
+"""``python -m tests.daskdl.train.beside WHAT``: a fit beside others; prints digests of the weights.
+
+For tests that need a process, or several, which belong to nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from multiprocessing import get_context
+
+from daskdl.train import Callback, Trainer
+from tests.daskdl.train.runs import digest, fit, problem
+
+EPOCHS = 4
+
+
+def plain(threads: int = 2) -> str:
+    """Return the digest of a fit in this process."""
+    return digest(fit(problem(6), epochs=EPOCHS, client=False, threads=threads))
+
+
+class Tell(Callback):
+    """Says each epoch that has ended, and with ``wait`` goes on when it is answered a line."""
+
+    def __init__(self, wait: bool) -> None:
+        self.wait = wait
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> None:
+        print("epoch", epoch, os.getpid(), *self.pids(), flush=True)
+        if self.wait:
+            sys.stdin.readline()
+
+    def pids(self) -> list[int]:
+        from distributed import default_client
+
+        return list(default_client().run(os.getpid, on_error="ignore").values())
+
+
+def cluster(workers: int = 2, wait: bool = False) -> None:
+    """Fit on a cluster of this process's own."""
+    from daskdl.cluster import connect
+
+    with connect("local", workers=workers) as client:
+        trainer = fit(problem(6), epochs=EPOCHS, client=client, callbacks=[Tell(wait)])
+    print(digest(trainer))
+
+
+def watched() -> None:
+    """Fit on a cluster, and wait for a line after each epoch."""
+    cluster(wait=True)
+
+
+def forked() -> None:
+    """Fit here, and then in a process that was forked where threads of ours are at work."""
+    print(plain())
+    with get_context("fork").Pool(2) as pool:
+        print(*pool.map(plain, [2, 3]), sep="\n")
+    print(plain())
+
+
+def loky() -> None:
+    """Fit in joblib's processes, and joblib's processes beside a fit."""
+    from joblib import Parallel, delayed
+
+    print(*Parallel(n_jobs=2, backend="loky")([delayed(plain)() for _ in range(2)]), sep="\n")
+
+    class Work(Callback):
+        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> None:
+            assert Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
+
+    print(digest(fit(problem(6), epochs=EPOCHS, client=False, callbacks=[Work()])))
+
+
+KINDS: dict[str, Callable[[], None]] = {
+    "cluster": cluster, "watched": watched, "forked": forked, "loky": loky,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    KINDS[sys.argv[1]]()
