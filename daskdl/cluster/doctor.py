@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Packages whose versions decide speed or results.
-PACKAGES = ("daskdl", "numpy", "scipy", "numba", "dask", "distributed", "xarray", "zarr")
+PACKAGES = (
+    "daskdl",
+    "numpy",
+    "scipy-openblas32",
+    "scipy",
+    "numba",
+    "dask",
+    "distributed",
+    "xarray",
+    "zarr",
+)
 
 #: Beginnings of the names of environment variables that decide speed or results.
 DECIDING = ("DASK_", "MALLOC_", "MKL_", "NUMBA_", "OPENBLAS_")
@@ -133,8 +143,10 @@ def _unlike(name: str, it: dict[str, Any], here: dict[str, Any]) -> list[str]:
 
 def _computes_here(library: Path) -> bool:
     """Whether it is not one that the wheel of another package, such as OpenCV's, brings along."""
+    from daskdl.kernels.runtime.threads import is_of_kernels
+
     wheel, ending, _ = library.parent.name.partition(".libs")
-    return not ending or wheel in ("numpy", "scipy")
+    return not ending or wheel == "numpy" or is_of_kernels(str(library))
 
 
 def _kind(library: dict[str, Any]) -> str:

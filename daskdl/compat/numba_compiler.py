@@ -172,9 +172,14 @@ class SameEverywhere(SelfContained):
 
 def processor() -> str:
     """Return the name of the processor that is compiled for, and a digest of its features."""
-    name = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
-    all_features = config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten()
-    text = f"{name} {all_features} {config.ENABLE_AVX}"
+    return _processor(config.CPU_NAME, config.CPU_FEATURES, config.ENABLE_AVX)
+
+
+@cache  # every kernel asks
+def _processor(name: str | None, features: str | None, avx: bool) -> str:
+    name = name or llvmlite.binding.get_host_cpu_name()
+    features = features or llvmlite.binding.get_host_cpu_features().flatten()
+    text = f"{name} {features} {avx}"
     return f"{name}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 

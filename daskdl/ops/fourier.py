@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import fft
+from numpy import fft
 
 from daskdl.errors import ShapeError
 from daskdl.tensor import Array, op

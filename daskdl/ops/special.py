@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors import activations as kernels
 from daskdl.kernels.vectors import functions
+from daskdl.ops.activations import check_float
 from daskdl.ops.arithmetic import unbroadcast
 from daskdl.tensor import Array, op
 
@@ -23,8 +25,11 @@ def erf(x: Array):
     >>> ops.erf(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
     array([0.276, 0.52 , 0.711], dtype=float32)
     """
+    x = np.asarray(x)
+    check_float("erf", x)
     scale = x.dtype.type(2 / math.sqrt(math.pi))
-    return special.erf(x), lambda dy: (dy * scale * np.exp(-x * x),)
+    (y,) = one_pass(kernels.erf, x)
+    return y, lambda dy: (dy * scale * np.exp(-x * x),)
 
 
 @op

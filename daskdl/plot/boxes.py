@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daskdl.data.image.pillow import need_pillow
 from daskdl.errors import ShapeError
 from daskdl.plot.pixels import as_picture
 
@@ -54,6 +55,7 @@ def boxes(
     ShapeError
         When the arrays do not fit together, or this is no image.
     """
+    need_pillow("plot.boxes")
     from PIL import ImageDraw, ImageFont
 
     picture = as_picture("boxes", image)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from daskdl.data.image.pillow import need_pillow
 from daskdl.errors import ShapeError
 from daskdl.plot.pixels import as_picture
 
@@ -47,6 +48,7 @@ def contact_sheet(
     ShapeError
         When there is not a row for each query, or something is no image.
     """
+    need_pillow("plot.contact_sheet")
     from PIL import Image, ImageDraw, ImageFont
 
     for what, rows in (("found", found), ("captions", captions)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daskdl.data.image.pillow import need_pillow
 from daskdl.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def as_picture(name: str, image: ArrayLike) -> Image:
     ShapeError
         When it is no image of 1 or 3 channels.
     """
+    need_pillow(f"plot.{name}")
     from PIL import Image
 
     pixels = np.asarray(image)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.image.arguments import one_of
 from daskdl.data.image.images import Images
+from daskdl.data.image.pillow import need_pillow
 from daskdl.data.image.transform import Transform
 from daskdl.errors import DataError, SettingsError, ShapeError
 
@@ -114,6 +115,7 @@ def _decode(
     record: bytes, mode: str, at_least: int | None, upright: bool, name: str
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     """Return the pixels, and the height and width of the whole image."""
+    need_pillow(name)
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(record, bytes | bytearray | memoryview):

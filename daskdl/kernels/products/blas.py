@@ -1,4 +1,4 @@
-"""Matrix products inside numba functions: SciPy's BLAS, or MKL's when it is installed."""
+"""Matrix products inside numba functions: OpenBLAS, or MKL when it is installed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import llvmlite.binding
 import numpy as np
 import threadpoolctl
 from numba import types
-from numba.extending import get_cython_function_address, overload
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from daskdl.kernels.runtime import mkl
+from daskdl.kernels.runtime import mkl, openblas
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.threads import is_scipys, set_threads
+from daskdl.kernels.runtime.threads import is_of_kernels, set_threads
 
 
 def register(name: str, by_address: bool = False) -> types.ExternalFunction:
-    """Make a BLAS routine, MKL's or SciPy's, known to the linker of numba by name.
+    """Make a BLAS routine, MKL's or OpenBLAS's, known to the linker of numba by name.
 
     A name, unlike a pointer, may stand in code that numba caches on disk. ``by_address``: the
     arguments are given as addresses, int64, and not as pointers.
     """
     symbol = f"daskdl_{name}_at" if by_address else f"daskdl_{name}"
     library = mkl.library()
-    if library is None:
-        address = get_cython_function_address("scipy.linalg.cython_blas", name)
-    else:
+    if library is not None:
         address = ctypes.cast(getattr(library, f"{name}_"), ctypes.c_void_p).value
+    else:
+        address = openblas.address(name)
     llvmlite.binding.add_symbol(symbol, address)
     if by_address:
         return types.ExternalFunction(symbol, types.void(*[types.int64] * 13))
@@ -42,18 +42,16 @@ def register(name: str, by_address: bool = False) -> types.ExternalFunction:
 
 
 @cache
-def _keep_scipy_single_threaded() -> None:
-    """Keep SciPy's BLAS from starting threads: kernels call it from several threads at once."""
-    import scipy.linalg.cython_blas  # noqa: F401  (loads the library that is to be limited)
-
+def _keep_single_threaded() -> None:
+    """Keep the kernels' OpenBLAS from starting threads: they call it from several at once."""
     for library in threadpoolctl.ThreadpoolController().lib_controllers:
-        if is_scipys(library.filepath):
+        if is_of_kernels(library.filepath):
             set_threads(library, 1)
 
 
-_keep_scipy_single_threaded()
 _sgemm = register("sgemm")
 _dgemm = register("dgemm")
+_keep_single_threaded()
 
 
 _N, _T = np.array([78], np.uint8), np.array([84], np.uint8)

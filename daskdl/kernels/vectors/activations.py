@@ -19,6 +19,14 @@ _ROOT, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 
 @fusedjit
+def erf(x, y, settings, past):
+    """2 / sqrt(pi) times the integral of exp(-t²) from 0 to x."""
+    for k in range(x.size):
+        put(y, k, x.dtype.type(math.erf(x[k])), past)
+    drain(past)
+
+
+@fusedjit
 def clip(x, y, limits, past):
     """Limit to ``limits[0]`` and ``limits[1]``."""
     low, high = limits[0], limits[1]

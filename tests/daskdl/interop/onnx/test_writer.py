@@ -94,7 +94,9 @@ def test_onnxruntime_gives_the_same(name):
         right = model.predict(x)
         right = right if isinstance(right, tuple) else (right,)
         for found, wanted in zip(run(proto, x), right, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+            # Sums are rounded by what they add: the largest results of random weights.
+            atol = max(1e-4, 1e-6 * np.abs(wanted).max(initial=0))
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=atol)
 
 
 def test_images_may_come_channels_first():

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from daskdl.errors import SettingsError
+from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.kernels.runtime import openblas
 from daskdl.kernels.runtime import threads as module
 from daskdl.kernels.runtime.threads import (
     available_cores,
-    is_scipys,
+    is_of_kernels,
     n_parts,
     thread_budget,
     threads,
@@ -24,19 +25,17 @@ from daskdl.kernels.runtime.threads import (
 
 
 def blas_threads() -> dict[bool, set[int]]:
-    """Return the numbers of threads of numpy's and SciPy's BLAS, by whether it is SciPy's.
+    """Return the numbers of threads of numpy's BLAS (False) and of the kernels' (True).
 
     Without MKL, of which each thread has its own number, and those that other packages bring for
     themselves, such as OpenCV.
     """
-    import scipy.linalg.cython_blas  # noqa: F401
-
     found: dict[bool, set[int]] = {True: set(), False: set()}
     for library in threadpoolctl.threadpool_info():
         path, kind = library["filepath"], (library["user_api"], library["internal_api"])
-        own = is_scipys(path) or "numpy" in path
+        own = is_of_kernels(path) or "numpy" in path
         if own and kind[0] == "blas" and kind[1] != "mkl":
-            found[is_scipys(path)].add(library["num_threads"])
+            found[is_of_kernels(path)].add(library["num_threads"])
     return found
 
 
@@ -80,21 +79,21 @@ def test_parts_are_as_many_as_the_threads_and_as_long_as_wanted(n, least, expect
         assert n_parts(n, least) == expected
 
 
-def test_numpys_blas_follows_the_budget_and_scipys_stays_at_one():
+def test_numpys_blas_follows_the_budget_and_the_kernels_stays_at_one():
     import daskdl.kernels.products.blas  # noqa: F401
 
     np.ones((2, 2)) @ np.ones((2, 2))
     with thread_budget(2):
         inside = blas_threads()
     if not (inside[True] and inside[False]):
-        pytest.skip("numpy and SciPy share one BLAS here")
+        pytest.skip("numpy and the kernels share one BLAS here")
     assert inside == {True: {1}, False: {2}}
     with thread_budget(1):
         assert blas_threads() == {True: {1}, False: {1}}
 
 
 def test_any_thread_may_have_a_budget():
-    """Also while the thread that loaded the kernels, hence set SciPy's BLAS first, is alive."""
+    """Also while the thread that loaded the kernels, hence set their BLAS first, is alive."""
     import daskdl.kernels.products.blas  # noqa: F401
 
     seen = []
@@ -165,16 +164,31 @@ print(before, inside, blas_threads()[False])
 
 
 @pytest.mark.parametrize(
-    ("path", "answer"),
+    ("path", "wheel", "scipys"),
     [
-        ("/v/site-packages/numpy.libs/libscipy_openblas64_-1.so", False),
-        ("/v/site-packages/scipy.libs/libscipy_openblas-1.so", True),
-        ("/v/site-packages/scipy/.dylibs/libscipy_openblas.dylib", True),
-        ("/home/scipy/v/lib/site-packages/numpy.libs/libopenblas.so", False),
+        ("/v/site-packages/numpy.libs/libscipy_openblas64_-1.so", False, False),
+        ("/v/site-packages/scipy.libs/libscipy_openblas-1.so", False, True),
+        ("/v/site-packages/scipy/.dylibs/libscipy_openblas.dylib", False, True),
+        ("/v/site-packages/scipy_openblas32/lib/libscipy_openblas.so", True, False),
+        ("/home/scipy/v/lib/site-packages/numpy.libs/libopenblas.so", False, False),
     ],
 )
-def test_the_folder_tells_whose_library_it_is(path, answer):
-    assert is_scipys(path) is answer
+def test_the_folder_tells_whose_library_it_is(monkeypatch, path, wheel, scipys):
+    monkeypatch.setattr(openblas, "_library", object)
+    assert is_of_kernels(path) is wheel
+    monkeypatch.setattr(openblas, "_library", lambda: None)
+    assert is_of_kernels(path) is scipys
+
+
+def test_without_the_wheel_scipys_blas_takes_its_place(monkeypatch):
+    pytest.importorskip("scipy")
+    wheel = openblas.address("sgemm")
+    monkeypatch.setattr(openblas, "_library", lambda: None)
+    scipys = openblas.address("sgemm")
+    assert scipys not in (0, wheel)
+    monkeypatch.setitem(sys.modules, "scipy.linalg.cython_blas", None)
+    with pytest.raises(MissingExtraError, match=r"found neither; pip install scipy-openblas32"):
+        openblas.address("sgemm")
 
 
 @pytest.mark.parametrize(
