@@ -26,7 +26,10 @@ SPARED = {
     "test_an_interruption_comes_at_the_end",
     "test_hosts_are_cleared_away_when_a_signal_ends_the_program",
 }
-HEAVY = {"dask", "distributed", "xarray", "zarr", "numba", "scipy", "matplotlib", "xradar"}
+HEAVY = {
+    *("dask", "distributed", "xarray", "zarr", "numba", "scipy", "matplotlib", "xradar"),
+    *("pandas", "skimage", "PIL", "sklearn", "torch"),
+}
 
 
 def test_tests_mirror_the_folders():
@@ -63,6 +66,15 @@ def heavy_modules_after(code: str) -> set[str]:
 
 def test_importing_daskdl_loads_nothing_heavy():
     assert heavy_modules_after("import daskdl, daskdl.errors") == set()
+
+
+def test_training_in_one_process_needs_no_cluster_no_tables_and_no_images():
+    """Importing what trains takes numpy, numba and Dask's graphs, in bounded numbers."""
+    code = "import daskdl.nn, daskdl.optim, daskdl.models, daskdl.train\n"
+    found = heavy_modules_after(code)
+    assert found <= {"dask", "numba", "scipy"}  # numba looks for SciPy itself
+    count = "import sys\nassert len(sys.modules) < 1250, len(sys.modules)"
+    assert heavy_modules_after(code + count) == found
 
 
 @pytest.mark.parametrize("package", ["daskdl", "nowcast"])

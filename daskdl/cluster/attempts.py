@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.client import Cluster, lost
 from daskdl.cluster.failures import daskdl_there, for_caller
 from daskdl.cluster.settings import setting
 from daskdl.errors import ClusterError
@@ -43,7 +43,7 @@ def until_done(
         try:
             with for_caller(), daskdl_there(what):
                 return attempt()
-        except LOST as error:
+        except lost() as error:
             cluster.check_scheduler(what, error)
             if not left:
                 raise ClusterError(

@@ -10,12 +10,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
-
-from dask.typing import Key
-from distributed import KilledWorker
-from distributed.client import FuturesCancelledError
-from distributed.comm import CommClosedError
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
@@ -31,6 +27,7 @@ from daskdl.compat.distributed_client import (
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client, Future, WorkerPlugin
 
 logger = logging.getLogger(__name__)
@@ -38,16 +35,17 @@ logger = logging.getLogger(__name__)
 #: Seconds between two questions for workers that send no heartbeats.
 HEARD_EVERY = 1.5
 
-#: Exceptions that tell that data went with their workers.
-LOST = (
-    FuturesCancelledError,
-    CancelledError,
-    asyncio.CancelledError,
-    KilledWorker,
-    CommClosedError,
-    TimeoutError,
-    OSError,
-)
+
+@cache
+def lost() -> tuple[type[BaseException], ...]:
+    """Return the exceptions that tell that data went with their workers.
+
+    A function, as distributed is slow to import and a fit in one process does without it.
+    """
+    from distributed import KilledWorker
+
+    # Dask's FuturesCancelledError is one of the first, its CommClosedError one of the last.
+    return CancelledError, asyncio.CancelledError, KilledWorker, TimeoutError, OSError
 
 
 @contextmanager
@@ -57,7 +55,7 @@ def _leaving(what: str = "sending to workers") -> Iterator[None]:
         with daskdl_there(what):
             yield
     except KeyError as error:
-        raise CommClosedError(f"{error} has left the cluster") from error
+        raise ConnectionError(f"{error} has left the cluster") from error
 
 
 class Cluster:
@@ -162,7 +160,7 @@ class Cluster:
 
         Raises
         ------
-        CommClosedError
+        ConnectionError
             When one of these has sent no heartbeat for ``daskdl.heartbeat-timeout``.
         """
         limit, began = seconds("stall-timeout"), time.monotonic()
@@ -186,13 +184,13 @@ class Cluster:
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
     def _check_heard(self, key: Key, what: str, addresses: Sequence[str] | None) -> None:
-        """Raise a CommClosedError if a worker that is needed is silent."""
+        """Raise a ConnectionError if a worker that is needed is silent."""
         silent = self.silent(what)
         if silent and addresses is None:
             at_work = self._asked(what, "processing")
             addresses = [a for a, keys in at_work.items() if any(map(same_run(key), keys))]
         for address in silent.keys() & set(addresses or ()):
-            raise CommClosedError(
+            raise ConnectionError(
                 f"worker {address} has sent no heartbeat for {silent[address]:.0f} s"
             )
 
@@ -204,7 +202,7 @@ class Cluster:
         """Wait for so many seconds, and return whether all are done, cancelled ones too."""
         try:
             return self.done(futures, timeout)
-        except FuturesCancelledError:  # with what a lost worker was to get
+        except CancelledError:  # with what a lost worker was to get
             return True
 
     def ask(self, address: str, message: Mapping[str, Any]) -> ConcurrentFuture[Any]:

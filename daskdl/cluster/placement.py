@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from dask.typing import Key
+if TYPE_CHECKING:
+    from dask.typing import Key
 
 
 def assign(holders: Sequence[str | None], workers: Mapping[str, int]) -> list[str]:

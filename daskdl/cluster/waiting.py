@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from dask.typing import Key
-from distributed.client import FuturesCancelledError
 
 from daskdl.compat.distributed_client import wait_for
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client, Future
 
 
@@ -31,7 +30,7 @@ def done(client: Client, futures: Sequence[Future], timeout: float) -> bool:
         # two fits in two threads would leave Dask's default scheduler changed.
         for future in futures:
             if future.status == "pending":
-                with suppress(FuturesCancelledError):
+                with suppress(CancelledError):  # FuturesCancelledError's base
                     await wait_for([future])
 
     async def ended_in_time() -> bool:

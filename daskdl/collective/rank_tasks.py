@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent import futures as concurrent
 from typing import TYPE_CHECKING, Any
 
-from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.client import Cluster, lost
 from daskdl.cluster.settings import seconds
 from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.group import Group
@@ -169,11 +169,11 @@ class RankTasks:
         if future.status == "pending":
             return BrokenGangError(f"{what}: {name} does not come to an end")
         error = self._cluster.error(future)
-        if not isinstance(error, LOST) or isinstance(error, BrokenGangError):
+        if not isinstance(error, lost()) or isinstance(error, BrokenGangError):
             return error
-        lost = BrokenGangError(f"{what}: {name} is lost ({type(error).__name__})")
-        lost.__cause__ = error
-        return lost
+        broken = BrokenGangError(f"{what}: {name} is lost ({type(error).__name__})")
+        broken.__cause__ = error
+        return broken
 
 
 def _says_little(error: BaseException) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from distributed.client import _wait
-
 if TYPE_CHECKING:
     from distributed import Client, Future
 
@@ -19,6 +17,8 @@ async def wait_for(futures: Sequence[Future]) -> None:
     FuturesCancelledError
         When one was cancelled.
     """
+    from distributed.client import _wait
+
     await _wait(futures)
 
 

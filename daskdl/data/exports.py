@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.typing import Key
 
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data.described import Described
@@ -20,6 +19,7 @@ from daskdl.errors import DataError
 
 if TYPE_CHECKING:
     import xarray as xr
+    from dask.typing import Key
 
 
 class Exports:

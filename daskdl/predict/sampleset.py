@@ -6,8 +6,6 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask.typing import Key
-
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
 from daskdl.compat.dask_graph import Task, TaskRef
@@ -23,6 +21,7 @@ from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
     import dask.array as da
+    from dask.typing import Key
 
 
 def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:

@@ -21,8 +21,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask.typing import Key
-
 from daskdl.cluster.placement import Place
 from daskdl.cluster.settings import seconds
 from daskdl.collective.parts import UNIT
@@ -42,6 +40,7 @@ from daskdl.train.step import State
 from daskdl.train.tables import Tables
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client, Future
 
 

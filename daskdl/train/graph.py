@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from dask.typing import Key
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskdl.collective.tree import fold
 from daskdl.compat.dask_graph import Task, TaskRef
@@ -18,9 +16,10 @@ from daskdl.train.on_cluster import OnCluster
 from daskdl.train.step import State
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client
 
-Graph = dict[Key, Any]
+Graph: TypeAlias = "dict[Key, Any]"
 
 
 def group_graph(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask.typing import Key
-
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.compat.dask_graph import Task, TaskRef
@@ -21,6 +19,7 @@ from daskdl.train.mixed import warn_if_mixed
 from daskdl.train.step import State
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client, Future
 
 T = TypeVar("T")

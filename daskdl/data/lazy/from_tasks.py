@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dask.typing import Key
-
 from daskdl.cluster.current import is_future
 from daskdl.data.lazy.transformations import Transformation
 from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe, Schema
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Future
 
 

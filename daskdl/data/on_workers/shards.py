@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dask.typing import Key
-
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import naming
 from daskdl.cluster.placement import Place, assign
@@ -16,6 +14,7 @@ from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Future
 
     from daskdl.data.samples import SampleSet

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from dask.typing import Key
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskdl.cluster.current import current_client, is_future
 from daskdl.compat.dask_graph import Task, TaskRef
@@ -22,9 +20,10 @@ from daskdl.data.sources.records import warn
 from daskdl.errors import SettingsError
 
 if TYPE_CHECKING:
+    from dask.typing import Key
     from distributed import Client, Future
 
-Graph = dict[Key, Any]
+Graph: TypeAlias = "dict[Key, Any]"
 
 
 def run(what: Any, number: int, *inputs: Any) -> Any:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dask.typing import Key
 
 from daskdl.cluster.current import is_future
 from daskdl.compat.dask_graph import convert_legacy_graph
@@ -20,6 +19,9 @@ from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError
+
+if TYPE_CHECKING:
+    from dask.typing import Key
 
 
 def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:

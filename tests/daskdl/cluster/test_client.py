@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
-from daskdl.cluster.client import LOST, Cluster
+from daskdl.cluster.client import Cluster, lost
 from daskdl.cluster.placement import Place
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.errors import ClusterError
@@ -107,7 +107,7 @@ def test_what_a_killed_worker_held_has_no_holder(client: Client) -> None:
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: address not in client.nthreads(), "the worker is still known")
     assert channel.holders([future], channel.workers("a test")) == [None]
-    with pytest.raises(LOST):
+    with pytest.raises(lost()):
         channel.send("late", np.ones(3), address)
     wait_until(lambda: len(client.nthreads()) == 2, "no worker came back")
 
