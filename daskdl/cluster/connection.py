@@ -1,4 +1,4 @@
-"""connect: from "local", an address, a scheduler file or a job queue's YAML to a Dask client."""
+"""connect: from "local", an address, a file, or a cluster that is there, to a Dask client."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from daskdl.cluster.address import address_in, check_address, one_line, who_answers
 from daskdl.cluster.configuration import CONFIG, patience
 from daskdl.cluster.interrupts import interrupts_are_the_drivers, interrupts_later
 from daskdl.cluster.numa import keeping, nodes
+from daskdl.cluster.others import client_of_other, is_cluster
 from daskdl.cluster.queue import queue_client
 from daskdl.cluster.undisturbed import undisturbed
 from daskdl.errors import ClusterError, SettingsError
@@ -30,7 +31,7 @@ PATIENCE = 300
 
 @contextmanager
 def connect(
-    cluster: str | os.PathLike[str] | None = None,
+    cluster: str | os.PathLike[str] | Client | Any | None = None,
     *,
     workers: int | None = None,
     threads_per_worker: int | Literal["numa"] = 1,
@@ -41,7 +42,7 @@ def connect(
 
     Parameters
     ----------
-    cluster : str or path, optional
+    cluster : str, path, Client or Cluster, optional
         - ``"local"``, the default: worker processes on this machine;
         - the address of a scheduler, such as ``"tcp://node1:8786"``, over which weights, samples
           and pickles travel in clear, or ``"tls://node1:8786"``: docs/daskdl.md has the five lines
@@ -52,10 +53,14 @@ def connect(
           the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
           job that ends before the run, by its walltime or otherwise, is replaced by a new one;
         - a gateway (``.yaml``): ``system: gateway``, ``jobs`` (how many workers), ``address`` and
-          what else :func:`daskdl.cluster.gateway.gateway_client` takes.
+          what else :func:`daskdl.cluster.gateway.gateway_client` takes;
+        - any class of Dask clusters (``.yaml``): ``system: "module:Class"``, ``jobs`` (to how many
+          workers it is scaled, if given) and its keyword arguments;
+        - a cluster object that is there, such as ``LocalCluster``, ``SSHCluster``, ``KubeCluster``
+          or ``coiled.Cluster``, or a Dask client. Neither is ended on leaving.
     workers : int, optional
         Worker processes of "local", by default as many as its cores give the threads of; jobs of a
-        job queue, or workers of a gateway.
+        job queue, or workers of a gateway, or of a cluster object, which is scaled.
     threads_per_worker : int or "numa"
         Of "local". With "numa" there is a process for each NUMA node, by default, which keeps to
         its cores and has as many threads.
@@ -82,7 +87,11 @@ def connect(
     >>> with connect("local", workers=2) as client:  # doctest: +SKIP
     ...     Trainer(model, loss, optimizer).fit(samples, epochs=3, client=client)
     """
-    spec = "local" if cluster is None else os.fspath(cluster)
+    spec = "local" if cluster is None else cluster
+    if not is_cluster(spec):
+        if not isinstance(spec, str | os.PathLike):
+            raise _no_cluster(spec)
+        spec = os.fspath(spec)
     with ExitStack() as stack:
         stack.enter_context(_environment_as_it_was())
         # Checked first: Dask's own complaint would come from a coroutine.
@@ -91,7 +100,9 @@ def connect(
                 raise SettingsError(
                     f"{name}: expected at least 1, found {value!r}; leave it out for one a core"
                 )
-        if spec == "local":
+        if not isinstance(spec, str):
+            client = client_of_other(stack, spec, workers, timeout)
+        elif spec == "local":
             with interrupts_later():  # not to a cluster that is not quite there
                 client = _local(stack, workers, threads_per_worker, dashboard)
         elif "://" in spec:
@@ -102,11 +113,15 @@ def connect(
             client = queue_client(stack, Path(spec), workers, timeout)
             client.register_plugin(undisturbed())
         else:
-            raise SettingsError(
-                'cluster: expected "local", an address such as tcp://host:8786, a scheduler file '
-                f"(.json) or a job queue (.yaml), found {spec!r}; give one of these"
-            )
+            raise _no_cluster(spec)
         yield client
+
+
+def _no_cluster(found: object) -> SettingsError:
+    return SettingsError(
+        'cluster: expected "local", an address such as tcp://host:8786, a scheduler file (.json), '
+        f"a job queue (.yaml), a Dask cluster or a client, found {found!r}; give one of these"
+    )
 
 
 def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.cluster import configuration
 from daskdl.cluster.address import one_line
 from daskdl.cluster.gateway import gateway_client
+from daskdl.cluster.others import client_of_named
 from daskdl.errors import ClusterError, MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
     from distributed import Client
 
     options = queue_options(path)
-    name, jobs_in_file = options.pop("system"), options.pop("jobs", 1)
-    jobs = jobs or jobs_in_file
+    name, jobs_in_file = options.pop("system"), options.pop("jobs", None)
+    if ":" in name:
+        return client_of_named(stack, path, name, options, jobs or jobs_in_file, timeout)
+    jobs = jobs or jobs_in_file or 1
     if name == "gateway":
         return gateway_client(stack, path, options, jobs)
     try:
@@ -87,9 +90,12 @@ def queue_options(path: Path) -> dict[str, Any]:
             "write one setting a line"
         )
     systems = (*QUEUES, "gateway")
-    if str(content.get("system")) not in systems:
+    system = str(content.get("system"))
+    named = all(part.isidentifier() for part in re.split("[.:]", system)) and system.count(":") == 1
+    if system not in systems and not named:
         raise SettingsError(
-            f"{path}: expected system: one of {', '.join(systems)}, found {content.get('system')!r}"
+            f"{path}: expected system: one of {', '.join(systems)} or module:Class, "
+            f"found {content.get('system')!r}"
         )
     options: dict[str, Any] = dict(content)
     jobs = options.get("jobs", 1)
@@ -97,6 +103,8 @@ def queue_options(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"{path}: expected jobs: at least 1, found {jobs!r}; set how many jobs to start"
         )
+    if named:  # whose arguments are the class's own
+        return options
     if "walltime" in options:
         # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
         options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
