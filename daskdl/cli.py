@@ -52,26 +52,28 @@ def doctor(
 
 @app.command()
 def show(
-    model: Annotated[Path, typer.Argument(help="A model file, *.safetensors.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model file of daskdl (.safetensors), ONNX, Caffe, TensorFlow, Keras or Torch7, "
+            "weights of PyTorch (.pt), or a folder of `nowcast train`."
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Tell what a model file holds: its modules, its number of parameters and its metadata."""
-    import daskdl.models  # noqa: F401  (makes their names known to the model file)
-    from daskdl import nn
+    from daskdl.interop.description import describe
 
-    module, metadata = nn.load(model), nn.read_metadata(model)
-    parameters = {name: list(p.shape) for name, p in module.named_parameters()}
-    facts: dict[str, Any] = {
-        "file": str(model),
-        "parameters": sum(p.data.size for p in module.parameters()),
-        "megabytes": round(model.stat().st_size / 1e6, 3),
-        "metadata": metadata,
-    }
+    facts = describe(model)
     if as_json:
-        _print({**facts, "modules": repr(module), "shapes": parameters}, as_json)
+        _print(facts, as_json)
         return
-    _print(facts, as_json)
-    typer.echo(f"modules\n{_indented(repr(module))}")
+    modules, shapes = facts.pop("modules"), facts.pop("shapes")
+    _print(facts if facts["metadata"] else {**facts, "metadata": "none"}, as_json)
+    if modules:
+        typer.echo(f"modules\n{_indented(modules)}")
+    else:
+        typer.echo("arrays\n" + "\n".join(f"  {name}: {s}" for name, s in shapes.items()))
 
 
 @app.command()

@@ -30,7 +30,7 @@ def application(name: str, help: str) -> typer.Typer:
         name=name,
         help=help,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",  # paragraphs of docstrings are filled, not broken twice
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from daskdl.interop.description import describe
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.arrival import arrivals
@@ -102,6 +103,7 @@ def test_the_mean_of_several(rain):
 def test_the_folder_brings_it_back(rain, tmp_path):
     made = model(shaken())
     made.save(tmp_path)
+    assert "CorrectionNetwork" in describe(tmp_path)["modules"]
     again = load_model(tmp_path)
     assert isinstance(again, MovingModel)
     assert again.table == SHIPPED

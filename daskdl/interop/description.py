@@ -1,0 +1,106 @@
+"""What a model file of any known kind holds, as plain data: for ``daskdl show``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from daskdl import models
+from daskdl.errors import DataError, ModelFileError
+from daskdl.interop.model_files import load
+from daskdl.interop.torch_weights import read
+from daskdl.nn.modelfile import read_metadata
+from daskdl.nn.module import Module
+
+#: Endings of files that hold arrays alone.
+WEIGHTS = ("pt", "pth", "bin", "ckpt")
+#: Packages name their modules' homes in this group, so that files of them can be shown.
+HOMES = "daskdl.modules"
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Return what a model file holds.
+
+    Parameters
+    ----------
+    path : Path
+        Of daskdl (``.safetensors``), ONNX, Caffe, TensorFlow, Keras or Torch7; weights of PyTorch
+        (``.pt``, ``.pth``, ``.bin``, ``.ckpt``) or any ``.safetensors``; or a folder with one
+        ``.safetensors``, such as ``nowcast train`` writes.
+
+    Returns
+    -------
+    dict
+        ``file``, ``kind``, ``parameters`` (how many numbers), ``megabytes`` (of the file),
+        ``metadata``, ``modules`` (text; "" for weights alone) and ``shapes`` by name.
+
+    Raises
+    ------
+    ModelFileError, DataError
+        With one sentence, when the file is missing, damaged or of something that is not known.
+    """
+    path = _in_folder(path) if path.is_dir() else path
+    ending = path.suffix.removeprefix(".").lower()
+    if ending in WEIGHTS:
+        return _of_weights(path, f"weights of PyTorch ({ending})", read(path))
+    if ending != "safetensors":
+        return _of_module(path, f"{ending} file", load(path), {})
+    try:
+        metadata = read_metadata(path)
+    except ModelFileError:
+        try:  # not ours, but perhaps anybody's weights
+            return _of_weights(path, "weights (safetensors)", read(path))
+        except DataError:
+            pass
+        raise
+    return _of_module(path, "model of daskdl", _own(path), metadata)
+
+
+def _own(path: Path) -> Module:
+    """Load a file of ours, with the modules of packages that name theirs."""
+    try:
+        return models.load(path)
+    except ModelFileError:
+        for home in entry_points(group=HOMES):
+            home.load()
+        return models.load(path)
+
+
+def _in_folder(folder: Path) -> Path:
+    found = sorted(folder.glob("*.safetensors"))
+    if len(found) != 1:
+        raise ModelFileError(
+            f"{folder}: expected a model file, or a folder with one *.safetensors, found "
+            f"{len(found)} in it; name the file"
+        )
+    return found[0]
+
+
+def _of_module(
+    path: Path, kind: str, module: Module, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    shapes = {name: list(p.shape) for name, p in module.named_parameters()}
+    number = sum(p.data.size for p in module.parameters())
+    return _facts(path, kind, number, metadata, repr(module), shapes)
+
+
+def _of_weights(path: Path, kind: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    shapes = {name: list(a.shape) for name, a in arrays.items()}
+    return _facts(path, kind, sum(int(a.size) for a in arrays.values()), {}, "", shapes)
+
+
+def _facts(
+    path: Path, kind: str, number: int, metadata: Mapping[str, Any], modules: str,
+    shapes: Mapping[str, list[int]],
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "file": str(path),
+        "kind": kind,
+        "parameters": number,
+        "megabytes": round(path.stat().st_size / 1e6, 3),
+        "metadata": dict(metadata),
+        "modules": modules,
+        "shapes": dict(shapes),
+    }
