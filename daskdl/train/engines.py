@@ -70,10 +70,14 @@ def make_engine(
     job: Job,
     samples: SampleSet,
     validation: SampleSet | None,
+    overwrite: bool = False,
 ) -> Engine:
-    """Return the engine for a fit; without a client that is the one of this process."""
+    """Return the engine for a fit; without a client that is the one of this process.
+
+    ``overwrite``: whether nobody needs the state that a group began with once that has begun.
+    """
     if client is None:
-        return InProcessEngine(job, samples, validation)
+        return InProcessEngine(job, samples, validation, overwrite)
     if choose(engine, is_adaptive(client)) == "gang":
         from daskdl.train.gang import GangEngine
 

@@ -38,11 +38,22 @@ class InProcessEngine:
     job : Job
     samples : SampleSet
     validation : SampleSet, optional
+    overwrite : bool
+        Whether :meth:`run` changes the slots of the state that it is given, and the weights that it
+        has made before: nobody needs these once it has begun. That saves a copy of each.
     """
 
     group_limit = 1000
 
-    def __init__(self, job: Job, samples: SampleSet, validation: SampleSet | None) -> None:
+    def __init__(
+        self,
+        job: Job,
+        samples: SampleSet,
+        validation: SampleSet | None,
+        overwrite: bool = False,
+    ) -> None:
+        self.overwrites = overwrite
+        self._latest: Vector | None = None  # weights that this engine has made
         self._job, self._samples, self._validation = job, samples, validation
         self._held: dict[tuple[bool, int], Partition] = {}
         cores = max(1, granted_cores() // job.threads)
@@ -54,19 +65,26 @@ class InProcessEngine:
 
     def run(self, state: State, shares: Sequence[Share]) -> State:
         """Return the state after the iterations that ``shares`` describe."""
-        slots = {name: copied(slot) for name, slot in state.slots.items()}
+        slots = dict(state.slots)
+        if not self.overwrites:
+            slots = {name: copied(slot) for name, slot in slots.items()}
         own: Vector = self._job.tools().model.vector
         # Where one thread computes all gradients the weights change in its model; those that lie
         # elsewhere are copied into a thread's model before each gradient.
         at_home = self._threads == 1 and not self._job.rounded and own.size == state.weights.size
-        weights = own if at_home else empty(state.weights.size, np.float32)
-        copy_to(weights, state.weights)
+        weights = state.weights
+        if not self.overwrites or weights is not self._latest:
+            weights = own if at_home else empty(state.weights.size, np.float32)
+            copy_to(weights, state.weights)
         state = State(weights, slots, state.iteration)  # which change from here on
         with thread_budget(self._job.threads):  # the tasks' own budgets then change nothing
             for share, following in zip_longest(shares, shares[1:]):
                 with for_caller():
                     state = self._iteration(state, share, following)
-        return replace(state, weights=copied(state.weights)) if at_home else state
+        if at_home and not self.overwrites:
+            return replace(state, weights=copied(state.weights))
+        self._latest = state.weights
+        return state
 
     def _iteration(self, state: State, share: Share, following: Share | None) -> State:
         with_samples = [s for s, count in enumerate(share.counts) if count]
@@ -111,6 +129,7 @@ class InProcessEngine:
         self._pool.shutdown()
         self._ahead.close()
         self._held.clear()
+        self._job.forget()
 
     def _partition(self, validation: bool, shard: int) -> Partition:
         key = validation, shard

@@ -75,6 +75,10 @@ class Job:
         held.move_to_end(self.id)
         return held[self.id]
 
+    def forget(self) -> None:
+        """Let go of this thread's copy."""
+        _unpacked.__dict__.get("jobs", {}).pop(self.id, None)
+
 
 def pack(tools: Tools, seed: int, threads: int) -> Job:
     """Return a new job.

@@ -119,6 +119,7 @@ class Loop:
         self._interval = seconds("checkpoint-interval")
         self._size, self._stopped = GroupSize(engine.group_limit), False
         self._measured = tuple(trainer.metrics) if measures else ()
+        self._given: State | None = None  # with which the engine began its last group
 
     def go(self) -> None:
         """Run to the end, or until a callback stops it."""
@@ -136,17 +137,25 @@ class Loop:
         except KeyboardInterrupt:
             # It may have come between any two lines of _group.
             self.trainer.history.cut(self.state.iteration)
-            self.trainer.model.restore(self.state.weights)
+            self._restore()
             self._checkpoint()
             raise
         except Exception:
-            # The group that ended so may have changed the model, which is to have the last one's.
-            self.trainer.model.restore(self.state.weights)
+            self._restore()
             raise
         finally:
             self.progress.stop()
         for callback in self.callbacks:
             callback.on_fit_end(self.trainer)
+
+    def _restore(self) -> None:
+        """Give the model the weights of the last group that came to its end.
+
+        It has them, if an engine that overwrites its state was at work on the next one.
+        """
+        overwritten = getattr(self.engine, "overwrites", False) and self.state is self._given
+        if not overwritten:
+            self.trainer.model.restore(self.state.weights)
 
     def _group(self) -> None:
         first, per_epoch = self.state.iteration, len(self.batches)
@@ -156,6 +165,7 @@ class Loop:
             last = min(last, (first // self._save_every + 1) * self._save_every)
         shares = list(self.batches.shares(epoch, begin, begin + last - first))
         began = time.monotonic()
+        self._given = self.state
         after = self.engine.run(self.state, shares)
         took = time.monotonic() - began
         history: History = self.trainer.history

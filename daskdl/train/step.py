@@ -149,8 +149,10 @@ def gradient(
         return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
 
 
-def beginning(model: Module, optimizer: Method) -> State:
+def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:
     """Return the state before the first iteration.
+
+    ``shared``: its weights are the model's own memory where they lie together, not a copy.
 
     The optimizer's state, too, has a place for each number of the model; those of buffers, which it
     does not change, stay zero.
@@ -161,7 +163,7 @@ def beginning(model: Module, optimizer: Method) -> State:
     for name, slot in slots.items():
         if slot.ndim and (none.size or tables):
             slots[name] = np.concatenate([slot, none, rows.get(name, none[:0])])
-    return State(model.snapshot(), slots, 0)
+    return State(model.vector if shared and not tables else model.snapshot(), slots, 0)
 
 
 def update(

@@ -234,7 +234,8 @@ class Trainer:
         say_what_is_odd(self, prediction, batch_size, len(samples))
         folder = None if checkpoint is None else CheckpointFolder(checkpoint)
         with nullcontext() if folder is None else folder.held():
-            state = beginning(self.model, optimizer)
+            alone = client is None and folder is None  # nobody needs the beginning of a group
+            state = beginning(self.model, optimizer, shared=alone)
             identity = identity_of(self, samples, batch_size, wire)
             saved = self._saved(folder, identity, state) if resume else None
             self.history = History()
@@ -253,7 +254,7 @@ class Trainer:
                 history = self.history
                 folder.write(saved_run(state, identity, history, callbacks, job.threads, stopped))
 
-            runner = make_engine(engine, client, job, samples, validation)
+            runner = make_engine(engine, client, job, samples, validation, alone)
             try:
                 loop = Loop(
                     self,

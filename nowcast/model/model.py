@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.model.display import of_model
 from nowcast.model.minutes import minutes
 from nowcast.model.rain_scale import RainScale
 from nowcast.model.settings import TrainSettings, check_lead
@@ -61,6 +62,16 @@ class NowcastModel:
     def lead_minutes(self) -> float:
         """Longest lead that it was trained for, in minutes."""
         return self.n_out * minutes(self.step)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        y, x = (f"{metres / 1000:g}" for metres in self.spacing)
+        told = {
+            "reads": f"{self.n_in} frames, one every {minutes(self.step):g} min",
+            "forecasts": f"{self.n_out} frames, to {self.lead_minutes:g} min ahead",
+            "grid": f"{y} by {x} km",
+        }
+        return of_model(type(self).__name__, self.network, told, self.split, self.about)
 
     def __call__(self, rain: Array) -> Array:
         """Forecast.

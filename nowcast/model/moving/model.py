@@ -13,6 +13,7 @@ from nowcast.lagrangian.arrival import Arrival
 from nowcast.lagrangian.blocks import enlarge
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
+from nowcast.model.display import of_model
 from nowcast.model.moving.features import CHANNELS, FRAMES, cell_side, features
 from nowcast.model.moving.networks import Averaged
 from nowcast.model.settings import TrainSettings, check_lead
@@ -61,6 +62,15 @@ class MovingModel:
     def n_in(self) -> int:
         """Frames that it reads."""
         return FRAMES
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        told = {
+            "reads": f"{self.n_in} frames, of {_list(self.steps)} min apart",
+            "corrects": f"S-PROG's probabilities, to {self.lead_minutes:g} min ahead",
+            "grid": f"{_list(self.spacings)} km",
+        }
+        return of_model(type(self).__name__, self.network, told, self.split, self.about)
 
     def __call__(
         self,
@@ -130,6 +140,10 @@ class MovingModel:
 def _tuples(values: Any) -> Any:
     """Return lists, as JSON has them, as tuples."""
     return tuple(map(_tuples, values)) if isinstance(values, list) else values
+
+
+def _list(numbers: tuple[float, ...]) -> str:
+    return " or ".join(f"{number:g}" for number in numbers)
 
 
 def _in_squares(network: Averaged, inputs: Float) -> Float:

@@ -29,6 +29,15 @@ def rain(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).gamma(0.5, 2, shape).astype(np.float32)
 
 
+def test_a_notebook_shows_what_it_reads_and_forecasts(model):
+    html = model._repr_html_()
+    for text in (
+        "2 frames, one every 5 min", "3 frames, to 15 min ahead", "1 by 1 km",
+        ">train<", "2020-02-07 13:00", "ConvLSTMForecaster", ">a<",
+    ):  # fmt: skip
+        assert text in html
+
+
 def test_forecasts_any_size_in_mm_per_hour(model):
     forecast = model(rain(2, 10, 13))
     assert forecast.shape == (3, 10, 13)

@@ -105,6 +105,7 @@ def test_the_folder_brings_it_back(rain, tmp_path):
     made.save(tmp_path)
     assert "CorrectionNetwork" in describe(tmp_path)["modules"]
     again = load_model(tmp_path)
+    assert "corrects</th><td>S-PROG&#x27;s probabilities, to" in again._repr_html_()
     assert isinstance(again, MovingModel)
     assert again.table == SHIPPED
     forecasts = [Trained(m).forecast(rain, 1, **GRID) for m in (made, again)]
