@@ -58,6 +58,8 @@ NOTEBOOK = [
     "history = trainer.fit(x, x[:, :1], epochs=3, batch_size=8)",
     "trainer",
     "history",
+    "from daskdl.train import LivePlot\n"
+    "trainer.fit(x, x[:, :1], epochs=3, batch_size=8, callbacks=[LivePlot(every=0)])",
     "import os, signal\nfrom daskdl.train import Callback\n"
     "class CtrlC(Callback):\n"
     "    def on_group_end(self, trainer, iteration):\n"
@@ -72,13 +74,14 @@ def test_an_executed_notebook_shows_progress_and_tables():
     pytest.importorskip("ipywidgets")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in NOTEBOOK])
     nbclient.NotebookClient(notebook, timeout=120, allow_errors=True).execute()
-    fit, shown, history, stopped = (cell.outputs for cell in notebook.cells)
+    fit, shown, history, live, stopped = (cell.outputs for cell in notebook.cells)
     assert "application/vnd.jupyter.widget-view+json" in fit[0].data
     widgets = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
     texts = [w["state"].get("value", "") for w in widgets.values()]
     assert any("iteration 12 of 12" in str(t) and "<polyline" in str(t) for t in texts)
     assert "Trainer</caption>" in shown[0].data["text/html"]
     assert "<polyline" in history[0].data["text/html"]
+    assert sum("image/png" in output.get("data", {}) for output in live) == 1  # and no more of it
     told = "\n".join(stopped[-1].traceback)
     assert "fit interrupted after iteration" in told
     assert "Traceback" not in told

@@ -1,0 +1,116 @@
+"""A network that drops connections, and TLS between a stream and its broker."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+
+import pytest
+
+from ci.kafka_broker import make_topics, offsets_of, produce, read_all
+from ci.kafka_proxy import proxy
+from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
+from tests.daskdl.stream.models import utterances
+
+pytest.importorskip("confluent_kafka")
+
+
+def stream_of(brokers, name, model) -> Stream:
+    return Stream(
+        KafkaSource(brokers, [name], name), KafkaSink(brokers, name, exactly_once=True), model,
+        Routes(f"{name}-out", f"{name}-dead"), limits=Limits(batch=8, lease=4.0), silence=5.0,
+    )  # fmt: skip
+
+
+def begun(real, name, records) -> None:
+    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
+    produce(real.servers, name, 4, utterances(records))
+
+
+def once_and_in_order(real, name, records) -> None:
+    for number, messages in read_all(real.servers, f"{name}-out").items():
+        assert offsets_of(messages) == list(range(len(range(number, records, 4))))
+
+
+def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name, model):
+    begun(real, name, 400)
+    with proxy(real.port) as between:
+        cuts = []
+
+        def watch(stream: Stream) -> None:
+            if len(cuts) < 4 and stream.status.records > 60 * (1 + len(cuts)):
+                cuts.append(between.drop())
+            if len(cuts) == 2 and sum(cuts) and not stream.status.records % 2:
+                between.drop()  # and once more while they come back
+            if len(cuts) == 4 and all(r.ended for r in stream.status.workers.values()):
+                stream.stop()
+
+        status = stream_of(Brokers(between.servers), name, model).run(
+            client, watch=watch, seconds=60
+        )
+        assert sum(cuts) > 0
+        assert between.taken > between.dropped > 0
+    assert status.records >= 400
+    once_and_in_order(real, name, 400)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - datetime.timedelta(1))
+        .not_valid_after(now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return folder
+
+
+@pytest.fixture
+def secured(real, certificate):
+    """The broker behind TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with proxy(real.port, tls) as between:
+        yield between
+
+
+def test_a_stream_over_tls(client, real, secured, certificate, name, model):
+    begun(real, name, 80)
+    settings = {
+        "security.protocol": "ssl",
+        "ssl.ca.location": str(certificate / "cert.pem"),
+    }
+    stream = stream_of(Brokers(secured.servers, settings), name, model)
+    status = stream.run(
+        client,
+        watch=lambda s: (
+            s.stop()
+            if s.status.records >= 80 and all(r.ended for r in s.status.workers.values())
+            else None
+        ),
+        seconds=60,
+    )
+    assert status.records == 80
+    assert min(secured.bytes) > 0
+    once_and_in_order(real, name, 80)
