@@ -47,6 +47,12 @@ class Batches:
         Samples of each shard.
     batch_size : int
     seed : int
+
+    Examples
+    --------
+    >>> batches = Batches([10, 6], batch_size=4)
+    >>> len(batches)
+    4
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int = 0) -> None:

@@ -30,6 +30,12 @@ class LeNet5(Module):
         Of the pictures.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = LeNet5()
+    >>> model.flat.size, model.predict(np.zeros((2, 28, 28, 1), np.float32)).shape
+    (61706, (2, 10))
     """
 
     def __init__(self, classes: int = 10, channels: int = 1, seed: int = 0) -> None:

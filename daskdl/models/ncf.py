@@ -42,6 +42,12 @@ class NeuMF(Module):
         :class:`daskdl.nn.Embedding`.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = NeuMF(users=10, items=20, factors=4, layers=(8, 4))
+    >>> model.predict(np.array([[0, 3], [9, 19]])).shape
+    (2,)
     """
 
     def __init__(

@@ -43,6 +43,12 @@ class ConvLSTMForecaster(Module):
         Side of the blocks of pixels; images have to be a multiple of it.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = ConvLSTMForecaster(2, 3, channels=(4,))
+    >>> model.predict(np.zeros((1, 2, 8, 8, 1), np.float32)).shape
+    (1, 3, 8, 8, 1)
     """
 
     def __init__(

@@ -246,6 +246,13 @@ class MobileSSD(SSD):
         Of the pictures.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = MobileSSD(classes=3, size=96, width=0.25)
+    >>> offsets, logits = model.predict(np.zeros((1, 96, 96, 3), np.float32))
+    >>> offsets.shape[2], logits.shape[2]
+    (4, 4)
     """
 
     def __init__(

@@ -54,6 +54,12 @@ class TextClassifier(Module):
         Whether word vectors are trained by rows, see :class:`daskdl.nn.Embedding`.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = TextClassifier(words=50, classes=3, features=8, encoder="cnn", channels=8, hidden=8)
+    >>> model.predict(np.array([[1, 2, 3, 4, 5, 6, 0, 0]])).shape
+    (1, 3)
     """
 
     def __init__(

@@ -95,6 +95,12 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     ModelFileError
         When the folder does not exist or cannot be written, or a module was made with something
         that is not plain data.
+
+    Examples
+    --------
+    >>> save(nn.Linear(3, 2, seed=0), "layer.safetensors", {"by": "me"})
+    >>> load("layer.safetensors")
+    Linear(3, 2, seed=0)
     """
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
@@ -154,6 +160,12 @@ def load(path: str | Path, module: Any = None) -> Module:
     ModelFileError
         With one sentence, when the file is missing, damaged or of an unknown module, or when a
         torch module is given to another file, or none to such a one.
+
+    Examples
+    --------
+    >>> save(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), "net.safetensors")
+    >>> load("net.safetensors").predict(np.zeros((4, 3), np.float32)).shape
+    (4, 2)
     """
     header, tensors = _read(path, with_tensors=True)
     if module is not None:
@@ -202,7 +214,14 @@ def _built(header: dict[str, Any], path: str | Path, given: tuple[Any, ...]) -> 
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return the metadata of a model file without reading its weights."""
+    """Return the metadata of a model file without reading its weights.
+
+    Examples
+    --------
+    >>> save(nn.Linear(3, 2), "layer.safetensors", {"epochs": 3})
+    >>> read_metadata("layer.safetensors")
+    {'epochs': 3}
+    """
     return _read(path, with_tensors=False)[0]["metadata"]
 
 

@@ -34,6 +34,16 @@ class Module(Structure, Predicting):
 
     Subclasses define ``forward``. A subclass is known to the model file by its class name; its
     constructor's arguments must be plain data or Modules, and are kept as they were given.
+
+    Examples
+    --------
+    >>> class Twice(nn.Module):
+    ...     def __init__(self, n):
+    ...         self.inner = nn.Linear(n, n)
+    ...     def forward(self, x):
+    ...         return self.inner(self.inner(x))
+    >>> Twice(3).predict(np.ones((2, 3), np.float32)).shape
+    (2, 3)
     """
 
     registry: ClassVar[dict[str, type[Module]]] = {}

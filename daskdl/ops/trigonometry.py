@@ -146,7 +146,13 @@ def arcsinh(x: Array):
 
 @op
 def arccosh(x: Array):
-    """Inverse of the hyperbolic cosine; NaN below 1."""
+    """Inverse of the hyperbolic cosine; NaN below 1.
+
+    Examples
+    --------
+    >>> ops.arccosh(np.array([1.0, np.cosh(2.0)])).data.round(3)
+    array([0., 2.])
+    """
     return _function(functions.arccosh, lambda x: 1 / np.sqrt(x * x - 1), x)
 
 

@@ -33,6 +33,14 @@ class LAMB(Layerwise):
         A parameter's norm counts as no more than this.
     vectors : bool
         False: parameters of one axis have a ratio of 1, and step as by AdamW.
+
+    Examples
+    --------
+    >>> from daskdl.optim import Layout
+    >>> model = nn.Linear(3, 2)
+    >>> method = LAMB(0.01, weight_decay=0.1).on(Layout.of(model))
+    >>> sorted(method.init(model.flat.size))
+    ['mean', 'square']
     """
 
     learning_rate: float | Schedule = 1e-3

@@ -29,6 +29,14 @@ class LARS(Layerwise):
         The paper's eta.
     vectors : bool
         False: parameters of one axis have a local rate of 1.
+
+    Examples
+    --------
+    >>> from daskdl.optim import Layout
+    >>> model = nn.Linear(3, 2)
+    >>> method = LARS(0.1, momentum=0.9).on(Layout.of(model))
+    >>> sorted(method.init(model.flat.size))
+    ['velocity']
     """
 
     learning_rate: float | Schedule = 0.1

@@ -34,6 +34,15 @@ class LBFGS(Scheduled):
         No step while no number of the gradient is larger.
     smallest_change : float
         No step that would, at its first order, lower the loss by no more.
+
+    Examples
+    --------
+    >>> method, x, state = LBFGS(), np.array([3.0, -2.0], np.float32), None
+    >>> state = method.init(2)
+    >>> for i in range(8):
+    ...     x, state = method.update(x, 2 * (x - 1), state, i)
+    >>> x.round(3)
+    array([1., 1.], dtype=float32)
     """
 
     learning_rate: float | Schedule = 1.0

@@ -52,6 +52,11 @@ def predict(
         As in :meth:`daskdl.nn.Module.predict_class`.
     batch_size, threads, dims :
         As in :meth:`daskdl.nn.Module.predict`.
+
+    Examples
+    --------
+    >>> predict(nn.Linear(3, 2), np.zeros((5, 3), np.float32)).shape
+    (5, 2)
     """
     if batch_size is not None:
         batch_size = whole("predict, batch_size", batch_size)

@@ -27,6 +27,11 @@ def packed(features: ArrayLike) -> Codes:
 
     A bit is 1 where the feature is positive; the first feature is the highest bit, as
     :func:`numpy.packbits` has it.
+
+    Examples
+    --------
+    >>> packed(np.array([[1, -1, 1, 1, -1, -1, -1, 2]]))
+    array([[177]], dtype=uint8)
     """
     return np.packbits(np.asarray(features) > 0, axis=-1)
 

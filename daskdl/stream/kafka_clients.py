@@ -47,6 +47,11 @@ class Brokers:
     ------
     SettingsError
         For a setting that is the stream's own.
+
+    Examples
+    --------
+    >>> Brokers("kafka:9093", {"security.protocol": "ssl", "sasl.password": "secret"})
+    Brokers('kafka:9093', ['sasl.password', 'security.protocol'])
     """
 
     def __init__(self, servers: str, settings: Mapping[str, Any] | None = None) -> None:

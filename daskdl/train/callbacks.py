@@ -99,6 +99,18 @@ class EarlyStopping(_Watching):
     higher_is_better : bool, optional
         By default what the trainer's metric of that name says of itself; of a loss, and of anything
         else, lower is better.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.optim import SGD
+    >>> from daskdl.train import Trainer
+    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+    >>> samples = SampleSet.from_arrays(x=x, y=y)
+    >>> trainer = Trainer(nn.Linear(2, 1), nn.MSELoss(), SGD(0.0))
+    >>> stop = EarlyStopping(patience=2)
+    >>> trainer.fit(samples, epochs=50, batch_size=8, callbacks=[stop], progress=False)
+    History(3 iterations, 3 epochs, loss=...)
     """
 
     def __init__(
@@ -130,6 +142,19 @@ class BestModel(_Watching):
     ----------
     monitor, higher_is_better : optional
         As in :class:`EarlyStopping`.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.optim import SGD
+    >>> from daskdl.train import Trainer
+    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+    >>> samples = SampleSet.from_arrays(x=x, y=y)
+    >>> best = BestModel()
+    >>> trainer = Trainer(nn.Linear(2, 1, seed=0), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(samples, epochs=3, batch_size=8, callbacks=[best], progress=False)
+    >>> best.best_epoch, best.monitor
+    (2, None)
     """
 
     def __init__(self, monitor: str | None = None, higher_is_better: bool | None = None) -> None:

@@ -76,6 +76,17 @@ class Trainer:
     ----------
     history : History
         Of the last fit.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.optim import SGD
+    >>> x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32)
+    >>> samples = SampleSet.from_arrays(x=x, y=x @ np.array([[2.0], [-1.0]], np.float32))
+    >>> trainer = Trainer(nn.Linear(2, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(samples, epochs=20, batch_size=16, progress=False)
+    >>> trainer.model.weight.data.round(2)
+    array([[ 2., -1.]], dtype=float32)
     """
 
     @named

@@ -82,5 +82,11 @@ class Normalize(Transform):
 
 
 def ToFloat() -> Normalize:  # noqa: N802  (stands where transforms stand)
-    """Return the transform that makes float32 images from 0 to 1 of uint8 images."""
+    """Return the transform that makes float32 images from 0 to 1 of uint8 images.
+
+    Examples
+    --------
+    >>> ToFloat()
+    Normalize(mean=0.0, std=1.0)
+    """
     return Normalize(mean=0.0, std=1.0)

@@ -38,7 +38,14 @@ class KLDivLoss(Loss):
 
 
 class GaussianKLLoss(Loss):
-    """Divergence of normal distributions from the standard one: of a variational autoencoder."""
+    """Divergence of normal distributions from the standard one: of a variational autoencoder.
+
+    Examples
+    --------
+    >>> zeros = np.zeros((2, 3), np.float32)
+    >>> float(nn.GaussianKLLoss()((zeros, zeros)))
+    0.0
+    """
 
     def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
         """Take (mean, log of the variance), two arrays (N, ..., D); there is no target."""

@@ -55,6 +55,12 @@ class GaussianNLLLoss(Loss):
     ----------
     eps : float
         A variance below it is taken for it.
+
+    Examples
+    --------
+    >>> one = np.ones((2, 1), np.float32)
+    >>> float(nn.GaussianNLLLoss()((one, one), 2 * one))
+    0.5
     """
 
     def __init__(self, eps: float = 1e-6) -> None:

@@ -49,7 +49,14 @@ class MultiMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """Hinge of several labels: scores of wrong classes above each right one's less 1."""
+    """Hinge of several labels: scores of wrong classes above each right one's less 1.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.1, 0.2, 0.4, 0.8]], np.float32)
+    >>> round(float(nn.MultiLabelMarginLoss()(scores, np.array([[3, 0, -1, 1]]))), 4)
+    0.85
+    """
 
     def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
         """Compare scores (N, C) with labels (N, K), each row ended by -1."""

@@ -20,6 +20,12 @@ class DiceLoss(Loss):
         What makes the loss of an empty target finite.
     squared : bool
         Whether the sum is that of squares, as in F. Milletari et al., arXiv 1606.04797.
+
+    Examples
+    --------
+    >>> mask = np.array([[[1], [0]]], np.float32)
+    >>> float(nn.DiceLoss()(mask, mask))
+    0.0
     """
 
     def __init__(self, smooth: float = 1.0, squared: bool = False) -> None:

@@ -12,7 +12,14 @@ __all__ = ["CosineEmbeddingLoss", "MarginRankingLoss", "TripletMarginLoss"]
 
 
 class MarginRankingLoss(Loss):
-    """Ranking of two scores: the shortfall of the larger one to the other plus a margin."""
+    """Ranking of two scores: the shortfall of the larger one to the other plus a margin.
+
+    Examples
+    --------
+    >>> better, worse = np.array([2.0], np.float32), np.array([1.5], np.float32)
+    >>> float(nn.MarginRankingLoss(margin=1.0)((better, worse), np.array([1])))
+    0.5
+    """
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
@@ -25,7 +32,16 @@ class MarginRankingLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """1 - cos where t is 1; what the cosine is above a margin where it is -1."""
+    """1 - cos where t is 1; what the cosine is above a margin where it is -1.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 0.0]], np.float32)
+    >>> float(nn.CosineEmbeddingLoss()((x, x), np.array([1])))
+    0.0
+    >>> float(nn.CosineEmbeddingLoss()((x, x), np.array([-1])))
+    1.0
+    """
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
@@ -47,6 +63,12 @@ class TripletMarginLoss(Loss):
         Of the norm that distances are.
     swap : bool
         Whether the negative's distance is that to the anchor or to the positive, the lesser.
+
+    Examples
+    --------
+    >>> near, far = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
+    >>> round(float(nn.TripletMarginLoss(margin=2.0)((near, near, far))), 4)
+    0.5858
     """
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, swap: bool = False) -> None:

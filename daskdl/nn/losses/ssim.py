@@ -22,6 +22,12 @@ class SSIMLoss(Loss):
         Odd number of pixels across.
     sigma : float
         Of the Gaussian, in pixels.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).random((1, 16, 16, 1), np.float32)
+    >>> round(abs(float(nn.SSIMLoss()(image, image))), 4)
+    0.0
     """
 
     def __init__(self, data_range: float = 1.0, window: int = 11, sigma: float = 1.5) -> None:
