@@ -18,6 +18,7 @@ FAMILIES = (
     "embedding",
     "pooling",
     "norm",
+    "bfloat16",
 )
 
 

@@ -135,7 +135,7 @@ def _correlate(
     n = threads()
     tables = scratch("table", (n, GROUPS, segments, SEGMENT), np.int64)
     targets = scratch("targets", (n, 2, GROUPS, ROWS), np.int64)
-    spare = scratch("spare", (n, GROUPS * ROWS, COLUMNS), x.dtype)
+    spare = scratch("spare", (n, GROUPS * ROWS, COLUMNS), y.dtype)
     pixels = len(y) * grid[4] * grid[5]
     if pixels:
         least = max(2 * ROWS, least_of(2 * len(offsets) * depth * filters))

@@ -47,7 +47,8 @@ class Finish(NamedTuple):
 #: as bytes from there (0: nothing is), and both limits.
 def kinds(like: Any) -> tuple[Any, ...]:
     """Return the types of the arguments that :func:`write_finished` takes."""
-    return types.intp, types.intp, like.dtype, like.dtype
+    number = types.float32 if like.dtype == types.uint32 else like.dtype
+    return types.intp, types.intp, number, number
 
 
 def added_if(builder: ir.IRBuilder, add: Any, totals: list[Any], places: list[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
 from daskdl.kernels.products.finish import added_if, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
 
@@ -68,17 +69,26 @@ def store(builder: ir.IRBuilder, value: Any, base: Any, offset: int, align: int)
     builder.store(value, builder.bitcast(place, value.type.as_pointer())).align = align
 
 
-def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = False) -> Any:
+def product_of(
+    rows: int,
+    finishes: bool = False,
+    halves: int = 2,
+    narrow: bool = False,
+    way: str = "",
+) -> Any:
     """Return a function of numba that computes one block of ``rows`` x ``COLUMNS``.
 
     Or of one of the two ``halves`` of a panel alone. One that ``finishes`` takes more arguments: a
     table of the addresses, and bytes behind each, where ``add`` finds what was summed before; those
     of :mod:`daskdl.kernels.products.finish`; and the columns that there are, of a ``narrow`` panel.
+    Pairs of bfloat16 are multiplied in one ``way`` of
+    :data:`~daskdl.kernels.products.bfloat16_pair.ARITHMETICS`, by default the quickest.
 
     Its arguments:
 
     like : array
-        Of the dtype of all numbers.
+        Of the dtype of A and B: float32 or float64, as the results; or uint32, pairs of bfloat16
+        whose results are float32.
     table : address
         Of ``segments`` times ``SEGMENT`` int64: for each of ``ROWS`` rows the address of its first
         number of A, the bytes from ``b`` to the first row of B, and the depth, at least 1.
@@ -100,10 +110,12 @@ def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = 
 
         def generate(context, builder, signature, args):
             _, table, segments, a_step, b, b_step, target, offset, add, *ends = args
-            number = context.get_data_type(signature.args[0].dtype)
-            size = 4 if signature.args[0].dtype == types.float32 else 8
-            vector, mask = ir.VectorType(number, LANES), ir.VectorType(ir.IntType(32), LANES)
-            undefined = ir.Constant(vector, ir.Undefined)
+            number, size = context.get_data_type(like.dtype), like.dtype.bitwidth // 8
+            pairs = Pairs(way or arithmetic(), LANES) if like.dtype == types.uint32 else None
+            words = ir.VectorType(number, LANES)
+            vector = words if pairs is None else pairs.sums
+            mask = ir.VectorType(ir.IntType(32), LANES)
+            undefined = ir.Constant(words, ir.Undefined)
             nothing = ir.Constant(vector, [0.0] * LANES)
             first_lane = ir.Constant(mask, [0] * LANES)
             width, free = LANES * size, ("contract",)
@@ -113,6 +125,7 @@ def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = 
             between = function.append_basic_block("next_segment")
             after = function.append_basic_block("result")
             start, panel = builder.inttoptr(table, BYTE), builder.inttoptr(b, BYTE)
+            state = None if pairs is None else pairs.begin(builder)
             builder.branch(outer)
 
             builder.position_at_end(outer)
@@ -128,15 +141,19 @@ def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = 
             builder.position_at_end(inner)
             left, at_a, at_b = builder.phi(_I64), builder.phi(_I64), builder.phi(BYTE)
             inner_sums = [builder.phi(vector) for _ in range(halves * rows)]
-            columns = [load(builder, at_b, half * width, vector, size) for half in range(halves)]
+            columns = [load(builder, at_b, half * width, words, size) for half in range(halves)]
             sums = []
             for i, row in enumerate(lines):
                 factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
                 lane = builder.insert_element(undefined, factor, ir.Constant(ir.IntType(32), 0))
                 all_lanes = builder.shuffle_vector(lane, undefined, first_lane)
                 for half, column in enumerate(columns):
-                    product = builder.fmul(all_lanes, column, flags=free)
-                    sums.append(builder.fadd(inner_sums[halves * i + half], product, flags=free))
+                    total = inner_sums[halves * i + half]
+                    if pairs is None:
+                        product = builder.fmul(all_lanes, column, flags=free)
+                        sums.append(builder.fadd(total, product, flags=free))
+                    else:
+                        sums.append(pairs.add_product(builder, total, all_lanes, column))
             rest = builder.sub(left, whole(1))
             next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
             builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, between)
@@ -163,6 +180,8 @@ def _product(rows: int, finishes: bool = False, halves: int = 2, narrow: bool = 
                 phi.add_incoming(following, inner)
 
             builder.position_at_end(after)
+            if pairs is not None:
+                pairs.end(builder, state)
             addresses = builder.inttoptr(target, BYTE)
             places = []
             for i in range(rows):
@@ -220,16 +239,16 @@ def _old(builder, table, offset, rows, halves, width):
     return places
 
 
-multiply, multiply_and_end = _product(ROWS), _product(ROWS, True)
+multiply, multiply_and_end = product_of(ROWS), product_of(ROWS, True)
 #: As the above, for a last block of at most ``FEW_ROWS`` rows.
-multiply_few, multiply_few_and_end = _product(FEW_ROWS), _product(FEW_ROWS, True)
+multiply_few, multiply_few_and_end = product_of(FEW_ROWS), product_of(FEW_ROWS, True)
 #: For a row alone, as each step of a sequence has where there is one sample.
-multiply_one = _product(1)
+multiply_one = product_of(1)
 #: For a last panel of at most ``LANES`` columns.
-multiply_half = _product(ROWS, halves=1)
+multiply_half = product_of(ROWS, halves=1)
 #: Finishing, for a last panel of less than ``COLUMNS`` columns, and of ``LANES`` at most.
-multiply_narrow_and_end = _product(ROWS, True, narrow=True)
-multiply_half_and_end = _product(ROWS, True, 1, narrow=True)
+multiply_narrow_and_end = product_of(ROWS, True, narrow=True)
+multiply_half_and_end = product_of(ROWS, True, 1, narrow=True)
 
 
 def _copy(numbers: int) -> Any:
@@ -243,7 +262,7 @@ def _copy(numbers: int) -> Any:
         signature = types.void(like, types.intp, types.intp)
 
         def generate(context, builder, signature, args):
-            size = 4 if signature.args[0].dtype == types.float32 else 8
+            size = like.dtype.bitwidth // 8
             vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
             source, target = (builder.inttoptr(address, BYTE) for address in args[1:])
             places = range(0, numbers * size, LANES * size)
@@ -269,7 +288,7 @@ def clear_vector(context, like, target):
     def generate(context, builder, signature, args):
         size = 4 if signature.args[0].dtype == types.float32 else 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
-        zeros = ir.Constant(vector, [0.0] * LANES)
+        zeros = ir.Constant(vector, None)
         store(builder, zeros, builder.inttoptr(args[1], BYTE), 0, size)
         return context.get_dummy_value()
 

@@ -8,6 +8,8 @@ copied side by side, to be used for all of ``a``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,13 +61,16 @@ def serves(a: NDArray[np.floating], b: NDArray[np.floating]) -> bool:
     )
 
 
-def product(a: Array, b: Array) -> Array:
-    """Return ``a.T @ b``; a (K, M) and b (K, N) as :func:`serves` wants them -> (M, N)."""
+def product(a: Any, b: Any) -> Array:
+    """Return ``a.T @ b``; a (K, M) and b (K, N) as :func:`serves` wants them -> (M, N).
+
+    Or of uint32, pairs of bfloat16 of two rows; the result is float32.
+    """
     (k, m), n = a.shape, b.shape[1]
     if n <= WIDEST and _computed(n, m) < _computed(m, n):  # fewer with a copied, and b read
         return np.ascontiguousarray(product(b, a).T)
     c = np.empty((m, n), np.float32)
-    columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), np.float32)
+    columns = scratch("outer columns", (threads(), TOGETHER, COLUMNS), b.dtype)
     parts = parts_of_sums(k, m, n)
     more = np.empty((parts - 1, m, n), np.float32)
     matrices = (flat(x).reshape(x.shape) for x in (a, b))
@@ -103,7 +108,7 @@ def _sum(a, b, c, columns, start, stop, left, right):
     # By the shape alone, whichever matrix is read: so many are added up before others come.
     block = block_of(stop - start, max(32, min(TOGETHER, BLOCK // (min(c.shape) * size))))
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
-    spare = np.empty((ROWS, COLUMNS), a.dtype)
+    spare = np.empty((ROWS, COLUMNS), c.dtype)
     at_table, at_targets = address(table), address(targets)
     at_columns, line = address(columns), COLUMNS * size
     turns = -(-m // ROWS) * -(-(right - left) // COLUMNS)
@@ -139,5 +144,5 @@ def _sum(a, b, c, columns, start, stop, left, right):
                 if width < COLUMNS:
                     for i in range(min(ROWS, m - group)):
                         for j in range(width):
-                            before = c[group + i, begin + j] if add else a.dtype.type(0)
+                            before = c[group + i, begin + j] if add else c.dtype.type(0)
                             c[group + i, begin + j] = before + spare[i, j]

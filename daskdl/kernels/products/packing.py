@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -25,7 +27,7 @@ from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 
-Array = NDArray[np.floating]
+Array = NDArray[Any]
 
 
 def packed_weights(weight: Array, taps: NDArray[np.int64], by_input: bool, name: str = "") -> Array:
@@ -52,7 +54,7 @@ def transpose(context, like, source, source_step, target, target_step):
     signature = types.void(like, *[types.intp] * 4)
 
     def generate(context, builder, signature, args):
-        size = 4 if signature.args[0].dtype == types.float32 else 8
+        size = like.dtype.bitwidth // 8
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
         _, source, source_step, target, target_step = args
         rows = []

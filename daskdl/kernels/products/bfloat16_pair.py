@@ -1,0 +1,108 @@
+"""Products of pairs of bfloat16 numbers, added to float32 sums: the same bits on all processors.
+
+A pair is 32 bits: the number that comes first in memory lies in the lower half. A sum takes the
+product of the upper halves first and then that of the lower ones, each by one fused multiplication
+and addition that rounds to the nearest, ties to even; denormals count as zeros, before and after.
+That is the instruction VDPBF16PS of AVX512_BF16 (Intel, Software Developer's Manual, volume 2).
+Without it the same is done by float32 arithmetic.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+
+from daskdl.compat.numba_compiler import features
+from daskdl.compat.numba_core import cgutils
+
+_I32, _FLOAT = ir.IntType(32), ir.FloatType()
+_BYTE = ir.IntType(8).as_pointer()
+_UPPER = 0xFFFF0000
+#: Bits of the control register of SSE and AVX: flush to zero, denormals are zeros.
+_FLUSH = 0x8040
+_SMALLEST = 2.0**-126
+
+#: Ways to multiply: by the instruction; by float32 arithmetic that the control register keeps from
+#: denormals; by float32 arithmetic and comparisons.
+ARITHMETICS = ("instruction", "control", "compared")
+
+
+def arithmetic() -> str:
+    """Return the quickest of :data:`ARITHMETICS` that the processor has."""
+    if "avx512bf16" in features():
+        return "instruction"
+    return "control" if platform.machine().lower() in ("x86_64", "amd64") else "compared"
+
+
+class Pairs:
+    """Generates products of vectors of pairs, of ``lanes`` pairs each.
+
+    Parameters
+    ----------
+    way : one of :data:`ARITHMETICS`
+    lanes : int
+        16 for the instruction.
+    """
+
+    def __init__(self, way: str, lanes: int) -> None:
+        self.way = way
+        self.sums = ir.VectorType(_FLOAT, lanes)
+        self.words = ir.VectorType(_I32, lanes)
+
+    def begin(self, builder: ir.IRBuilder) -> Any:
+        """Generate what comes before the first product; return what :meth:`end` wants."""
+        if self.way != "control":
+            return None
+        before, inside = (cgutils.alloca_once(builder, _I32) for _ in range(2))
+        self._control(builder, "stmxcsr", before)
+        builder.store(builder.or_(builder.load(before), ir.Constant(_I32, _FLUSH)), inside)
+        self._control(builder, "ldmxcsr", inside)
+        return before
+
+    def end(self, builder: ir.IRBuilder, before: Any) -> None:
+        """Generate what comes behind the last product."""
+        if self.way == "control":
+            self._control(builder, "ldmxcsr", before)
+
+    def _control(self, builder: ir.IRBuilder, what: str, place: Any) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{what}")
+        builder.call(function, [builder.bitcast(place, _BYTE)])
+
+    def add_product(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
+        """Generate ``total`` with the products of pairs of ``a`` and ``b``, vectors of words."""
+        if self.way == "instruction":
+            kind = ir.FunctionType(self.sums, [self.sums, self.words, self.words])
+            name = "llvm.x86.avx512bf16.dpbf16ps.512"
+            return builder.call(
+                cgutils.get_or_insert_function(builder.module, kind, name), [total, a, b]
+            )
+        total = self._flushed(builder, total)
+        kind = ir.FunctionType(self.sums, [self.sums] * 3)
+        name = f"llvm.fma.v{self.sums.count}f32"
+        fma = cgutils.get_or_insert_function(builder.module, kind, name)
+        for half in (self._upper, self._lower):
+            left, right = (self._flushed(builder, half(builder, x)) for x in (a, b))
+            total = self._flushed(builder, builder.call(fma, [left, right, total]))
+        return total
+
+    def _upper(self, builder: ir.IRBuilder, words: Any) -> Any:
+        return builder.bitcast(builder.and_(words, self._all(_UPPER)), self.sums)
+
+    def _lower(self, builder: ir.IRBuilder, words: Any) -> Any:
+        return builder.bitcast(builder.shl(words, self._all(16)), self.sums)
+
+    def _flushed(self, builder: ir.IRBuilder, x: Any) -> Any:
+        """Generate x with zeros for denormals, if the processor does not see to it."""
+        if self.way == "control":
+            return x
+        bits = builder.bitcast(x, self.words)
+        size = builder.and_(bits, self._all(0x7FFFFFFF))
+        tiny = builder.icmp_unsigned("<", size, self._all(0x00800000))
+        zero = builder.and_(bits, self._all(0x80000000))
+        return builder.bitcast(builder.select(tiny, zero, bits), self.sums)
+
+    def _all(self, value: int) -> ir.Constant:
+        return ir.Constant(self.words, [value] * self.words.count)
