@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from ci.bench.budgets import budgets, options_of
-from ci.bench.report import Row, line, write_json
+from ci.bench.report import Row, geometric_mean, line, write_json
 from ci.bench.timing import Case, race
 from ci.bench.training_cases import NETWORKS, Network
+from daskdl.kernels.runtime.precision import PRECISIONS
 
+#: Our own steps in float32, beside those in another precision.
+OWN = "our float32"
 STEPS = 3  # of a process that is watched: the first makes gradients and the optimizer's state
 
 
@@ -28,38 +31,58 @@ class StepRow(Row):
 
     samples_per_second: float = 0.0
     peer_samples_per_second: float = 0.0
+    precision: str = "float32"
+    our_float32_ms: float | None = None
     ours_mb: float | None = None
     peer_mb: float | None = None
 
 
-def measured(network: Network, threads: int, seconds: float, memory: bool) -> StepRow:
+def measured(network: Network, threads: int, options: argparse.Namespace) -> StepRow:
     """Race a network's contestants and weigh them."""
-    peers = {layout or "eager": network.peer_step(layout) for layout in network.layouts}
-    case = Case(network.name, network.our_step(), peers)
-    plain = Row.of(network.name, threads, race(case, seconds, least_runs=3))
+    precision = options.precision
+    # What autocast has of the other format it would turn in every layer.
+    layouts = network.layouts if precision == "float32" else network.layouts[-1:]
+    peers = {layout or "eager": network.peer_step(layout, precision) for layout in layouts}
+    if options.compile:
+        peers["compiled"] = network.peer_step(layouts[-1], precision, True)
+    if precision != "float32":
+        peers[OWN] = network.our_step()
+    case = Case(network.name, network.our_step(precision), peers)
+    times = race(case, options.seconds, least_runs=3)
+    own = times.pop(OWN, None)
+    plain = Row.of(network.name, threads, times)
     del case, peers
+    memory = not options.no_memory
     more: dict[str, Any] = {
+        "precision": precision,
+        "our_float32_ms": None if own is None else own.least,
         "samples_per_second": 1000 * network.samples / plain.ours_ms,
         "peer_samples_per_second": 1000 * network.samples / plain.peer_ms,
     }
     if memory:
-        more["ours_mb"] = weighed(network.name, threads, "ours")
-        more["peer_mb"] = weighed(network.name, threads, plain.peer)
+        more["ours_mb"] = weighed(network.name, threads, "ours", precision)
+        more["peer_mb"] = weighed(network.name, threads, plain.peer, precision)
     return StepRow(**vars(plain), **more)
 
 
-def weighed(name: str, threads: int, who: str) -> float:
+def weighed(name: str, threads: int, who: str, precision: str) -> float:
     """Return the MB that one contestant takes, from a process of its own."""
     command = [sys.executable, "-m", "ci.bench.training", "--only", name]
     command += ["--threads", str(threads), "--alone", who]
+    command += ["--precision", precision]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
 
 
-def alone(network: Network, who: str) -> float:
+def alone(network: Network, who: str, precision: str) -> float:
     """Run a few steps of one contestant and return the MB that they took."""
     before = held_mb()
-    step = network.our_step() if who == "ours" else network.peer_step(who.replace("eager", ""))
+    if who == "ours":
+        step = network.our_step(precision)
+    else:
+        compiled = who == "compiled"
+        layout = network.layouts[-1] if compiled else who.replace("eager", "")
+        step = network.peer_step(layout, precision, compiled)
     for _ in range(STEPS):
         step()
     return peak_mb() - before
@@ -88,6 +111,8 @@ def _status(key: str) -> float:
 def text(row: StepRow) -> str:
     """Return a row for people."""
     rates = f"{row.samples_per_second:.4g} : {row.peer_samples_per_second:.4g} samples/s"
+    if row.our_float32_ms is not None:
+        rates += f"; {row.our_float32_ms / row.ours_ms:.2f} of our float32's speed"
     if row.ours_mb is None or row.peer_mb is None:
         return f"{line(row)}; {rates}"
     return f"{line(row)}; {rates}; {row.ours_mb:.0f} : {row.peer_mb:.0f} MB"
@@ -97,6 +122,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Race the networks and print the table."""
     parser = options_of(__doc__.splitlines()[0], seconds=5.0)
     parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile, minutes each")
     parser.add_argument("--no-memory", action="store_true", help="time only")
     parser.add_argument("--alone", help=argparse.SUPPRESS)  # a process that is watched
     options = parser.parse_args(arguments)
@@ -106,11 +133,15 @@ def main(arguments: list[str] | None = None) -> None:
     for threads in budgets(options.threads, quiet=bool(options.alone)):
         for network in networks:
             if options.alone:
-                print(alone(network, options.alone))
+                print(alone(network, options.alone, options.precision))
                 continue
-            memory = not options.no_memory
-            rows.append(measured(network, threads, options.seconds, memory))
+            rows.append(measured(network, threads, options))
             print(text(rows[-1]), flush=True)
+    if rows:
+        ratios = [row.ratio for row in rows]
+        print(
+            f"geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} of {len(rows)}"
+        )
     if options.json:
         write_json(rows, options.json)
 

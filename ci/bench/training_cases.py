@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.optim import Layout
+from daskdl import nn
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.optim import Adam, Layout
 from daskdl.scaling.workloads import ITEMS, USERS, WORDS, neumf, workload
 
 Step = Callable[[], Any]
@@ -48,8 +50,8 @@ class Network:
     batch: Callable[[np.random.Generator], Arrays]
     layouts: tuple[str, ...] = ("",)
 
-    def our_step(self) -> Step:
-        """Return daskdl's step; each call returns the loss."""
+    def our_step(self, precision: str = "float32") -> Step:
+        """Return daskdl's step in a precision; each call returns the loss."""
         model, loss, method = self.ours()
         x, y = self.batch(np.random.default_rng(SEED))
         method, iteration = method.on(Layout.of(model.train())), 0
@@ -62,8 +64,9 @@ class Network:
         def step() -> float:
             nonlocal slots, iteration
             model.zero_grad()
-            value = loss(model(x), y)
-            value.backward()
+            with computing_in(precision):
+                value = loss(model(x), y)
+                value.backward()
             weights, slots = method.update(
                 model.flat, model.flat_grad, slots, iteration, overwrite=True
             )
@@ -75,8 +78,11 @@ class Network:
 
         return step
 
-    def peer_step(self, layout: str) -> Step:
-        """Return PyTorch's step in a memory format; each call returns the loss."""
+    def peer_step(self, layout: str, precision: str = "float32", compiled: bool = False) -> Step:
+        """Return PyTorch's step in a memory format; each call returns the loss.
+
+        In bf16 it is under autocast, forward and loss, as its documentation has it.
+        """
         import torch
 
         torch.manual_seed(SEED)
@@ -94,10 +100,18 @@ class Network:
             if y.ndim == 5:
                 x = x.unflatten(0, y.shape[:2])
 
+        if compiled:
+            torch._dynamo.reset()
+            model = torch.compile(model)
+        if precision == "bf16" and loss is torch.nn.functional.nll_loss:
+            plain = loss
+            loss = lambda prediction, y: plain(prediction.float(), y)  # noqa: E731
+
         def step() -> float:
             for optimizer in optimizers:
                 optimizer.zero_grad(set_to_none=True)
-            value = loss(model(x), y)
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+                value = loss(model(x), y)
             value.backward()
             for optimizer in optimizers:
                 optimizer.step()
@@ -158,6 +172,20 @@ def _peer_pictures(name: str) -> Callable[[Any], tuple[Any, Any, list[Any]]]:
     return peer
 
 
+def _block() -> tuple[Any, Any, Any]:
+    return nn.TransformerBlock(256, 4, 1024, seed=0), nn.MSELoss(), Adam(1e-3)
+
+
+def _peer_block(torch: Any) -> tuple[Any, Any, list[Any]]:
+    model = torch.nn.TransformerEncoderLayer(256, 4, 1024, 0.0, batch_first=True).train()
+    optimizer = _fused(torch.optim.Adam, model.parameters(), lr=1e-3)
+    return model, torch.nn.functional.mse_loss, [optimizer]
+
+
+def _steps(rng: np.random.Generator) -> Arrays:
+    return tuple(rng.standard_normal((2, 32, 128, 256), np.float32))
+
+
 BOTH = ("contiguous", "channels last")
 
 
@@ -191,4 +219,5 @@ NETWORKS = (
     _network("LeNet-5 b64 28x28", "lenet", _peer_pictures("lenet5"), BOTH),
     _network("text LSTM b128 T200", "text", _peer_text),
     _network("ConvLSTM seq2seq b4 10->10 64x64", "convlstm", _peer_forecaster, BOTH),
+    Network("Transformer block b32 T128 256", 32, _block, _peer_block, _steps),
 )

@@ -17,6 +17,7 @@ class Predicting:
         batch_size: int | None = None,
         threads: int | None = None,
         dims: Sequence[str] | None = None,
+        precision: str = "float32",
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -39,6 +40,9 @@ class Predicting:
         dims : sequence of str, optional
             For a DataArray or Dataset: names of the result's axes after the first. Coordinates of
             these names and lengths are kept.
+        precision : "float32" or "bf16"
+            "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
+            attention to bfloat16; sums and all else stay float32.
 
         Returns
         -------
@@ -53,7 +57,9 @@ class Predicting:
         PredictionError
             For an exception in a task, with the partition and the worker.
         """
-        return _above("predict")(self, samples, batch_size=batch_size, threads=threads, dims=dims)
+        return _above("predict")(
+            self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision
+        )
 
     def predict_class(self, samples: Any, **options: Any) -> Any:
         """Return the index of the largest score of each sample, int64, as :meth:`predict` does."""

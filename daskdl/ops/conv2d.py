@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.convolution import bfloat16
 from daskdl.kernels.convolution import conv2d as kernel
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient, clear
 from daskdl.tensor import Array, op
 
@@ -67,12 +70,12 @@ def conv2d(
     picks = geometry.kernel == (1, 1) and stride != (1, 1) and not any(pad) and groups == 1
     if picks:  # of each window one pixel: these alone, and one product
         x, geometry = np.ascontiguousarray(x[:, :: stride[0], :: stride[1]]), Geometry((1, 1))
-    y = kernel.forward(x, weight, geometry)
+    y, dx_of, dw_of = _products(x, weight, geometry)
     if bias is not None:
         add_bias(y, bias)
 
     def to_input(dy: Array) -> Array:
-        dx = kernel.input_gradient(dy, weight, geometry, *x.shape[1:3])
+        dx: Array = dx_of(dy)
         if not picks:
             return dx
         whole = empty(shape, dx.dtype)
@@ -83,11 +86,35 @@ def conv2d(
     def backward(dy: Array):
         return (
             lambda: to_input(dy),
-            lambda: kernel.weight_gradient(x, dy, geometry),
+            lambda: dw_of(dy),
             lambda: bias_gradient(dy),
         )
 
     return y, backward
+
+
+def _products(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Any, Any]:
+    """Return the convolution, and functions from its gradient to those to x and to the weights."""
+    size = x.shape[1], x.shape[2]
+    if precision() != "bf16" or not bfloat16.serves(x.shape[3], weight, geometry):
+        return (
+            kernel.forward(x, weight, geometry),
+            lambda dy: kernel.input_gradient(dy, weight, geometry, *size),
+            lambda dy: kernel.weight_gradient(x, dy, geometry),
+        )
+    pairs = along(x)  # which is what is kept, and half of x
+    rounded: list[tuple[Array, Any]] = []  # the gradient, which both want
+
+    def once(dy: Array) -> Any:
+        if not rounded or rounded[0][0] is not dy:
+            rounded[:] = [(dy, along(dy))]
+        return rounded[0][1]
+
+    return (
+        bfloat16.forward(pairs, weight, geometry, size),
+        lambda dy: bfloat16.input_gradient(once(dy), weight, geometry, size),
+        lambda dy: bfloat16.weight_gradient(pairs, once(dy), geometry, weight),
+    )
 
 
 def check(name: str, x: Array, weight: Array, bias: Array | None, geometry: Geometry) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.products.precise import in_bfloat16, product_of
 from daskdl.kernels.recurrent import gru as kernel
 from daskdl.ops.sequence import Steps, check, flat, start_of, to_inputs
 from daskdl.tensor import Array, op
@@ -90,20 +90,21 @@ def gru(
     if bias_state is not None:
         bias[channels:] += bias_state
     gates = np.empty((steps, n, 4 * channels), x.dtype)
+    matmul, half = product_of(weight_input), in_bfloat16(weight_input, weight_state)
     matmul(flat(inputs), new_first.T, out=flat(gates)[:, : 3 * channels])
     states = time.around(h, (n, channels), x.dtype)
-    kernel.forward(gates, weight_state.T, bias, states, time.lengths, time.reverse)
+    kernel.forward(gates, weight_state.T, bias, states, time.lengths, time.reverse, half)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
             gates, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, dh,
+            time.reverse, dh, half,
         )  # fmt: skip
         # The gates' values have become the gradients to their sums.
         d_input, d_state = gates[..., : 3 * channels], flat(gates)[:, channels:]
         return (
-            lambda: to_inputs(d_input, new_first),
+            lambda: to_inputs(matmul, d_input, new_first),
             dh,
             lambda: np.roll(matmul(flat(gates)[:, : 3 * channels].T, flat(inputs)), -channels, 0),
             lambda: matmul(d_state.T, flat(time.before(states))),

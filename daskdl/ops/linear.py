@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.products.precise import product_of
 from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.tensor import Array, op
 
@@ -40,6 +40,7 @@ def linear(x: Array, weight: Array, bias: Array | None):
             "numbers of objects"
         )
     x = x.astype(weight.dtype, copy=False)
+    matmul = product_of(weight)
     y = matmul(rows(x), weight.T)
     if bias is not None:
         add_bias(y, bias)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.products.precise import in_bfloat16, product_of
 from daskdl.kernels.recurrent import lstm as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
@@ -80,7 +80,8 @@ def lstm(
 
 
 def _product(rows: Array, weight: Array) -> Array:
-    return matmul(rows, weight.T)
+    found: Array = product_of(weight)(rows, weight.T)
+    return found
 
 
 def compute(
@@ -120,13 +121,16 @@ def compute(
     states = time.around(c, (n, channels), x.dtype)
     shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
-    kernel.forward(gates, weight_state.T, shift, peeps, states, outputs, time.lengths, time.reverse)
+    matmul, half = product_of(weight_input), in_bfloat16(weight_input, weight_state)
+    kernel.forward(
+        gates, weight_state.T, shift, peeps, states, outputs, time.lengths, time.reverse, half
+    )
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):
         dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
         d_bias = kernel.backward(
             gates, weight_state, peeps, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, dh, dc,
+            time.reverse, dh, dc, half,
         )  # fmt: skip
         d = flat(gates)  # the gates' values have become the gradients to their sums
 
@@ -136,7 +140,7 @@ def compute(
             return np.stack([np.einsum("tnc,tnc->c", *pair) for pair in pairs])
 
         return (
-            lambda: to_inputs(gates, weight_input),
+            lambda: to_inputs(matmul, gates, weight_input),
             dh,
             dc,
             lambda: matmul(d.T, flat(inputs)),

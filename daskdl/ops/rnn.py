@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.products.matmul import matmul
+from daskdl.kernels.products.precise import in_bfloat16, product_of
 from daskdl.kernels.recurrent import rnn as kernel
 from daskdl.ops.sequence import Steps, check, flat, plain, start_of, to_inputs
 from daskdl.tensor import Array, op
@@ -84,20 +84,21 @@ def rnn(
     )
     time, relu = Steps("rnn", n, steps, lengths, reverse), nonlinearity == "relu"
     inputs = time.major(x)
+    matmul, half = product_of(weight_input), in_bfloat16(weight_input, weight_state)
     sums = matmul(flat(inputs), weight_input.T).reshape(steps, n, channels)
     states = time.around(h, (n, channels), x.dtype)
     shift = np.zeros(channels, x.dtype) if bias is None else plain(bias)
-    kernel.forward(sums, weight_state.T, shift, states, time.lengths, time.reverse, relu)
+    kernel.forward(sums, weight_state.T, shift, states, time.lengths, time.reverse, relu, half)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
         d_bias = kernel.backward(
             sums, weight_state, states, time.gradient(d_outputs, dh), time.lengths,
-            time.reverse, relu, dh,
+            time.reverse, relu, dh, half,
         )  # fmt: skip
         d = flat(sums)
         return (
-            lambda: to_inputs(sums, weight_input),
+            lambda: to_inputs(matmul, sums, weight_input),
             dh,
             lambda: matmul(d.T, flat(inputs)),
             lambda: matmul(d.T, flat(time.before(states))),

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.products.matmul import matmul
 from daskdl.tensor import Array
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -167,7 +166,10 @@ def flat(x: Array) -> Array:
     return x.reshape(-1, x.shape[-1])
 
 
-def to_inputs(d: Array, weight: Array) -> Array:
-    """Return the gradient to (N, T, C) from that to the sums (T, N, K) and the weights (K, C)."""
+def to_inputs(matmul: Any, d: Array, weight: Array) -> Array:
+    """Return the gradient to (N, T, C) from that to the sums (T, N, K) and the weights (K, C).
+
+    ``matmul`` is the product of matrices.
+    """
     product = matmul(flat(d), weight).reshape(*d.shape[:2], weight.shape[1])
     return product.swapaxes(0, 1)

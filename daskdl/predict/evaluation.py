@@ -25,6 +25,7 @@ from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
 from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.precision import check_precision
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
@@ -163,13 +164,16 @@ def evaluate(
     batch_size: int = 32,
     threads: int | None = None,
     client: Client | None = None,
+    precision: str = "float32",
 ) -> dict[str, float]:
     """Return metrics of a model, and its mean loss if one is given; see Module.evaluate."""
+    check_precision("evaluate", precision)
     named = metrics_by_name("evaluate", metrics, {"loss"})
     measures = LossAndMetrics(loss or no_loss, tuple(named.values()))
     values = evaluate_samples(
-        "evaluate", model, measures, samples, batch_size=batch_size, threads=threads, client=client
-    )
+        "evaluate", model, measures, samples, batch_size=batch_size, threads=threads,
+        client=client, precision=precision,
+    )  # fmt: skip
     found = dict(zip(["loss", *named], values, strict=True))
     return found if loss is not None else {n: v for n, v in found.items() if n != "loss"}
 
@@ -189,6 +193,7 @@ def evaluate_samples(
     threads: int | None,
     client: Client | None,
     seed: int = 0,
+    precision: str = "float32",
 ) -> list[float]:
     """Return the mean loss over samples, and each metric of them.
 
@@ -210,6 +215,8 @@ def evaluate_samples(
         Without one it is done in this process.
     seed : int
         Of the Generators of the samples' functions.
+    precision : "float32" or "bf16"
+        Of products.
     """
     check_samples(where, samples)
     if client is not None:
@@ -220,7 +227,7 @@ def evaluate_samples(
         threads = threads_of_task(client, samples.partitions, "start of the evaluation")
     else:
         threads = whole(f"{where}, threads", threads)
-    predictor = Predictor(model, threads=threads)
+    predictor = Predictor(model, threads=threads, precision=precision)
     with predictor.at_work() as copied:
         check_evaluation(where, copied, measures, samples.head(1))
     evaluator = Evaluator(predictor, measures, samples.functions, batch_size, seed)

@@ -13,6 +13,7 @@ from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn import Module
 from daskdl.nn.inputs import each, parts_of
 from daskdl.predict import partitions
@@ -38,6 +39,7 @@ def predict(
     batch_size: int | None = None,
     threads: int | None = None,
     dims: Sequence[str] | None = None,
+    precision: str = "float32",
 ) -> Any:
     """Return a model's results for samples; see :meth:`daskdl.nn.Module.predict`.
 
@@ -50,7 +52,7 @@ def predict(
         As in :meth:`daskdl.nn.Module.embed`.
     classes : bool
         As in :meth:`daskdl.nn.Module.predict_class`.
-    batch_size, threads, dims :
+    batch_size, threads, dims, precision :
         As in :meth:`daskdl.nn.Module.predict`.
 
     Examples
@@ -61,7 +63,8 @@ def predict(
     if batch_size is not None:
         batch_size = whole("predict, batch_size", batch_size)
     threads = setting("threads") if threads is None else whole("predict, threads", threads)
-    predictor = Predictor(model, layer, classes, batch_size, threads)
+    check_precision("predict", precision)
+    predictor = Predictor(model, layer, classes, batch_size, threads, precision=precision)
     if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):
         raise SettingsError(
             f"predict, dims: expected with a DataArray or a Dataset, found with "

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.names import nearest
 from daskdl.nn import Module
@@ -55,6 +56,8 @@ class Predictor:
         Samples that pass through the model at a time, by default as many as :meth:`tried` finds.
     threads : int, optional
         Arithmetic threads, by default those of the caller.
+    precision : str
+        Of products, see :mod:`daskdl.kernels.runtime.precision`.
     token : str
         What tells this from other predictors, for Dask's keys; see :meth:`snapshot`.
     """
@@ -65,6 +68,7 @@ class Predictor:
     batch_size: int | None = None
     threads: int | None = None
     token: str = ""
+    precision: str = "float32"
     _idle: list[Module] = field(default_factory=list, repr=False)
     _inference: list[Inference] = field(default_factory=list, repr=False)
 
@@ -101,7 +105,7 @@ class Predictor:
                 f"{type(self.model).__name__} ({error})"
                 "; define its classes at the top of a module, without open files or locks"
             ) from error
-        settings = self.layer, self.classes, self.batch_size, self.threads
+        settings = self.layer, self.classes, self.batch_size, self.threads, self.precision
         token = hashlib.blake2b(payload + repr(settings).encode(), digest_size=12).hexdigest()
         return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[], _inference=[])
 
@@ -160,6 +164,7 @@ class Predictor:
         except IndexError:
             model = _copy(self.model).eval()
         with ExitStack() as stack:
+            stack.enter_context(computing_in(self.precision))
             if joined:
                 stack.enter_context(optimized(self._shared().prepared))
             if self.threads is not None:

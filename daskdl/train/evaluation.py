@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daskdl.cluster.failures import naming
 from daskdl.data.partition import Partition
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.predict.evaluation import Evaluation, evaluate_partition
 from daskdl.tensor import no_grad
@@ -15,7 +16,8 @@ def evaluate(
     job: Job, weights: Vector, partition: Partition, shard: int, batch_size: int
 ) -> Evaluation:
     """Return a shard's part of a validation."""
-    with thread_budget(job.threads), naming(f"validation, shard {shard}"), no_grad():
+    budget, where = thread_budget(job.threads), naming(f"validation, shard {shard}")
+    with budget, computing_in(job.precision), where, no_grad():
         tools = job.tools()
         model = tools.model.eval()
         model.restore(weights, copy=False)

@@ -53,6 +53,8 @@ class Job:
         (:mod:`daskdl.collective.codec`).
     measures : bool
         Whether the metrics are computed of training batches too.
+    precision : str
+        Of products, see :mod:`daskdl.kernels.runtime.precision`.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Job:
     threads: int
     rounded: int = 0
     measures: bool = False
+    precision: str = "float32"
 
     def __sizeof__(self) -> int:
         return len(self.payload)

@@ -17,6 +17,7 @@ from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.random import generator
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to, times
 from daskdl.nn import Module, drawing
@@ -108,7 +109,7 @@ def gradient(
     """
     step, epoch, iteration = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
-    with thread_budget(job.threads), naming(where):
+    with thread_budget(job.threads), computing_in(job.precision), naming(where):
         tools, clock = job.tools(), [time.perf_counter()]
         chosen, batch = draw() if draw else drawn(job, partition, shard, (at, start, count))
         clock.append(time.perf_counter())

@@ -16,6 +16,7 @@ from daskdl.collective.codec import check_wire
 from daskdl.data import Batches, SampleSet
 from daskdl.data.on_workers.tasks import check_client
 from daskdl.data.order import ordered
+from daskdl.kernels.runtime.precision import check_precision
 from daskdl.kernels.vectors.arithmetic import copied
 from daskdl.metrics import Metric
 from daskdl.names import named
@@ -71,6 +72,10 @@ class Trainer:
         Computed of every training batch, and with every validation, of all its samples together.
         Without a name a metric has that of its class, as in ``mean_absolute_error``. A list under
         the name of one of several results is of this one: ``{"price": [MeanAbsoluteError()]}``.
+    precision : "float32" or "bf16"
+        "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
+        attention to bfloat16, in training, validation and evaluation; sums, weights and all else
+        stay float32. It is part of what fixes the bits, which are the same on any processor.
 
     Attributes
     ----------
@@ -97,7 +102,10 @@ class Trainer:
         optimizer: Method,
         seed: int = 0,
         metrics: Sequence[Metric] | Mapping[str, Metric] = (),
+        precision: str = "float32",
     ) -> None:
+        check_precision("Trainer", precision)
+        self.precision = precision
         check_trainer(model, loss, optimizer, seed)
         self.model, self.loss, self.optimizer, self.seed = model, as_loss(loss), optimizer, seed
         self.metrics = metrics_by_name("Trainer", metrics, (*COLUMNS, *EPOCH))
@@ -237,7 +245,7 @@ class Trainer:
         job = self._job(samples, validation, client, threads)
         measures = training_metrics and bool(self.metrics)
         rounded = self.model.flat.size if wire == "bfloat16" else 0
-        job = replace(job, rounded=rounded, measures=measures)
+        job = replace(job, rounded=rounded, measures=measures, precision=self.precision)
         optimizer = job.tools().optimizer
         fewest = max(module.fewest_samples for _, module in self.model.modules())
         prediction = check_sample(job, samples.head(fewest))
@@ -344,6 +352,7 @@ class Trainer:
             threads=threads,
             client=client,
             seed=self.seed,
+            precision=self.precision,
         )
         return dict(zip(["loss", *self.metrics], values, strict=True))
 

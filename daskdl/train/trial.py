@@ -8,6 +8,7 @@ from typing import Any
 from daskdl.data import Arrays, Ragged, SampleSet
 from daskdl.data.nested import nested
 from daskdl.errors import DataError, TrainingError
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.nn.inputs import as_inputs, call
 from daskdl.predict.measures import wrong_labels
@@ -45,7 +46,8 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     tools.check_weight("Trainer.fit", batch)
     x = as_inputs(nested(batch, "x"))
     before = tools.model.flat_buffers.copy()  # which a pass in training changes
-    with naming_shapes(tools.model, batch), thread_budget(job.threads):
+    budget, precise = thread_budget(job.threads), computing_in(job.precision)
+    with naming_shapes(tools.model, batch), budget, precise:
         loss = tools.compare(call(tools.model.train(), x), batch)
         check_loss(tools, loss)
         _check_tape(tools, loss)

@@ -30,15 +30,15 @@ LEAST = 16
 PIXELS = 256
 
 
-def serves(x: Array, weight: Array, geometry: Geometry) -> bool:
+def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
     """Return whether a convolution is computed in bfloat16 where that is asked for.
 
     3x3 and 5x5 at stride 1 stay Winograd's in float32, which takes as long: in bfloat16 its tiles
     of 4x4 would lose a digit.
     """
-    filters, channels = len(weight), x.shape[3]
+    filters = len(weight)
     return (
-        x.dtype == weight.dtype == np.float32
+        weight.dtype == np.float32
         and geometry.groups == 1
         and min(channels, filters) >= LEAST
         and way("forward", geometry, channels, filters) != "winograd"
@@ -47,12 +47,15 @@ def serves(x: Array, weight: Array, geometry: Geometry) -> bool:
 
 def forward(x: Pairs, weight: Array, geometry: Geometry, size: tuple[int, int]) -> Array:
     """Convolve pairs of channels (N, H, W, in / 2) with ``weight`` (out, kh, kw, in)."""
-    flat = weight.reshape(len(weight), -1, weight.shape[3])
-    taps = np.arange(flat.shape[1])
-    panels = packed_weights(products.along(flat), taps, False, direct.KEPT)
     y = empty((len(x), *geometry.size(*size), len(weight)), np.float32)
-    direct._forward(x, (panels,), geometry, len(weight), y, False, None)
+    direct._forward(x, (panels_of(weight),), geometry, len(weight), y, False, None)
     return y
+
+
+def panels_of(weight: Array) -> Pairs:
+    """Return weights (out, kh, kw, in) rounded and in panels, in memory that the thread keeps."""
+    flat = weight.reshape(len(weight), -1, weight.shape[3])
+    return packed_weights(products.along(flat), np.arange(flat.shape[1]), False, direct.KEPT)
 
 
 def input_gradient(dy: Pairs, weight: Array, geometry: Geometry, size: tuple[int, int]) -> Array:

@@ -9,6 +9,7 @@ that a pixel can have between two strides, so that no two threads ever add to th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def by_group(weight: Array, geometry: Geometry, name: str = "") -> Iterator[Arra
 
 
 def forward_packed(
-    x: Array, groups: Sequence[Array], geometry: Geometry, y: Array, ends: Finish
+    x: Any, groups: Sequence[Any], geometry: Geometry, y: Array, ends: Finish
 ) -> None:
     """Write the convolution with weights that :func:`by_group` has packed to y, and finish it."""
     _forward(x, groups, geometry, y.shape[3], y, False, ends)

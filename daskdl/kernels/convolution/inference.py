@@ -12,12 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.convolution import depthwise, direct, few_channels, few_filters, winograd
+from daskdl.kernels.convolution import (
+    bfloat16,
+    depthwise,
+    direct,
+    few_channels,
+    few_filters,
+    winograd,
+)
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.finish import Finish, ends_of, finish
 from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import precision
 
 Array = NDArray[np.floating]
 
@@ -40,6 +49,9 @@ class Convolution:
         self.geometry, self.filters = geometry, filters
         self.way = way("forward", geometry, channels, filters, columns)
         self.together, self.within = 1, geometry
+        self.half = precision() == "bf16" and bfloat16.serves(channels, weight, geometry)
+        if self.half:
+            self.way = "direct"
         if self.way == "few_filters":
             self.together = few_filters.together(geometry, filters, columns)
             weight, self.within = few_filters.joined(weight, geometry, columns, self.together)
@@ -56,6 +68,8 @@ class Convolution:
             return few_channels.panels_of(weight)
         if self.way == "depthwise":
             return depthwise.by_tap(weight)
+        if self.half:
+            return (bfloat16.panels_of(weight).copy(),)
         return tuple(direct.by_group(weight, self.within))
 
     def __call__(
@@ -81,6 +95,9 @@ class Convolution:
 
     def _run(self, x: Array, y: Array, ends: Finish) -> None:
         within = self.within
+        if self.half:
+            direct.forward_packed(along(x), self.packed, within, y, ends)
+            return
         if self.way == "winograd":
             first = within.pad[0], within.pad[2]
             winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)

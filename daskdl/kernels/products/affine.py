@@ -6,11 +6,14 @@ few rows than for many, and other bits.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.bfloat16 import along, columns_of
 from daskdl.kernels.products.finish import Finish, ends_of, limited
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
@@ -25,6 +28,7 @@ from daskdl.kernels.products.microkernel import (
     multiply_few,
     multiply_few_and_end,
 )
+from daskdl.kernels.products.precise import in_bfloat16
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_range
@@ -49,7 +53,11 @@ class Affine:
     def __init__(self, weight: Array, bias: Array | None = None) -> None:
         self.filters = len(weight)
         plain = np.require(weight, requirements=("C", "A", "W"))[:, None, None]
-        (self.panels,) = direct.by_group(plain, _POINT)
+        self.half = in_bfloat16(weight)
+        if self.half:
+            self.panels: Any = columns_of(plain[:, 0, 0]).copy()
+        else:
+            (self.panels,) = direct.by_group(plain, _POINT)
         self.bias = np.zeros(len(self.panels) * COLUMNS, weight.dtype)
         if bias is not None:
             self.bias[: len(weight)] = bias
@@ -66,7 +74,8 @@ class Affine:
         low, high : float
         """
         y = empty((*x.shape[:-1], self.filters), x.dtype)
-        rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
+        rows: Any = x.reshape(-1, x.shape[-1])
+        rows, results = along(rows) if self.half else rows, y.reshape(-1, self.filters)
         if not y.size:
             return y
         other = None if beside is None else beside.reshape(results.shape)
@@ -90,7 +99,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
     length = -(-depth // slices)
     table = np.empty((groups, SEGMENT), np.int64)
     targets = np.empty((2, groups * ROWS), np.int64)
-    spare = np.empty((groups * ROWS, COLUMNS), a.dtype)
+    spare = np.empty((groups * ROWS, COLUMNS), y.dtype)
     entries, places = table.reshape(-1), targets.reshape(-1)
     low, high, beside = ends[2][0], ends[2][1], address(ends[1]) - address(y)
     for r in range(groups * ROWS):  # behind the last row it comes again

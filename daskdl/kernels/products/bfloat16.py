@@ -37,7 +37,7 @@ def word_of(bits):
 
 
 def along(x: Array) -> Pairs:
-    """Return pairs of neighbours in a row: (..., C) -> uint32 (..., C / 2), an odd one with zero."""
+    """Return pairs of neighbours in a row: (..., C) -> uint32 (..., C / 2), filled with zeros."""
     x = np.require(x, np.float32, ("C", "A"))
     columns = x.shape[-1]
     pairs = empty((*x.shape[:-1], -(-columns // 2)), np.uint32)
@@ -75,6 +75,27 @@ def product(a: Pairs, panels: Pairs, columns: int) -> Array:
     else:
         y[:] = 0
     return y
+
+
+def matmul(a: Array, b: Array, out: Array | None = None) -> Array:
+    """Return ``a @ b`` in bfloat16; float32 (M, K) and (K, N), each with its rows or columns whole.
+
+    Parameters
+    ----------
+    a, b : arrays
+    out : array (M, N), optional
+        What is written.
+    """
+    if a.flags.f_contiguous and not a.flags.c_contiguous and b.flags.c_contiguous:
+        y = outer_product(across(a.T), across(b))
+    elif b.flags.f_contiguous and not b.flags.c_contiguous:
+        y = product(along(a), columns_of(b.T), b.shape[1])
+    else:
+        y = product(along(a), rows_of(b), b.shape[1])
+    if out is None:
+        return y
+    out[...] = y
+    return out
 
 
 def outer_product(a: Pairs, b: Pairs) -> Array:

@@ -6,9 +6,14 @@ samples of a batch takes longer than multiplying.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import NDArray
 
+from daskdl.kernels.products import bfloat16
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -17,6 +22,7 @@ from daskdl.kernels.products.microkernel import (
     SEGMENT,
     address,
     fetch,
+    keep,
     multiply,
     multiply_few,
     multiply_one,
@@ -30,14 +36,42 @@ Array = NDArray[np.floating]
 LINE = 64
 
 
-def packed(weight: Array) -> Array:
-    """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros."""
+def packed(weight: Array, half: bool = False) -> Any:
+    """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros.
+
+    With ``half`` as pairs of bfloat16 (M / COLUMNS, K / 2, COLUMNS).
+    """
+    if half:
+        panels = bfloat16.columns_of(weight.T) if weight.T.flags.c_contiguous else None
+        return (bfloat16.rows_of(weight) if panels is None else panels)[:, 0].copy()
     depth, width = weight.shape
     panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
     turned = weight.T.flags.c_contiguous
     plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
     pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))
     return panels[:, 0]
+
+
+def _operand(a, panels):
+    """Return the rows that are multiplied with panels: themselves, or as pairs of bfloat16."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(_operand)
+def _operand_of(a, panels):
+    if panels.dtype != types.uint32:
+        return lambda a, panels: a
+
+    def implementation(a, panels):
+        pairs = np.empty((a.shape[0], panels.shape[1]), np.uint32)
+        for r in range(a.shape[0]):
+            bits, row = a[r].view(np.uint32), pairs[r].view(np.uint16)
+            row[-1] = 0
+            for k in range(bits.size):
+                row[k] = bfloat16.word_of(bits[k])
+        return pairs
+
+    return implementation
 
 
 @jit
@@ -82,7 +116,7 @@ def product(a, panels, c, add, room, soon):
     ----------
     a : array (rows, K)
     panels : array
-        The weights (K, M), from :func:`packed`.
+        The weights (K, M), from :func:`packed`; of uint32 if the product is in bfloat16.
     c : array (rows, M)
         Changed in place. The numbers of a row lie side by side; rows may lie apart, as in ``a``.
     add : bool
@@ -92,6 +126,7 @@ def product(a, panels, c, add, room, soon):
         What is read next, contiguous: it is fetched from memory while the products are computed.
     """
     table, targets, spare = room
+    a = _operand(a, panels)
     rows, depth, width, size = a.shape[0], a.shape[1], c.shape[1], a.itemsize
     groups, large = -(-rows // ROWS), _large(rows)
     from_a, to_c, aside = address(a), address(c), address(spare)
@@ -136,3 +171,4 @@ def product(a, panels, c, add, room, soon):
                     for k in range(left):
                         old = c[r, j * COLUMNS + k] if more else 0
                         c[r, j * COLUMNS + k] = old + spare[r, k]
+    keep(a)

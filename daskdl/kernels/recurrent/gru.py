@@ -64,6 +64,7 @@ def forward(
     states: Array,
     lengths: NDArray[np.int64],
     reverse: bool,
+    half: bool = False,
 ) -> None:
     """Run all steps; each thread takes its samples through the whole sequence.
 
@@ -81,8 +82,10 @@ def forward(
         Steps of each sample; beyond them its state stays as it is.
     reverse : bool
         Whether to begin with the last step.
+    half : bool
+        Whether products are in bfloat16.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, bias, states, lengths, reverse
     over_range(_forward, gates.shape[1], 1, gates, *own)
 
@@ -95,6 +98,7 @@ def backward(
     lengths: NDArray[np.int64],
     reverse: bool,
     dh: Array,
+    half: bool = False,
 ) -> Array:
     """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
 
@@ -103,13 +107,13 @@ def backward(
     gates : array (T, N, 4 * C)
         Of :func:`forward`; replaced by the gradients to the sums.
     weight : array (3 * C, C)
-    states, lengths, reverse
+    states, lengths, reverse, half
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, states, d_outputs, lengths, reverse, dh
     over_range(_backward, gates.shape[1], 1, gates, *own)
     return sum_over(gates, (0, 1)).astype(gates.dtype)

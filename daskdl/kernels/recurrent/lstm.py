@@ -26,6 +26,7 @@ def forward(
     outputs: Array,
     lengths: NDArray[np.int64],
     reverse: bool,
+    half: bool = False,
 ) -> None:
     """Run all steps.
 
@@ -44,8 +45,10 @@ def forward(
         Steps of each sample; beyond them its state and output stay as they are.
     reverse : bool
         Whether to begin with the last step.
+    half : bool
+        Whether products are in bfloat16.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, bias, peepholes, states, outputs, lengths, reverse
     over_range(_forward, gates.shape[1], 1, gates, *own)
 
@@ -60,6 +63,7 @@ def backward(
     reverse: bool,
     dh: Array,
     dc: Array,
+    half: bool = False,
 ) -> Array:
     """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
 
@@ -68,13 +72,13 @@ def backward(
     gates : array (T, N, 4 * C)
         Of :func:`forward`; replaced by the gradients to the sums.
     weight : array (4 * C, C)
-    peepholes, states, lengths, reverse
+    peepholes, states, lengths, reverse, half
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last output is wanted
     dh, dc : arrays (N, C)
         Gradients to output and state after the last step; replaced by those before the first.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
     over_range(_backward, gates.shape[1], 1, gates, *own)
     return sum_over(gates, (0, 1)).astype(gates.dtype)

@@ -25,6 +25,7 @@ def forward(
     lengths: NDArray[np.int64],
     reverse: bool,
     relu: bool,
+    half: bool = False,
 ) -> None:
     """Run all steps.
 
@@ -44,8 +45,10 @@ def forward(
         Whether to begin with the last step.
     relu : bool
         Whether states are max(0, sum), not tanh(sum).
+    half : bool
+        Whether products are in bfloat16.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, bias, states, lengths, reverse, relu
     over_range(_forward, sums.shape[1], 1, sums, *own)
 
@@ -59,6 +62,7 @@ def backward(
     reverse: bool,
     relu: bool,
     dh: Array,
+    half: bool = False,
 ) -> Array:
     """Take gradients back through all steps and return that to the bias (C,).
 
@@ -68,13 +72,13 @@ def backward(
         What is written: the gradients to the sums.
     weight : array (C, C)
         From the sums of a step (rows) to the state before it.
-    states, lengths, reverse, relu
+    states, lengths, reverse, relu, half
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
-    panels = packed(weight)
+    panels = packed(weight, half)
     own = panels, states, d_outputs, lengths, reverse, relu, dh
     over_range(_backward, d_sums.shape[1], 1, d_sums, *own)
     return sum_over(d_sums, (0, 1)).astype(d_sums.dtype)

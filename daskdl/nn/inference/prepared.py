@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.runtime.precision import precision
+
 Array = NDArray[Any]
 
 
@@ -47,7 +49,11 @@ class Prepared:
         return tuple(found)
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made for a key; the first who asks makes it, and the others wait."""
+        """Return what was made for a key in this thread's precision.
+
+        The first who asks makes it, and the others wait.
+        """
+        key = key, precision()
         found = self._made.get(key)
         if found is None:
             with self._lock:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.kernels.runtime.memory import block_of
+from daskdl.kernels.runtime.precision import precision
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.program import Program, Recorder, is_pure
@@ -43,7 +44,7 @@ class Inference:
 
         A mapping is returned as it is.
         """
-        key = x.shape, x.dtype
+        key = x.shape, x.dtype, precision()
         program = self._programs.get(key)
         if program is not None:
             return tuple(program(np.ascontiguousarray(x), self._room(program.n_bytes)))
