@@ -83,6 +83,6 @@ def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str
         "shards": list(samples.lengths),
         **block_lengths(samples),
         "wire": wire,
-        **({} if trainer.precision == "float32" else {"precision": trainer.precision}),
+        "precision": trainer.precision,
         "files": version_of_all(samples.recipes),
     }

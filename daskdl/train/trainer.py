@@ -390,7 +390,8 @@ class Trainer:
         wanted = {name: value for name, value in identity.items() if name != "files"}
 
         def check(saved: Saved) -> None:
-            check_identity(path, saved.identity, wanted)
+            # Those of versions that knew no other precision do not name it.
+            check_identity(path, {"precision": "float32", **saved.identity}, wanted)
             check_restorable(saved, state)
 
         saved = folder.read(check)

@@ -16,6 +16,7 @@ import numpy as np
 
 from daskdl import models, nn, optim
 from daskdl.data import SampleSet
+from daskdl.kernels.runtime.precision import PRECISIONS, computing_in, precision
 from daskdl.kernels.runtime.threads import thread_budget, threads
 from daskdl.tensor import Tensor
 from daskdl.train import Trainer
@@ -127,7 +128,7 @@ def _weights(
 ) -> str:
     """Return the digest of what a network is after some iterations."""
     samples = SampleSet.from_arrays(x=x, y=y, partitions=2)
-    trainer = Trainer(model, loss, method, seed=5)
+    trainer = Trainer(model, loss, method, seed=5, precision=precision())
     trainer.fit(
         samples, iterations=iterations, batch_size=len(x) // 2, threads=threads(),
         progress=False, client=False,
@@ -182,13 +183,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("threads", nargs="+", type=int)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--only", nargs="+", help="these names")
     options = parser.parse_args(arguments)
     for n in options.threads:
         for kind in options.kinds:
             for name, compute in KINDS[kind]():
                 if options.only is None or name in options.only:
-                    with thread_budget(n):
+                    with thread_budget(n), computing_in(options.precision):
                         print(n, name, compute(), sep="\t", flush=True)
 
 

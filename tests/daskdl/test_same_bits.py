@@ -55,6 +55,27 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     assert differing(here["1"], older["1"]) == []
 
 
+def test_bfloat16_by_the_instruction_and_without_it() -> None:
+    """All products of an affine map and of a convolution."""
+    names = "Linear wide", "Conv2d strided"
+    only = "--precision", "bf16", "--kinds", "layers", "--only", *names
+    here, older = digests("1", "2", *only), digests("1", *only, **OLDER)
+    assert set(here["1"]) == set(names)
+    assert differing(here["1"], here["2"]) == []
+    assert differing(here["1"], older["1"]) == []
+    assert len(differing(here["1"], digests("1", *only[2:])["1"])) == len(names)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_all_layers_in_bfloat16() -> None:
+    """With one to three threads, here and on an older processor."""
+    only = "--precision", "bf16", "--kinds", "layers", "networks"
+    here, older = digests("1", "2", "3", *only), digests("1", "2", *only, **OLDER)
+    for found in (here["2"], here["3"], older["1"], older["2"]):
+        assert differing(here["1"], found) == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_all_layers_losses_and_networks() -> None:
