@@ -22,7 +22,7 @@ def test_results_are_the_models_with_the_same_bits_in_any_batch(name):
     inference = Inference(model)
     (found,) = inference.run(model, x)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-    program = inference._programs.get((x.shape, x.dtype))
+    program = inference._programs.get((x.shape, x.dtype, "float32"))
     assert (program is not None) == by_program
     for start, stop, threads in ((0, N, 2), (0, 1, 1), (3, 4, 2), (1, 4, 1)):
         with thread_budget(threads):
@@ -48,7 +48,7 @@ def test_folded_norms_are_fewer_steps():
     x = NETWORKS["residual"][1](1)
     inference = Inference(model)
     inference.run(model, x)
-    program = inference._programs[x.shape, x.dtype]
+    program = inference._programs[x.shape, x.dtype, "float32"]
     # 20 convolutions, a mean and an affine map: norms, sums and ReLUs are in them.
     assert program is not None
     assert len(program.steps) == 22
