@@ -65,7 +65,7 @@ def measured(network: Network, threads: int, options: argparse.Namespace) -> Ste
     return StepRow(**vars(plain), **more)
 
 
-def weighed(name: str, threads: int, who: str, precision: str) -> float:
+def weighed(name: str, threads: int, who: str, precision: str = "float32") -> float:
     """Return the MB that one contestant takes, from a process of its own."""
     command = [sys.executable, "-m", "ci.bench.training", "--only", name]
     command += ["--threads", str(threads), "--alone", who]
@@ -74,7 +74,7 @@ def weighed(name: str, threads: int, who: str, precision: str) -> float:
     return float(done.stdout.split()[-1])
 
 
-def alone(network: Network, who: str, precision: str) -> float:
+def alone(network: Network, who: str, precision: str = "float32") -> float:
     """Run a few steps of one contestant and return the MB that they took."""
     before = held_mb()
     if who == "ours":

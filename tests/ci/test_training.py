@@ -49,7 +49,9 @@ def test_steps_of_both_sides_lessen_the_loss():
 def test_writes_rows_with_both_times_and_memory(tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setattr(training, "NETWORKS", (small(),))
-    monkeypatch.setattr(training, "weighed", lambda name, threads, who: {"ours": 1.0}.get(who, 2.0))
+    monkeypatch.setattr(
+        training, "weighed", lambda name, threads, who, of: {"ours": 1.0}.get(who, 2.0)
+    )
     file = tmp_path / "rows.json"
     training.main(["--threads", "1", "--seconds", "0", "--json", str(file)])
     (row,) = json.loads(file.read_text())
