@@ -17,6 +17,8 @@ Float = NDArray[np.float32]
 
 #: Rain rates in mm h-1 whose exceedance is forecast unless others are asked for.
 THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+#: No yes is said at a lower probability: it would be wrong 19 times of 20.
+LEAST_CUT = 0.05
 #: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
 AT_MINUTES = 30.0
 #: Steps among which the best cut is looked for.
@@ -160,7 +162,8 @@ def best_cut(probability: Float) -> float:
     """Return the probability from which on to say yes, for the largest CSI that is expected.
 
     Saying yes wherever the probability is at least c is expected to give hits of the sum of these
-    probabilities, and events, hit or not, of the sum of all.
+    probabilities, and events, hit or not, of the sum of all. Where hardly any rain is expected,
+    the best of nothing is a yes nearly everywhere: so it is never less than `LEAST_CUT`.
     """
     known = probability[np.isfinite(probability)]
     most = float(known.max()) if known.size else 0.0
@@ -170,7 +173,7 @@ def best_cut(probability: Float) -> float:
     counts, sums = _classes(known, np.float32(1 / width), CLASSES)
     hits = np.cumsum(sums[::-1])
     csi = hits / np.maximum(np.cumsum(counts[::-1]) + hits[-1] - hits, 1e-30)
-    return float(max((CLASSES - 1 - np.argmax(csi)) * width, known.min()))
+    return float(max((CLASSES - 1 - np.argmax(csi)) * width, known.min(), LEAST_CUT))
 
 
 def logit(p: NDArray[np.floating] | float) -> NDArray[np.float64]:

@@ -78,3 +78,9 @@ def test_the_best_cut_is_that_of_the_largest_expected_csi() -> None:
     assert values[yes].sum() / (yes.sum() + values[~yes].sum()) == pytest.approx(max(csi), abs=1e-4)
     assert best_cut(np.full((3, 3), 0.3, np.float32)) == pytest.approx(0.3)
     assert best_cut(np.zeros((3, 3), np.float32)) == 1
+
+
+def test_where_no_rain_is_expected_the_best_cut_says_no() -> None:
+    """The largest expected CSI would be that of yes everywhere, at which no forecaster aims."""
+    hardly = np.linspace(0.001, 0.01, 64, dtype=np.float32).reshape(8, 8)
+    assert best_cut(hardly) > hardly.max()
