@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -31,3 +32,13 @@ def test_recipe_follows_pyproject():
     assert recipe["context"]["version"] == daskdl.__version__
     points = dict(point.split(" = ") for point in recipe["build"]["python"]["entry_points"])
     assert points == project["scripts"]
+
+
+def test_rattler_build_takes_the_recipe():
+    """By its own parser and renderer (``pip install py-rattler-build``), without building."""
+    build = pytest.importorskip("rattler_build")
+    text = (ROOT / "ci" / "conda" / "recipe.yaml").read_text()
+    (variant,) = build.Stage0Recipe.from_yaml(text).render(build.VariantConfig())
+    assert variant.recipe.package.version == daskdl.__version__
+    with pytest.raises(build.RattlerBuildError, match="unknown"):
+        build.Stage0Recipe.from_yaml(text.replace("requirements:", "requirement:", 1))
