@@ -276,18 +276,9 @@ class Trainer:
             runner = make_engine(engine, client, job, samples, validation, alone)
             try:
                 loop = Loop(
-                    self,
-                    runner,
-                    batches,
-                    state,
-                    total,
-                    names,
-                    callbacks,
-                    make_progress(progress),
-                    None if folder is None else save,
-                    checkpoint_every,
-                    measures,
-                )
+                    self, runner, batches, state, total, names, callbacks, make_progress(progress),
+                    None if folder is None else save, checkpoint_every, measures,
+                )  # fmt: skip
                 del state  # which the loop has, and lets go of
                 if folder is not None and not resume:
                     folder.clear()
