@@ -31,10 +31,10 @@ class StepRow(Row):
 
     samples_per_second: float = 0.0
     peer_samples_per_second: float = 0.0
-    precision: str = "float32"
-    our_float32_ms: float | None = None
     ours_mb: float | None = None
     peer_mb: float | None = None
+    precision: str = "float32"
+    our_float32_ms: float | None = None
 
 
 def measured(network: Network, threads: int, options: argparse.Namespace) -> StepRow:

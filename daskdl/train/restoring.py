@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 from daskdl.data import SampleSet
 from daskdl.data.order import block_lengths
 from daskdl.data.recipe import version_of_all
-from daskdl.train.checkpoint import Saved
+from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.step import State
 
 if TYPE_CHECKING:
     from daskdl.train.trainer import Trainer
+
+
+logger = logging.getLogger(__name__)
 
 
 def check_restorable(saved: Saved, like: State) -> None:
@@ -86,3 +90,26 @@ def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str
         "precision": trainer.precision,
         "files": version_of_all(samples.recipes),
     }
+
+
+def newest(folder: CheckpointFolder | None, identity: dict[str, Any], state: State) -> Saved | None:
+    """Return the newest checkpoint that a fit, beginning with ``state``, can go on from."""
+    if folder is None:
+        return None
+    path = folder.path
+    wanted = {name: value for name, value in identity.items() if name != "files"}
+
+    def check(saved: Saved) -> None:
+        # Those of versions that knew no other precision do not name it.
+        check_identity(path, {"precision": "float32", **saved.identity}, wanted)
+        check_restorable(saved, state)
+
+    saved = folder.read(check)
+    if saved is not None and saved.identity.get("files", identity["files"]) != identity["files"]:
+        logger.warning(
+            "%s: the samples' files have changed since the checkpoint, by their sizes and "
+            "times; if their contents have, the weights will be others than those of a "
+            "run without an interruption: resume=False begins anew",
+            path,
+        )
+    return saved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -34,7 +33,7 @@ from daskdl.train.arguments import (
     validation_names,
 )
 from daskdl.train.callbacks import Callback
-from daskdl.train.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.checkpoint import CheckpointFolder
 from daskdl.train.display import of_trainer
 from daskdl.train.engines import check_engine, make_engine
 from daskdl.train.history import COLUMNS, EPOCH, History
@@ -42,16 +41,13 @@ from daskdl.train.interruption import interruptions_told
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.notebook import make_progress
-from daskdl.train.restoring import check_restorable, identity_of
+from daskdl.train.restoring import identity_of, newest
 from daskdl.train.step import State, beginning
 from daskdl.train.suspicions import say_what_is_odd
 from daskdl.train.trial import check_labels, check_sample
 
 if TYPE_CHECKING:
     from distributed import Client
-
-
-logger = logging.getLogger(__name__)
 
 
 class Trainer:
@@ -256,7 +252,7 @@ class Trainer:
             alone = client is None and folder is None  # nobody needs the beginning of a group
             state = beginning(self.model, optimizer, shared=alone)
             identity = identity_of(self, samples, batch_size, wire)
-            saved = self._saved(folder, identity, state) if resume else None
+            saved = newest(folder, identity, state) if resume else None
             self.history = History()
             if saved is not None:
                 if threads is None:
@@ -370,30 +366,3 @@ class Trainer:
         for name, table in self.model.tables.items():
             own.tables[name].data = copied(table.data)
         return job
-
-    def _saved(
-        self, folder: CheckpointFolder | None, identity: dict[str, Any], state: State
-    ) -> Saved | None:
-        """Return the newest checkpoint that this fit, beginning with ``state``, can go on from."""
-        if folder is None:
-            return None
-        path = folder.path
-        wanted = {name: value for name, value in identity.items() if name != "files"}
-
-        def check(saved: Saved) -> None:
-            # Those of versions that knew no other precision do not name it.
-            check_identity(path, {"precision": "float32", **saved.identity}, wanted)
-            check_restorable(saved, state)
-
-        saved = folder.read(check)
-        if (
-            saved is not None
-            and saved.identity.get("files", identity["files"]) != identity["files"]
-        ):
-            logger.warning(
-                "%s: the samples' files have changed since the checkpoint, by their sizes and "
-                "times; if their contents have, the weights will be others than those of a "
-                "run without an interruption: resume=False begins anew",
-                path,
-            )
-        return saved
