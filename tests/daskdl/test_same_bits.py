@@ -55,6 +55,7 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     assert differing(here["1"], older["1"]) == []
 
 
+@pytest.mark.long
 def test_bfloat16_by_the_instruction_and_without_it() -> None:
     """All products of an affine map and of a convolution."""
     names = "Linear wide", "Conv2d strided"

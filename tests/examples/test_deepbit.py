@@ -35,6 +35,7 @@ def write(folder, part, count, seed):
             file.write(head + array.tobytes())
 
 
+@pytest.mark.long
 def test_codes_find_pictures_of_the_same_class(example, tmp_path, capsys):
     write(tmp_path, "train", 1100, 0)
     write(tmp_path, "t10k", 40, 1)

@@ -42,7 +42,7 @@ for name, (make, *_) in sorted({**FLOATS, **OTHERS}.items()):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_all_layers_are_the_same_cold_and_warm(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
