@@ -64,6 +64,34 @@ def training(found: Figure) -> list[str]:
     )
 
 
+def inference(found: Figure) -> list[str]:
+    """Return a line for each network, batch and number of threads, and one for all."""
+    rows = found["rows"]
+    lines = table(
+        (
+            "network, images or sequences at a time",
+            "threads",
+            "ours, ms",
+            "fastest peer, ms",
+            "ratio",
+            "peer",
+        ),
+        (
+            (
+                row["name"],
+                row["threads"],
+                f"{row['ours_ms']:.4g}",
+                f"{row['peer_ms']:.4g}",
+                f"{row['ratio']:.2f}",
+                row["peer"],
+            )
+            for row in rows
+        ),
+    )
+    ratios = [row["ratio"] for row in rows]
+    return [*lines, "", f"Geometric mean {geometric_mean(ratios):.2f}."]
+
+
 def examples(found: Figure) -> list[str]:
     """Return a line for each program: its command and what it said at its end."""
     return table(
@@ -233,6 +261,7 @@ def _whole(value: float | None) -> str:
 TABLES: dict[str, Callable[[Figure], list[str]]] = {
     "kernels": kernels,
     "training": training,
+    "inference": inference,
     "examples": examples,
     "engine": engine,
     "control": control,
