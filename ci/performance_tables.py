@@ -88,8 +88,8 @@ def inference(found: Figure) -> list[str]:
             for row in rows
         ),
     )
-    ratios = [row["ratio"] for row in rows]
-    return [*lines, "", f"Geometric mean {geometric_mean(ratios):.2f}."]
+    mean = geometric_mean([row["ratio"] for row in rows])
+    return [*lines, f"| all of them, geometric mean | | | | {mean:.2f} | |"]
 
 
 def examples(found: Figure) -> list[str]:

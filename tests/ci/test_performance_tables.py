@@ -34,6 +34,10 @@ ROWS = {
             engine.Row(28, engine.GANG, 10, 5, 0.5),
         ]
     ),
+    "inference": [
+        {"name": "ResNet, 16", "threads": 2, "ours_ms": 20.0, "peer_ms": 30.0, "ratio": 1.5,
+         "peer": "onnxruntime"}
+    ],
     "control": [asdict(row) for row in CONTROL],
     "hosts": [asdict(engine_hosts.Row(1000, 4, 28, 42, 360.5, 400.25, 0.5))],
     "scaling": [as_dict(Row("strong", run(2, 16, 0.36), 0.875))],
@@ -42,6 +46,7 @@ ROWS = {
 EXPECTED = {
     "kernels": "| conv | 1 | 2 | 4.00 | 2.00 |",
     "training": "| LeNet | 2 | 8000 | 4000 | 2.00 | 10 | - |",
+    "inference": "| ResNet, 16 | 2 | 20 | 30 | 1.50 | onnxruntime |",
     "examples": "| `examples/a.py b` | accuracy on 9 texts: 0.5 | 62 |",
     "engine": "| gang: all but computation | 28 | 10.00 | 5.00 | 20.00 | 2.00 |",
     "control": "| stay | 32 | 10 | 20.0 | 15.0 | 1.0 | 0.40 | 5 |",
