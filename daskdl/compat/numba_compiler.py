@@ -165,7 +165,7 @@ class SelfContained(CompilerBase):
 
 
 class SameEverywhere(SelfContained):
-    """The same, to machine code that is one on all processors of x86-64-v3; elsewhere its own."""
+    """Compile for x86-64-v3, so that all such processors run the same code; else for its own."""
 
     _make = _MakeSameLibrary if has_same() else _MakeLibrary
 

@@ -1,4 +1,4 @@
-"""What a model file of any known kind holds, as plain data: for ``daskdl show``."""
+"""Describe a model file of any known kind as plain data, for ``daskdl show``."""
 
 from __future__ import annotations
 

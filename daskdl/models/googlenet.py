@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl import ops
-from daskdl.models.inception import AUXILIARY, HALVED, MODULES
+from daskdl.models.inception import stacked, through
+from daskdl.models.mobilenet import ConvolutionBlock
 from daskdl.nn import init
-from daskdl.nn.batchnorm import BatchNorm
-from daskdl.nn.conv2d import Conv2d
 from daskdl.nn.dropout import Dropout
 from daskdl.nn.global_pooling import AdaptiveAvgPool2d, GlobalAvgPool
 from daskdl.nn.linear import Linear
@@ -21,24 +20,8 @@ from daskdl.nn.pooling import MaxPool2d
 from daskdl.tensor import Tensor
 
 
-class NormedConvolution(Module):
-    """A convolution without a bias, its normalisation and a ReLU.
-
-    Parameters
-    ----------
-    below, above : int
-        Channels of what comes in and goes out.
-    size, stride : int
-        Of the convolution, which is padded by half its size.
-    """
-
-    def __init__(self, below: int, above: int, size: int = 1, stride: int = 1) -> None:
-        self.conv = Conv2d(below, above, size, stride, padding=size // 2, bias=False)
-        self.norm = BatchNorm(above, eps=1e-3, relu=True)
-
-    def forward(self, x: Any) -> Tensor:
-        """Map x (N, H, W, below) to (N, rows, columns, above)."""
-        return self.norm(self.conv(x))
+def _convolution(below: int, above: int, size: int = 1, stride: int = 1) -> ConvolutionBlock:
+    return ConvolutionBlock(below, above, size, stride, eps=1e-3)
 
 
 class NormedInception(Module):
@@ -59,12 +42,12 @@ class NormedInception(Module):
     def __init__(
         self, below: int, one: int, three: tuple[int, int], five: tuple[int, int], pooled: int
     ) -> None:
-        self.one = NormedConvolution(below, one)
-        self.three_before = NormedConvolution(below, three[0])
-        self.three = NormedConvolution(three[0], three[1], 3)
-        self.five_before = NormedConvolution(below, five[0])
-        self.five = NormedConvolution(five[0], five[1], 3)
-        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), NormedConvolution(below, pooled)
+        self.one = _convolution(below, one)
+        self.three_before = _convolution(below, three[0])
+        self.three = _convolution(three[0], three[1], 3)
+        self.five_before = _convolution(below, five[0])
+        self.five = _convolution(five[0], five[1], 3)
+        self.pool, self.pooled = MaxPool2d(3, 1, padding=1), _convolution(below, pooled)
         self.channels = one + three[1] + five[1] + pooled
 
     def forward(self, x: Any) -> Tensor:
@@ -90,7 +73,7 @@ class NormedClassifier(Module):
 
     def __init__(self, below: int, classes: int) -> None:
         self.pool = AdaptiveAvgPool2d(4)
-        self.convolution = NormedConvolution(below, 128)
+        self.convolution = _convolution(below, 128)
         self.linear1, self.linear2 = Linear(4 * 4 * 128, 1024), Linear(1024, classes)
         self.dropout = Dropout(0.7)
 
@@ -137,16 +120,11 @@ class GoogLeNet(Module):
         dropout: float = 0.2,
         seed: int = 0,
     ) -> None:
-        self.conv1 = NormedConvolution(channels, 64, 7, 2)
-        self.conv2, self.conv3 = NormedConvolution(64, 64), NormedConvolution(64, 192, 3)
-        self.stack: list[NormedInception] = []
-        self.heads: list[NormedClassifier] = []
-        below = 192
-        for name, widths in MODULES.items():
-            self.stack.append(NormedInception(below, *widths))
-            below = self.stack[-1].channels
-            if auxiliary and name in AUXILIARY:
-                self.heads.append(NormedClassifier(below, classes))
+        self.conv1 = _convolution(channels, 64, 7, 2)
+        self.conv2, self.conv3 = _convolution(64, 64), _convolution(64, 192, 3)
+        self.stack, self.heads, below = stacked(
+            NormedInception, NormedClassifier, classes if auxiliary else None
+        )
         self.average, self.dropout = GlobalAvgPool(), Dropout(dropout)
         self.linear = Linear(below, classes)
         for i, (name, parameter) in enumerate(self.named_parameters()):
@@ -159,13 +137,8 @@ class GoogLeNet(Module):
         """Map x (N, H, W, channels) to logits (N, classes), of every head in training."""
         x = _halved(self.conv1(x), 3)
         x = _halved(self.conv3(self.conv2(x)), 3)
-        heads, found = iter(self.heads if self.training else ()), []
-        for name, module in zip(MODULES, self.stack, strict=True):
-            x = module(x)
-            if name in HALVED:
-                x = _halved(x, 3 if name == HALVED[0] else 2)
-            if name in AUXILIARY and (head := next(heads, None)) is not None:
-                found.append(head(x))
+        heads = self.heads if self.training else ()
+        x, found = through(self.stack, heads, x, (lambda x: _halved(x, 3), lambda x: _halved(x, 2)))
         logits = self.linear(self.dropout(self.average(x)))
         return (logits, *found) if found else logits
 

@@ -6,6 +6,7 @@ normalisation.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from daskdl import ops
@@ -102,6 +103,42 @@ class AuxiliaryClassifier(Module):
         return self.linear2(self.dropout(x))
 
 
+def stacked(
+    module: Callable[..., Any], classifier: Callable[..., Any], classes: int | None
+) -> tuple[list[Any], list[Any], int]:
+    """Make the nine modules, and classifiers in the middle unless ``classes`` is None.
+
+    Returns the modules, the classifiers, and the channels of the last module's result.
+    """
+    stack, heads, below = [], [], 192
+    for name, widths in MODULES.items():
+        stack.append(module(below, *widths))
+        below = stack[-1].channels
+        if classes is not None and name in AUXILIARY:
+            heads.append(classifier(below, classes))
+    return stack, heads, below
+
+
+def through(
+    stack: Sequence[Module],
+    heads: Sequence[Module],
+    x: Any,
+    halving: Sequence[Callable[[Any], Any]],
+) -> tuple[Any, list[Any]]:
+    """Pass x through the nine modules; return it, and what classifiers say on the way.
+
+    ``halving`` are the poolings behind the modules of `HALVED`.
+    """
+    waiting, poolings, found = iter(heads), dict(zip(HALVED, halving, strict=True)), []
+    for name, module in zip(MODULES, stack, strict=True):
+        x = module(x)
+        if name in poolings:
+            x = poolings[name](x)
+        if name in AUXILIARY and (head := next(waiting, None)) is not None:
+            found.append(head(x))
+    return x, found
+
+
 class InceptionV1(Module):
     """GoogLeNet for pictures of 224x224 pixels, or of any other size without auxiliary heads.
 
@@ -131,14 +168,9 @@ class InceptionV1(Module):
         self.conv2_before, self.conv2 = Conv2d(64, 64, 1), Conv2d(64, 192, 3, padding=1)
         self.lrn = LocalResponseNorm(5, alpha=1e-4, beta=0.75, k=1.0)
         self.pool = MaxPool2d(3, 2, ceil_mode=True)
-        self.stack: list[Inception] = []
-        self.heads: list[AuxiliaryClassifier] = []
-        below = 192
-        for name, widths in MODULES.items():
-            self.stack.append(Inception(below, *widths))
-            below = self.stack[-1].channels
-            if auxiliary and name in AUXILIARY:
-                self.heads.append(AuxiliaryClassifier(below, classes))
+        self.stack, self.heads, below = stacked(
+            Inception, AuxiliaryClassifier, classes if auxiliary else None
+        )
         self.average, self.dropout = GlobalAvgPool(), Dropout(dropout)
         self.linear = Linear(below, classes)
         for i, (name, parameter) in enumerate(self.named_parameters()):
@@ -152,13 +184,8 @@ class InceptionV1(Module):
         x = self.lrn(self.pool(ops.relu(self.conv1(x))))
         x = self.lrn(ops.relu(self.conv2(ops.relu(self.conv2_before(x)))))
         x = self.pool(x)
-        heads, found = iter(self.heads if self.training else ()), []
-        for name, module in zip(MODULES, self.stack, strict=True):
-            x = module(x)
-            if name in HALVED:
-                x = self.pool(x)
-            if name in AUXILIARY and (head := next(heads, None)) is not None:
-                found.append(head(x))
+        heads = self.heads if self.training else ()
+        x, found = through(self.stack, heads, x, (self.pool, self.pool))
         logits = self.linear(self.dropout(self.average(x)))
         return (logits, *found) if found else logits
 

@@ -51,11 +51,15 @@ class ConvolutionBlock(Module):
         Channels of what comes in and goes out.
     size, stride : int
         Of the convolution, which is padded by half its size.
+    eps : float
+        Of the normalisation.
     """
 
-    def __init__(self, below: int, above: int, size: int = 3, stride: int = 1) -> None:
+    def __init__(
+        self, below: int, above: int, size: int = 3, stride: int = 1, eps: float = 1e-5
+    ) -> None:
         self.conv = Conv2d(below, above, size, stride, padding=size // 2, bias=False)
-        self.norm = BatchNorm(above, relu=True)
+        self.norm = BatchNorm(above, eps, relu=True)
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, H, W, below) to (N, rows, columns, above)."""

@@ -56,7 +56,7 @@ class Trained:
 
     @property
     def proof(self) -> str:
-        """What its training ended with, as the end of a sentence that begins "The network is"."""
+        """Say how its training ended, as the end of a sentence that begins "The network is"."""
         gate = self.model.about.get("gate")
         found = gate.get("sentence") if isinstance(gate, dict) else None
         return str(found or "not compared with sprog")

@@ -1,4 +1,4 @@
-"""The same bits on any processor with AVX2 and FMA, and with any number of threads."""
+"""Results have the same bits on any processor with AVX2 and FMA, with any number of threads."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MODULES = """
 Sequential Conv2d BatchNorm Linear ReLU ReLU6 GELU Sigmoid Tanh SiLU HardSwish LeakyReLU MaxPool2d
 AvgPool2d GlobalAvgPool GlobalMaxPool LocalResponseNorm LayerNorm GroupNorm Dropout Flatten Reshape
 Squeeze Softmax LogSoftmax FeedForward MultiHeadAttention TransformerBlock ResNet ResidualBlock
-BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier GoogLeNet NormedConvolution
+BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier GoogLeNet ConvolutionBlock
 NormedInception NormedClassifier LeNet5 ConvLSTM ConvLSTMForecaster
 """
 _OPERATORS = """
