@@ -51,9 +51,13 @@ class Pending(Tensor):
     joined : Joined
     axes : tuple of int, optional
         Order in which the tensor shows the axes of its memory.
+    origin : Pending, optional
+        The same result with its axes in another order: it is computed once for both.
     """
 
-    __slots__ = ("_compute", "_found", "_kind", "axes", "joined", "memory_shape", "takes_bias")
+    __slots__ = (
+        "_compute", "_found", "_kind", "_origin", "axes", "joined", "memory_shape", "takes_bias",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -62,8 +66,10 @@ class Pending(Tensor):
         dtype: Any,
         joined: Joined = Joined(),  # noqa: B008
         axes: tuple[int, ...] | None = None,
+        origin: Pending | None = None,
     ) -> None:
         self._compute: Compute | None = compute
+        self._origin = origin
         self._found: Array | None = None
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
@@ -73,17 +79,27 @@ class Pending(Tensor):
     @property
     def waiting(self) -> bool:
         """Whether it is not computed yet."""
-        return self._compute is not None
+        return self._compute is not None and (self._origin is None or self._origin.waiting)
 
     @property
     def data(self) -> Array:  # type: ignore[override]
         """The numbers, computed when they are first asked for."""
         if self._compute is not None:
             compute, self._compute = self._compute, None
-            found = compute(self.joined)
+            if self._origin is None:
+                found = compute(self.joined)
+            else:
+                found, self._origin = self._origin._memory(), None
             self._found = found if self.axes is None else found.transpose(self.axes)
         assert self._found is not None
         return self._found
+
+    def _memory(self) -> Array:
+        """Return the numbers as they lie in memory, computed when they are first asked for."""
+        array = self.data
+        if self.axes is not None:
+            array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
+        return array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,7 +133,8 @@ class Pending(Tensor):
         order: tuple[int, ...] | None = tuple(before[i] for i in axes)
         if order == tuple(range(self.ndim)):
             order = None
-        return Pending(self._compute, self.memory_shape, self._kind, self.joined, order)
+        origin = self if self._origin is None else self._origin
+        return Pending(self._compute, self.memory_shape, self._kind, self.joined, order, origin)
 
     def in_memory_order(self, array: Array) -> Array | None:
         """Return an array of this tensor's shape as the memory of this has it; None if it lies so.

@@ -7,6 +7,7 @@ import pytest
 
 from daskdl import ops
 from daskdl.errors import ShapeError
+from daskdl.kernels.convolution.inference import Convolution
 from daskdl.nn import BatchNorm, Conv2d, Linear, Module, Parameter
 from daskdl.nn.inference import Inference
 from daskdl.tensor import Tensor, no_grad, recording
@@ -126,3 +127,19 @@ def test_weights_are_prepared_once_for_all():
     for n in (1, 2, 3):
         inference.run(model, images(n, 8))
     assert len(inference.prepared._made) == 2
+
+
+def test_a_result_that_is_shown_in_two_orders_is_computed_once(monkeypatch):
+    def forward(m, x):
+        y = ops.relu(ops.transpose(m.conv(x), axes=(0, 3, 1, 2)))
+        back = (ops.transpose(y, axes=(0, 2, 3, 1)) for _ in range(2))
+        return ops.concatenate(*(m.linear(z) for z in back), axis=0)
+
+    calls = []
+    whole = Convolution.__call__
+    monkeypatch.setattr(
+        Convolution, "__call__", lambda self, *given: calls.append(self) or whole(self, *given)
+    )
+    model = Model(forward).eval()
+    Inference(model).run(model, images(1, 8))
+    assert len(calls) == 1
