@@ -103,6 +103,12 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
                 for i in range(wide)
             ]
             for lanes, vectors in ((LANES, VECTORS), (LANES, 1), (1, 1)):
+                if lanes == 1 and finishes:
+                    offset = _last_vector(builder, offset, end, size)
+                    offset = _channels(
+                        builder, number, size, LANES, 1, pairs, count, places, targets, offset,
+                        end, add, ends,
+                    )  # fmt: skip
                 offset = _channels(
                     builder, number, size, lanes, vectors, pairs, count, places, targets, offset,
                     end, add, ends,
@@ -130,6 +136,14 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
 
 _products, _wide_products = _sum_of_products(1), _sum_of_products(WIDE)
 _products_and_end, _wide_products_and_end = (_sum_of_products(n, True) for n in (1, WIDE))
+
+
+def _last_vector(builder, offset, end, size):
+    """Generate where the last channels' vector begins: before them, over some that are done."""
+    width = ir.Constant(_I64, LANES * size)
+    some = builder.icmp_signed("<", offset, end)
+    some = builder.and_(some, builder.icmp_signed(">=", end, width))
+    return builder.select(some, builder.sub(end, width), offset)
 
 
 def _channels(

@@ -31,6 +31,7 @@ from daskdl.kernels.products.microkernel import (
     multiply_few_and_end,
 )
 from daskdl.kernels.products.packed import packed
+from daskdl.kernels.products.pointwise import TALL, product
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
@@ -42,6 +43,8 @@ Array = NDArray[np.floating]
 FEW, LONG = 16, 800
 #: Windows that are done together.
 WINDOWS = 16 * ROWS
+#: Windows that are copied at a time, to be multiplied in tall blocks.
+TALL_WINDOWS = 8 * TALL
 #: Windows that are summed up at a time: their gradients to a panel of filters fill a part of L1.
 TOGETHER = 192
 #: Parts in which gradients to the weights are summed, whatever the threads: for the same bits.
@@ -66,8 +69,20 @@ def panels_of(weight: Array) -> Array:
 
 
 def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
-    """Write the convolution with weights of :func:`panels_of` to y, and finish it."""
-    _run(x, panels, geometry, y, False, ends)
+    """Write the convolution with weights of :func:`panels_of` to y, and finish it.
+
+    Where filters fill no panels, windows are copied and multiplied in tall blocks. ``x`` may lie in
+    any order.
+    """
+    if panels.shape[1] > DEPTH or y.shape[3] % COLUMNS == 0:
+        _run(x, panels, geometry, y, False, ends)
+        return
+    image, plan = _padded(x, geometry, y.shape[1:3])
+    results = y.reshape(-1, y.shape[3])
+    windows = scratch("windows", (threads(), TALL_WINDOWS, _width(panels.shape[1])), x.dtype)
+    ends = ends._replace(beside=ends.beside.reshape(results.shape))
+    blocks, work = -(-len(results) // TALL_WINDOWS), 2.0 * panels.size * TALL_WINDOWS
+    over_range(_by_windows, blocks, least_of(work), image, plan, panels, results, ends, windows)
 
 
 def _run(x, panels, geometry, y, add, ends):
@@ -120,9 +135,12 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
     shape = n, height + top + bottom, width + left + right, channels
     image = scratch("padded", (math.prod(shape) + COLUMNS,), x.dtype)
     inside = image[: math.prod(shape)].reshape(shape)
-    if any(geometry.pad):
-        image[:] = 0
-    inside[:, top : top + height, left : left + width] = x
+    if x.flags.carray:
+        if any(geometry.pad):
+            image[:] = 0
+        inside[:, top : top + height, left : left + width] = x
+    else:
+        _pad(x, inside, top, left)
     line, (down, across) = shape[2] * channels, geometry.stride
     plan = np.array(
         [
@@ -131,6 +149,34 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
         ]
     )  # fmt: skip
     return image, plan
+
+
+@jit
+def _pad(x, image, top, left):
+    """Copy images into larger ones, with zeros around them."""
+    height, width, channels = x.shape[1:]
+    for n in range(x.shape[0]):
+        for t in range(image.shape[1]):
+            row = image[n, t]
+            if t < top or t >= top + height:
+                row[:] = 0
+                continue
+            row[:left] = 0
+            row[left + width :] = 0
+            for c in range(channels):
+                for u in range(width):
+                    row[left + u, c] = x[n, t - top, u, c]
+
+
+@jit
+def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
+    """Compute the blocks ``start`` to ``stop`` of windows."""
+    own = windows[which]
+    for block in range(start, stop):
+        first = block * TALL_WINDOWS
+        count = min(TALL_WINDOWS, y.shape[0] - first)
+        _gather(image, plan, first, count, own)
+        product(own, first, panels, y, ends, first, first + count, 0, panels.shape[0])
 
 
 @jit

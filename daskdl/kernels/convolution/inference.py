@@ -22,6 +22,7 @@ from daskdl.kernels.convolution import (
 )
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.finish import Finish, ends_of, finish
 from daskdl.kernels.products.microkernel import COLUMNS
@@ -60,6 +61,8 @@ class Convolution:
         if bias is not None:
             self.bias[: len(weight)] = np.tile(bias, self.together)
         self.packed = self._packed(weight)
+        #: Whether images may lie in any order.
+        self.any_order = self.way == "few_channels"
 
     def _packed(self, weight: Array) -> Any:
         if self.way == "winograd":
@@ -70,7 +73,11 @@ class Convolution:
             return depthwise.by_tap(weight)
         if self.half:
             return (bfloat16.panels_of(weight).copy(),)
-        return tuple(direct.by_group(weight, self.within))
+        plain = self.way == "direct" and self.within.pointwise and self.within.groups == 1
+        if plain and pointwise.serves(weight.shape[3], weight.itemsize):
+            self.way = "pointwise"
+        groups = tuple(direct.by_group(weight, self.within))
+        return groups[0][:, 0] if self.way == "pointwise" else groups
 
     def __call__(
         self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
@@ -79,7 +86,7 @@ class Convolution:
 
         Parameters
         ----------
-        x : array (N, H, W, in), C-contiguous and aligned
+        x : array (N, H, W, in), aligned, and C-contiguous unless they may lie in ``any_order``
         beside : array (N, rows, columns, out), C-contiguous, optional
         low, high : float
         """
@@ -101,6 +108,10 @@ class Convolution:
         if self.way == "winograd":
             first = within.pad[0], within.pad[2]
             winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)
+        elif self.way == "pointwise":
+            rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
+            beside = ends.beside.reshape(results.shape)
+            pointwise.multiply_rows(rows, self.packed, results, ends._replace(beside=beside))
         elif self.way == "few_channels":
             few_channels.forward_packed(x, self.packed, within, y, ends)
         elif self.way == "depthwise" and ends.beside is y:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along, columns_of
 from daskdl.kernels.products.finish import Finish, ends_of, limited
 from daskdl.kernels.products.microkernel import (
@@ -35,9 +36,6 @@ from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
-
-#: Rows up to which threads share the weights, not the rows: weights are then read once.
-FEW = 512
 _POINT = Geometry((1, 1))
 
 
@@ -80,7 +78,10 @@ class Affine:
             return y
         other = None if beside is None else beside.reshape(results.shape)
         ends = ends_of(results, self.bias, other, low, high)
-        if len(rows) > FEW:
+        tall = len(rows) >= pointwise.TALL and pointwise.serves(rows.shape[1], rows.itemsize)
+        if tall and not self.half:
+            pointwise.multiply_rows(rows, self.panels[:, 0], results, ends)
+        elif len(rows) > pointwise.FEW:
             four = Finish(ends.bias, ends.beside[None, None], ends.limits)
             panels = (self.panels,)
             direct.forward_packed(rows[None, None], panels, _POINT, results[None, None], four)

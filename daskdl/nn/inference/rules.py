@@ -52,12 +52,15 @@ def conv2d(
     rows, columns = geometry.size(*x.shape[1:3])
 
     def compute(joined: Joined) -> Array:
-        image, norm = run.plain(x), joined.norm
+        norm = joined.norm
 
         def make() -> Convolution:
             return Convolution(*_folded(filters, shift, norm), geometry, columns)
 
         found = run.prepared.get((key, geometry, columns, _key(run, norm)), make)
+        image = array_of(x)
+        if not (found.any_order and image.flags.behaved):
+            image = run.plain(x)
         y: Array = run.call(found, image, joined.beside, joined.low, joined.high)
         return y
 

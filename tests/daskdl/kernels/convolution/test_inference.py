@@ -12,8 +12,10 @@ from daskdl.kernels.runtime.threads import thread_budget
 
 #: Channels, filters, kernel, stride, groups, side; the way, and whether neighbours are joined.
 SHAPES = [
-    ((64, 96, 1, 1, 1, 9), "direct", False),
-    ((300, 70, 1, 1, 1, 9), "direct", False),  # two slices of summands, a narrow last panel
+    ((64, 96, 1, 1, 1, 9), "pointwise", False),
+    ((300, 60, 1, 1, 1, 9), "pointwise", False),  # two slices of summands, a narrow last panel
+    ((16, 40, 1, 1, 1, 7), "pointwise", False),  # half of a last panel
+    ((1024, 40, 1, 1, 1, 3), "direct", False),  # pixels of whole pages
     ((16, 40, 3, 2, 1, 9), "direct", False),
     ((32, 32, 3, 1, 4, 9), "direct", False),
     ((40, 72, 3, 1, 1, 14), "winograd", False),
@@ -57,3 +59,13 @@ def test_nan_passes_limits():
 def test_no_images_have_no_results():
     made = Convolution(np.ones((5, 3, 3, 8), np.float32), None, Geometry((3, 3)), 2)
     assert made(np.zeros((0, 4, 4, 8), np.float32)).shape == (0, 2, 2, 5)
+
+
+@pytest.mark.parametrize(("filters", "pad"), [(24, 1), (32, 0)])
+def test_images_of_few_channels_may_lie_in_any_order(filters, pad):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 20, 17)).astype(np.float32).transpose(0, 2, 3, 1)
+    weight = rng.standard_normal((filters, 3, 3, 3)).astype(np.float32)
+    made = Convolution(weight, None, Geometry((3, 3), (2, 2), (pad,) * 4), 9)
+    assert made.any_order
+    np.testing.assert_array_equal(made(x, None, 0), made(np.ascontiguousarray(x), None, 0))

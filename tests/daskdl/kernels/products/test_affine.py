@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskdl.kernels.products.affine import FEW, Affine
+from daskdl.kernels.products.affine import Affine
+from daskdl.kernels.products.pointwise import FEW
 from daskdl.kernels.runtime.threads import thread_budget
 
 
-@pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40)])
-@pytest.mark.parametrize("rows", [1, 4, 7, FEW + 5])
+@pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)])
+@pytest.mark.parametrize("rows", [1, 4, 7, 19, FEW + 5])
 def test_rows_are_finished_and_have_their_own_bits(inside, outside, rows):
     rng = np.random.default_rng(rows)
     x = rng.standard_normal((rows, inside)).astype(np.float32)
