@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any, ParamSpec, TypeVar
 
-from daskdl.cluster.current import current_client
-from daskdl.errors import SettingsError
+from daskdl.cluster.current import check_client, current_client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,7 +34,8 @@ def awaitable(method: Callable[P, R]) -> Callable[P, R]:
     def call(*arguments: Any, client: Any = None, **options: Any) -> Any:
         if client is False:
             return method(*arguments, client=None, **options)  # type: ignore[arg-type]
-        client = _checked(current_client(asynchronous=True) if client is None else client)
+        client = current_client(asynchronous=True) if client is None else client
+        client = None if client is None else check_client(client, asynchronous=True)
         if client is not None and client.asynchronous:
             return in_thread(method, *arguments, client=client, **options)
         return method(*arguments, client=client, **options)
@@ -73,25 +73,3 @@ async def in_thread(method: Callable[..., R], *arguments: Any, client: Any, **op
         if not working.cancelled():
             working.exception()  # the interruption itself
         raise
-
-
-def _checked(client: Any) -> Any:
-    if client is None:
-        return None
-    from distributed import Client
-
-    if not isinstance(client, Client):
-        raise SettingsError(
-            f"client: expected a distributed.Client, found {client!r}; make one of an address "
-            "by daskdl.cluster.connect"
-        )
-    if client.status in ("closing", "closed"):
-        raise SettingsError(
-            f"client: expected one that is connected, found {client!r}, which has been closed; "
-            "make a new one, or call this before the with block of connect ends"
-        )
-    if client.scheduler is None:
-        raise SettingsError(
-            f"client: expected one that is connected, found {client!r}; await it first"
-        )
-    return client

@@ -18,6 +18,7 @@ class Predicting:
         threads: int | None = None,
         dims: Sequence[str] | None = None,
         precision: str = "float32",
+        client: Any = None,
     ) -> Any:
         """Return the results for samples, as the same kind of collection.
 
@@ -43,6 +44,11 @@ class Predicting:
         precision : "float32" or "bf16"
             "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
             attention to bfloat16; sums and all else stay float32.
+        client : distributed.Client, optional
+            Whose workers compute, by default the current client's for what Dask holds. Samples in
+            memory go to the workers if one is given, and their results come back; lazy results of
+            a client that is not the current one are computed by ``client.compute(result)``. With
+            False no cluster is asked: lazy results then carry the weights in their graph.
 
         Returns
         -------
@@ -58,8 +64,9 @@ class Predicting:
             For an exception in a task, with the partition and the worker.
         """
         return _above("predict")(
-            self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision
-        )
+            self, samples, batch_size=batch_size, threads=threads, dims=dims, precision=precision,
+            client=client,
+        )  # fmt: skip
 
     def predict_class(self, samples: Any, **options: Any) -> Any:
         """Return the index of the largest score of each sample, int64, as :meth:`predict` does."""

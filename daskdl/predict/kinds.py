@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.cluster.current import using
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
@@ -19,6 +20,7 @@ from daskdl.nn.inputs import each, parts_of
 from daskdl.predict import partitions
 from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.by_workers import by_workers, is_here
 from daskdl.predict.given import encoder_of
 from daskdl.predict.predictor import Predictor, prepared
 from daskdl.predict.sampleset import of_samples
@@ -40,6 +42,7 @@ def predict(
     threads: int | None = None,
     dims: Sequence[str] | None = None,
     precision: str = "float32",
+    client: Any = None,
 ) -> Any:
     """Return a model's results for samples; see :meth:`daskdl.nn.Module.predict`.
 
@@ -52,7 +55,7 @@ def predict(
         As in :meth:`daskdl.nn.Module.embed`.
     classes : bool
         As in :meth:`daskdl.nn.Module.predict_class`.
-    batch_size, threads, dims, precision :
+    batch_size, threads, dims, precision, client :
         As in :meth:`daskdl.nn.Module.predict`.
 
     Examples
@@ -71,6 +74,14 @@ def predict(
             f"{type(samples).__name__}"
             "; leave dims out, or give xarray's"
         )
+    with using(client):
+        if client and is_here(samples):
+            return by_workers(samples, client, lambda lazy: _predict(predictor, lazy, dims))
+        return _predict(predictor, samples, dims)
+
+
+def _predict(predictor: Predictor, samples: Any, dims: Sequence[str] | None) -> Any:
+    """Return the results of a predictor for samples of any kind."""
     if isinstance(samples, SampleSet):
         return of_samples(_lazily(predictor), samples)
     if _is(samples, "dask.array", "Array"):
@@ -80,7 +91,7 @@ def predict(
     if _is(samples, "dask.dataframe", "DataFrame"):
         return of_frame(_lazily(predictor), samples)
     if _is(samples, "pandas", "DataFrame"):
-        _check_numbers(samples, model)
+        _check_numbers(samples, predictor.model)
         return partitions.rows_of(samples, predictor)
     if _is(samples, "xarray", "DataArray"):
         return of_dataarray(predictor, samples, dims)
