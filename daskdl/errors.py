@@ -32,7 +32,19 @@ class DataError(DaskdlError, ValueError):
 
 
 class ModelFileError(DataError):
-    """A model file is damaged, of another model, or names a module that is not registered."""
+    """A model file is damaged, of another model, or names a module that is not registered.
+
+    Examples
+    --------
+    >>> import daskdl
+    >>> with open("damaged.safetensors", "wb") as file:
+    ...     _ = file.write(b"no model")
+    >>> try:
+    ...     daskdl.load("damaged.safetensors")
+    ... except ModelFileError as error:
+    ...     print(error)
+    damaged.safetensors: not a whole safetensors file (...); copy or save it again
+    """
 
 
 class TrainingError(DaskdlError, RuntimeError):

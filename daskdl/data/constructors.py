@@ -61,6 +61,13 @@ class Constructors(ABC):
         ------
         DataError
             When the arrays differ in length, are empty, or have masked elements.
+
+        Examples
+        --------
+        >>> from daskdl import SampleSet
+        >>> samples = SampleSet.from_arrays(x=np.zeros((10, 3)), y=np.arange(10), partitions=2)
+        >>> samples.lengths, samples.head(2)["y"]
+        ((5, 5), array([0, 1]))
         """
         from daskdl.data.sources.arrays import from_arrays
 

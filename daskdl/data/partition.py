@@ -24,6 +24,16 @@ class Partition(ABC):
 
     A class of one's own says how many there are (``__len__``) and gives some of them
     (:meth:`take`); :class:`~daskdl.data.Arrays` holds named arrays.
+
+    Examples
+    --------
+    >>> class Squares(Partition):
+    ...     def __len__(self):
+    ...         return 5
+    ...     def take(self, indices):
+    ...         return {"x": indices[:, None] ** 2.0}
+    >>> Squares().take(np.array([1, 3]))["x"].ravel()
+    array([1., 9.])
     """
 
     @abstractmethod

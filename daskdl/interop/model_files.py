@@ -26,6 +26,13 @@ def load(path: str | Path, **options: Any) -> Module:
     ------
     ModelFileError
         With one sentence, when the file is missing, damaged or of something that is not known.
+
+    Examples
+    --------
+    >>> import daskdl
+    >>> daskdl.save(nn.Linear(3, 2), "small.safetensors")
+    >>> load("small.safetensors")
+    Linear(3, 2)
     """
     ending = str(path).rsplit(".", 1)[-1].lower()
     if ending == "onnx":

@@ -42,6 +42,16 @@ class DeepBit(Module):
     ------
     SettingsError
         When the bits do not fill bytes.
+
+    Examples
+    --------
+    >>> class Means(nn.Module):
+    ...     features = 3
+    ...     def forward(self, x):
+    ...         return ops.mean(x, axis=(1, 2))
+    >>> model = DeepBit(bits=16, trunk=Means())
+    >>> model.codes(np.random.default_rng(0).random((5, 8, 8, 3), np.float32)).shape
+    (5, 2)
     """
 
     def __init__(self, bits: int = 32, trunk: Module | None = None, seed: int = 0) -> None:
@@ -86,6 +96,11 @@ class Turned:
     ----------
     angles : sequence of float
         Degrees.
+
+    Examples
+    --------
+    >>> Turned((-5.0, 5.0))({"x": np.zeros((2, 8, 8, 3), np.uint8)})["x"].shape
+    (2, 3, 8, 8, 3)
     """
 
     angles: Sequence[float] = (-10.0, -5.0, 5.0, 10.0)
@@ -116,6 +131,12 @@ class DeepBitLoss(Loss):
         Weights of the three.
     deviation : float
         Of the angles' weights, degrees.
+
+    Examples
+    --------
+    >>> evenly = np.array([[[0.5, -0.5]], [[-0.5, 0.5]]], np.float32)
+    >>> float(DeepBitLoss(angles=())(evenly))
+    0.0
     """
 
     def __init__(

@@ -154,6 +154,12 @@ class InceptionV1(Module):
         Before the last layer.
     seed : int
         Of the initial weights, Glorot's; biases start at 0.2, as Caffe's GoogLeNet has them.
+
+    Examples
+    --------
+    >>> model = InceptionV1(classes=10)
+    >>> model.predict(np.zeros((1, 32, 32, 3), np.float32)).shape
+    (1, 10)
     """
 
     def __init__(
@@ -199,6 +205,13 @@ class AuxiliaryLoss(Loss):
         Of each auxiliary loss; 0.3 in the paper.
     smoothing : float
         As of :class:`CrossEntropyLoss`.
+
+    Examples
+    --------
+    >>> logits, y = np.zeros((2, 4), np.float32), np.array([0, 3])
+    >>> loss = AuxiliaryLoss(share=0.3)
+    >>> round(float(loss((logits, logits, logits), y)), 4), round(1.6 * np.log(4), 4)
+    (2.2181, np.float64(2.2181))
     """
 
     def __init__(self, share: float = 0.3, smoothing: float = 0.0) -> None:

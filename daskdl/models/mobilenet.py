@@ -79,6 +79,12 @@ class MobileNetTrunk(Module):
         Blocks, from 0, of which the results are wanted.
     channels : int
         Of the pictures.
+
+    Examples
+    --------
+    >>> trunk = MobileNetTrunk(width=0.25, blocks=4, taps=(1, 3))
+    >>> [m.shape for m in trunk(np.zeros((1, 32, 32, 3), np.float32))], trunk.widths
+    ([(1, 8, 8, 32), (1, 4, 4, 64)], [32, 64])
     """
 
     def __init__(

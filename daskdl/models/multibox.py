@@ -77,6 +77,16 @@ class MultiBoxLoss(Loss):
         Intersection over union from which on a prior is to find a box.
     ratio : float
         Priors that are to find nothing for each that is to find a box: those that are most wrong.
+
+    Examples
+    --------
+    >>> from daskdl.models import PriorBoxes
+    >>> priors = PriorBoxes([2, 1], [0.3, 0.6, 0.9], [[2], []])
+    >>> n = len(priors.array)
+    >>> targets = BoxTargets(most=1)({"boxes": [[[0.0, 0.0, 0.5, 0.5]]], "labels": [[0]]})["y"]
+    >>> offsets, logits = np.zeros((1, n, 4), np.float32), np.zeros((1, n, 3), np.float32)
+    >>> float(MultiBoxLoss(priors)((offsets, logits), targets)) > 0
+    True
     """
 
     def __init__(self, priors: PriorBoxes, overlap: float = 0.5, ratio: float = 3.0) -> None:

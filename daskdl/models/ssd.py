@@ -67,6 +67,15 @@ class SSD(Module):
         Rows, and columns, of the pictures.
     seed : int
         Of the heads' initial weights.
+
+    Examples
+    --------
+    >>> from daskdl.models import MobileNetTrunk, PriorBoxes
+    >>> trunk = MobileNetTrunk(width=0.25, blocks=4, taps=(1, 3))
+    >>> priors = PriorBoxes([8, 4], [0.2, 0.5, 0.9], [[2], [2]])
+    >>> model = SSD(trunk, priors, classes=3, size=32)
+    >>> [a.shape for a in model(np.zeros((1, 32, 32, 3), np.float32))]
+    [(1, 320, 4), (1, 320, 4)]
     """
 
     def __init__(

@@ -94,6 +94,12 @@ class VGG16(Module):
         Numbers between the linear layers.
     seed : int
         Of the initial weights.
+
+    Examples
+    --------
+    >>> model = VGG16(classes=5, width=0.125, hidden=16)
+    >>> sum(p.data.size for p in model.parameters())
+    281117
     """
 
     def __init__(

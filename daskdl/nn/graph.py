@@ -29,6 +29,13 @@ class Node(NamedTuple):
 
     An input or result without a name (``""``) is left out. Attributes are pairs of name and plain
     data; arrays are as :func:`packed` has them.
+
+    Examples
+    --------
+    >>> Node("Relu", ("x",), ("y",))
+    Node(operator='Relu', inputs=('x',), outputs=('y',), attributes=())
+    >>> Graph([Node("Relu", ("x",), ("y",))], inputs=[("x", "float32", (None, 2))], outputs=["y"])
+    Graph(x -> y: 1 nodes)
     """
 
     operator: str
@@ -38,7 +45,14 @@ class Node(NamedTuple):
 
 
 class Subgraph(NamedTuple):
-    """A body of control flow: it sees the names around it and, while it runs, its inputs."""
+    """A body of control flow: it sees the names around it and, while it runs, its inputs.
+
+    Examples
+    --------
+    >>> double = Subgraph(("a",), ("b",), (Node("Add", ("a", "a"), ("b",)),))
+    >>> double.outputs
+    ('b',)
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

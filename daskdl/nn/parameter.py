@@ -90,6 +90,22 @@ class Buffer(Tensor):
 
     It has no gradient, but it is a part of the model: where several shards train, their buffers are
     averaged after each iteration.
+
+    Examples
+    --------
+    >>> from daskdl.nn import Module
+    >>> class Centre(Module):
+    ...     def __init__(self):
+    ...         self.mean = Buffer([0.0])
+    ...     def forward(self, x):
+    ...         if self.training:
+    ...             self.mean.data[:] = 0.9 * self.mean.data + 0.1 * np.mean(x)
+    ...         return x - self.mean.data
+    >>> model = Centre()
+    >>> model(np.full((4, 1), 5.0, np.float32))[0]
+    array([4.5], dtype=float32)
+    >>> model.state_dict()
+    {'mean': array([0.5], dtype=float32)}
     """
 
     __slots__ = ()

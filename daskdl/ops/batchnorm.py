@@ -26,6 +26,12 @@ class Statistics(NamedTuple):
         The variance is that of the population, which is what the batch was divided by.
     rows : int
         Numbers of each channel.
+
+    Examples
+    --------
+    >>> _, statistics = ops.batch_norm(np.array([[1.0], [3.0]]), None, None)
+    >>> statistics
+    Statistics(mean=array([2.]), variance=array([1.]), rows=2)
     """
 
     mean: Array
@@ -156,6 +162,14 @@ def batch_norm_inference(
     Returns
     -------
     array (..., C)
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 10.0], [3.0, 30.0]])
+    >>> mean, variance = np.array([2.0, 20.0]), np.array([1.0, 100.0])
+    >>> batch_norm_inference(x, mean, variance, None, None).data.round(3)
+    array([[-1., -1.],
+           [ 1.,  1.]])
     """
     y: Tensor = _inference(x, mean, variance, weight, bias, residual, eps=eps, relu=relu)
     return y

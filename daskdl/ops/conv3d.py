@@ -116,6 +116,12 @@ def conv_transpose3d(
     ------
     ShapeError
         When arguments do not fit each other.
+
+    Examples
+    --------
+    >>> x, weight = np.ones((1, 2, 2, 2, 1), np.float32), np.ones((1, 2, 2, 2, 3), np.float32)
+    >>> conv_transpose3d(x, weight, None, stride=(2, 2, 2)).shape
+    (1, 4, 4, 4, 3)
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or len(weight) != x.shape[4]:
         raise ShapeError(

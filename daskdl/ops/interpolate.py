@@ -43,6 +43,11 @@ def interpolate(
         Whether elements beyond an edge have no weight; they count as those at the edge otherwise.
     antialias : bool
         Whether the filter is as wide as the elements that fall on one of the result.
+
+    Examples
+    --------
+    >>> interpolate(np.array([[0.0, 1.0, 2.0]]), points=[None, np.array([0.5, 1.25])]).data
+    array([[0.5 , 1.25]])
     """
     for axis, at in enumerate(points):
         if at is None:

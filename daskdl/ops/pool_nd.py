@@ -87,6 +87,13 @@ def max_pool_nd(
         The gradient goes to the first of equals.
     places : int64 array of that shape
         Where in the axes between each lies, counted in x without its first and last axis.
+
+    Examples
+    --------
+    >>> x = np.arange(4.0).reshape(1, 4, 1)
+    >>> y, places = max_pool_nd(x, kernel_size=(2,), stride=(2,), pad=(0, 0), dilation=(1,))
+    >>> y.data.ravel(), places.data.ravel()
+    (array([1., 3.]), array([1, 3]))
     """
     windows = WindowsND(kernel_size, stride, pad, dilation, ceil_mode)
     lengths = _check("max_pool_nd", x, windows)

@@ -79,6 +79,17 @@ def trajgru(
     ------
     ShapeError
         When arguments do not fit each other.
+
+    Examples
+    --------
+    >>> f32, links = np.float32, 2
+    >>> x, h = np.ones((1, 3, 6, 6, 1), f32), np.zeros((1, 6, 6, 2), f32)
+    >>> to_gates = np.ones((6, 3, 3, 1), f32), np.ones((6, links * 2), f32), *np.zeros((2, 6), f32)
+    >>> to_flow = np.ones((4, 3, 3, 1), f32), np.ones((4, 3, 3, 2), f32), np.zeros(4, f32)
+    >>> to_links = np.ones((2 * links, 3, 3, 4), f32), np.zeros(2 * links, f32)
+    >>> found = trajgru(x, h, *to_gates, *to_flow, *to_links)
+    >>> [a.shape for a in found]
+    [(1, 3, 6, 6, 2), (1, 6, 6, 2)]
     """
     if not slope >= 0:
         raise SettingsError(f"trajgru: slope: expected at least 0, found {slope}")

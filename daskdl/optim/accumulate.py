@@ -26,6 +26,17 @@ class Accumulate(Wrapper):
     method : Method
     over : int
         Iterations of a step, each with the same share.
+
+    Examples
+    --------
+    >>> from daskdl.optim import SGD
+    >>> method = Accumulate(SGD(0.1), over=2)
+    >>> weights, state = np.array([1.0], np.float32), method.init(1)
+    >>> for iteration, slope in enumerate([1.0, 3.0]):
+    ...     gradient = np.array([slope], np.float32)
+    ...     weights, state = method.update(weights, gradient, state, iteration)
+    >>> weights
+    array([0.8], dtype=float32)
     """
 
     over: int

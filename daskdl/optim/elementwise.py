@@ -18,7 +18,14 @@ from daskdl.rows import Rows
 
 
 class Elementwise(Grouped):
-    """Base of these methods: a subclass says its kernel, its state and its factors."""
+    """Base of these methods: a subclass says its kernel, its state and its factors.
+
+    Examples
+    --------
+    >>> from daskdl.optim import SGD
+    >>> isinstance(SGD(), Elementwise), SGD().part([slice(0, 8)]) == SGD()
+    (True, True)
+    """
 
     @property
     def by_element(self) -> bool:

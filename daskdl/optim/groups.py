@@ -35,6 +35,13 @@ class Group:
     most_axes : int, optional
         Only parameters of at most so many axes: 1 for biases and the gains of norms, whatever their
         names.
+
+    Examples
+    --------
+    >>> from daskdl.optim import AdamW
+    >>> slower, plain = Group("encoder.*", rate=0.1), Group(most_axes=1, weight_decay=0.0)
+    >>> Groups(AdamW(1e-3), (slower, plain)).groups[0]
+    Group(pattern='encoder.*', rate=0.1, weight_decay=None, most_axes=None)
     """
 
     pattern: str = "*"

@@ -19,6 +19,13 @@ def save_state(path: str | os.PathLike[str], state: State) -> None:
     ------
     CheckpointError
         When it cannot be written.
+
+    Examples
+    --------
+    >>> from daskdl.optim import Adam
+    >>> save_state("state.safetensors", Adam().init(3))
+    >>> sorted(load_state("state.safetensors", like=Adam().init(3)))
+    ['mean', 'square']
     """
     from safetensors.numpy import save
 
@@ -52,6 +59,14 @@ def load_state(path: str | os.PathLike[str], like: State) -> State:
     ------
     CheckpointError
         When there is no such file, it is not whole, or it is of another method or model.
+
+    Examples
+    --------
+    >>> from daskdl.optim import SGD
+    >>> method = SGD(momentum=0.9)
+    >>> save_state("state.safetensors", method.init(2))
+    >>> load_state("state.safetensors", like=method.init(2))
+    {'velocity': array([0., 0.], dtype=float32)}
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

@@ -54,6 +54,12 @@ def boxes(
     ------
     ShapeError
         When the arrays do not fit together, or this is no image.
+
+    Examples
+    --------
+    >>> image = np.zeros((40, 60, 3), np.uint8)
+    >>> boxes(image, [[5, 5, 30, 20]], labels=[1], scores=[0.9], names=["cat", "dog"]).size
+    (60, 40)
     """
     need_pillow("plot.boxes")
     from PIL import ImageDraw, ImageFont

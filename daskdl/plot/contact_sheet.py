@@ -47,6 +47,13 @@ def contact_sheet(
     ------
     ShapeError
         When there is not a row for each query, or something is no image.
+
+    Examples
+    --------
+    >>> white, black = np.full((8, 8, 3), 255, np.uint8), np.zeros((8, 8, 3), np.uint8)
+    >>> sheet = contact_sheet([white], [[white, black]], [["0", "24"]], side=32)
+    >>> sheet.size
+    (126, 60)
     """
     need_pillow("plot.contact_sheet")
     from PIL import Image, ImageDraw, ImageFont

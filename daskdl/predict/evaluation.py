@@ -166,7 +166,18 @@ def evaluate(
     client: Client | None = None,
     precision: str = "float32",
 ) -> dict[str, float]:
-    """Return metrics of a model, and its mean loss if one is given; see Module.evaluate."""
+    """Return metrics of a model, and its mean loss if one is given; see Module.evaluate.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.metrics import Accuracy
+    >>> samples = SampleSet.from_arrays(x=np.eye(2), y=np.array([0, 1]))
+    >>> model = nn.Linear(2, 2)
+    >>> model.load_state_dict({"weight": np.eye(2), "bias": np.zeros(2)})
+    >>> evaluate(model, samples, [Accuracy()], client=False)
+    {'accuracy': 1.0}
+    """
     check_precision("evaluate", precision)
     named = metrics_by_name("evaluate", metrics, {"loss"})
     measures = LossAndMetrics(loss or no_loss, tuple(named.values()))

@@ -60,6 +60,13 @@ class Predictor:
         Of products, see :mod:`daskdl.kernels.runtime.precision`.
     token : str
         What tells this from other predictors, for Dask's keys; see :meth:`snapshot`.
+
+    Examples
+    --------
+    >>> x = np.zeros((5, 3), np.float32)
+    >>> predictor = Predictor(nn.Linear(3, 2), threads=1)
+    >>> predictor(x).shape, Predictor(nn.Linear(3, 2), classes=True)(x).shape
+    ((5, 2), (5,))
     """
 
     model: Module

@@ -17,6 +17,14 @@ class CallbackSink:
     function : callable
         Gets a list of :class:`~daskdl.stream.Output`; when it returns they are safe, and when it
         raises they come again. It pickles.
+
+    Examples
+    --------
+    >>> from daskdl.stream import Partition, Record
+    >>> sink = CallbackSink(lambda outputs: print([o.value for o in outputs]))
+    >>> record = Record(Partition("calls", 0), 0, 0, None, b"hello")
+    >>> sink.writer(slot=0).write([Output(record, "answers", b"greeting")])
+    [b'greeting']
     """
 
     exactly_once = False

@@ -23,6 +23,17 @@ class CallbackSource:
         ``commit(partition, offset)`` keeps it where other workers find it.
     partitions : int
     group : str
+
+    Examples
+    --------
+    >>> held, done = [b"1", b"2", b"3"], {0: 0}
+    >>> def read(partition, offset, limit):
+    ...     return held[offset : offset + limit]
+    >>> source = CallbackSource(read, done.get, done.__setitem__)
+    >>> reader = source.reader("run")
+    >>> reader.assign(source.partitions())
+    >>> [record.value for record in reader.poll(2, wait=0)], reader.positions()
+    ([b'1', b'2'], {Partition(topic='callback', number=0): 2})
     """
 
     def __init__(

@@ -22,6 +22,13 @@ class DirectorySink:
     ----------
     folder : path
         That all workers see.
+
+    Examples
+    --------
+    >>> sink = DirectorySink("out")
+    >>> sink.check([], ["answers", "bad"])
+    >>> sorted(path.name for path in sink.folder.iterdir())
+    ['answers', 'bad']
     """
 
     exactly_once = False

@@ -30,6 +30,18 @@ class DirectorySource:
     pattern : str
         ``*.jsonl``, ``*.parquet`` or another whose suffix is one of these.
     group : str
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("calls.jsonl").write_text('{"text": "hello"}')
+    >>> source = DirectorySource(".")
+    >>> source.partitions()
+    [Partition(topic='calls.jsonl', number=0)]
+    >>> reader = source.reader("run")
+    >>> reader.assign(source.partitions())
+    >>> reader.poll(10, wait=0)[0].value
+    b'{"text": "hello"}'
     """
 
     def __init__(self, folder: str | Path, pattern: str = "*.jsonl", group: str = "daskdl") -> None:

@@ -36,6 +36,12 @@ class KafkaSink:
         which ends it at once, was lost too.
     create_topics : bool
         Whether topics that are not there are made, with as many partitions as the source has.
+
+    Examples
+    --------
+    >>> from daskdl.stream import Brokers
+    >>> KafkaSink(Brokers("kafka:9093"), group="routing", exactly_once=True).exactly_once
+    True
     """
 
     def __init__(

@@ -30,6 +30,13 @@ class KafkaSource:
         Under which offsets are committed, with the run that did so as their metadata.
     start : "earliest" or "latest"
         Where a partition without a committed offset begins.
+
+    Examples
+    --------
+    >>> from daskdl.stream import Brokers
+    >>> source = KafkaSource(Brokers("kafka:9093"), ["calls"], group="routing")
+    >>> source.topics, source.group
+    (['calls'], 'routing')
     """
 
     def __init__(

@@ -14,6 +14,11 @@ class Partition(NamedTuple):
     topic : str
     number : int
         From 0.
+
+    Examples
+    --------
+    >>> str(Partition("calls", 3))
+    'calls/3'
     """
 
     topic: str
@@ -34,6 +39,11 @@ class Record(NamedTuple):
     timestamp : int
         Milliseconds since 1970 at which the broker had it; 0 if nobody knows.
     key, value : bytes or None
+
+    Examples
+    --------
+    >>> Record(Partition("calls", 3), 17, 0, None, b"hello").place
+    'calls/3/17'
     """
 
     partition: Partition
@@ -58,6 +68,12 @@ class Output(NamedTuple):
         Where it goes; of a sink without topics, a name for its kind.
     value : bytes or None
     headers : tuple of (str, bytes)
+
+    Examples
+    --------
+    >>> record = Record(Partition("calls", 0), 5, 0, None, b"hello")
+    >>> as_json(Output(record, "answers", b'{"label": "billing"}'))
+    '{"place": "calls/0/5", "answer": {"label": "billing"}}'
     """
 
     record: Record

@@ -21,6 +21,12 @@ class Routes:
     below : float
         Answers of a lower probability go to ``unsure``.
     unsure : str, optional
+
+    Examples
+    --------
+    >>> routes = Routes("other", "bad", {"billing": "money"}, below=0.5, unsure="people")
+    >>> routes.of("billing", 0.9), routes.of("billing", 0.3), routes.of("greeting", 0.9)
+    ('money', 'people', 'other')
     """
 
     topic: str

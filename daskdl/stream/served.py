@@ -42,6 +42,12 @@ def text_metadata(
         Names of the classes, in their order.
     length : int
         Words of a text that are read.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary.build(["pay my bill", "pay the bill"])
+    >>> text_metadata(vocabulary, labels=["billing", "other"], length=20)["vocabulary"]["words"]
+    ('bill', 'pay', 'my', 'the')
     """
     from dataclasses import asdict
 
@@ -63,6 +69,14 @@ class ModelFile:
     name : str
         Of the model, in its answers.
     data : bytes
+
+    Examples
+    --------
+    >>> import daskdl
+    >>> daskdl.save(nn.Linear(3, 2), "small.safetensors")
+    >>> file = ModelFile.read("small.safetensors")
+    >>> file.name, len(file.sha256)
+    ('small', 64)
     """
 
     def __init__(self, name: str, data: bytes) -> None:

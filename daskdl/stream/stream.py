@@ -63,6 +63,19 @@ class Stream:
     ------
     ModelFileError
         When the model cannot be loaded, or cannot be applied to a text.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import daskdl
+    >>> from daskdl.stream import DirectorySink, DirectorySource
+    >>> _ = Path("in").mkdir(), Path("in/a.jsonl").write_text("[1, 2, 3]")
+    >>> model = daskdl.nn.Sequential(daskdl.nn.Linear(3, 2), daskdl.nn.Softmax())
+    >>> daskdl.save(model, "model.safetensors")
+    >>> routes = Routes("answers", "bad")
+    >>> stream = Stream(DirectorySource("in"), DirectorySink("out"), "model.safetensors", routes)
+    >>> stream.model.name, stream.routes.topics()
+    ('model', ['answers', 'bad'])
     """
 
     def __init__(

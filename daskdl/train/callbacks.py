@@ -21,6 +21,22 @@ class Callback:
 
     While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
     that was recorded up to it.
+
+    Examples
+    --------
+    >>> class Tell(Callback):
+    ...     def on_epoch_end(self, trainer, epoch, logs):
+    ...         print(f"epoch {epoch}: {logs['samples']:.0f} samples")
+    ...         return epoch == 1  # enough
+    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl.optim import SGD
+    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
+    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(
+    ...     samples, epochs=9, batch_size=4, callbacks=[Tell()], client=False, progress=False
+    ... )
+    epoch 0: 4 samples
+    epoch 1: 4 samples
     """
 
     def on_fit_begin(self, trainer: Trainer) -> None:

@@ -39,6 +39,16 @@ class History:
         samples while the weights changed), ``samples``, ``seconds``, ``samples_per_second`` and the
         seconds of each of :data:`PHASES`; with validation ``val_loss``, each metric as
         ``val_<name>``, and the seconds of ``validation``, which are not among the others.
+
+    Examples
+    --------
+    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl.optim import SGD
+    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
+    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(samples, epochs=3, batch_size=4, client=False, progress=False)
+    >>> len(history), len(history.epochs), bool(history["loss"][2] < history["loss"][0])
+    (3, 3, True)
     """
 
     def __init__(self) -> None:

@@ -34,6 +34,19 @@ class TensorBoard(Callback):
     ------
     MissingExtraError
         Without tensorboardX, which ``daskdl[tensorboard]`` brings.
+
+    Examples
+    --------
+    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl.optim import SGD
+    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
+    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(
+    ...     samples, epochs=1, batch_size=4, callbacks=[TensorBoard("run")], progress=False
+    ... )
+    >>> from pathlib import Path
+    >>> [path.name.split(".")[0] for path in Path("run").iterdir()]
+    ['events']
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

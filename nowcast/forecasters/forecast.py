@@ -33,6 +33,12 @@ class Forecast:
     event_probability : ndarray, (threshold, lead) float32, optional
         The probability from which on a yes/no forecast of each threshold says yes: the one that
         maximises the CSI that the forecast expects of itself.
+
+    Examples
+    --------
+    >>> rain = np.array([[[0.0, 2.5]]], np.float32)
+    >>> Forecast(rain).exceedance(1.0)
+    array([[[0., 1.]]], dtype=float32)
     """
 
     rain: Float

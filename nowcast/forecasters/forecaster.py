@@ -23,6 +23,16 @@ class Forecaster(Protocol):
         Number of last frames that it reads; it uses fewer when fewer are given.
     least : int
         Number of frames below which it raises ShapeError.
+
+    Examples
+    --------
+    >>> class Dry:
+    ...     n_in = least = 1
+    ...     def forecast(self, rain, leads, **settings):
+    ...         return Forecast(np.zeros((leads, *rain.shape[1:]), np.float32))
+    >>> method: Forecaster = Dry()
+    >>> method.forecast(np.ones((1, 2, 2), np.float32), 3).rain.shape
+    (3, 2, 2)
     """
 
     @property

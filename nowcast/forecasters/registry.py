@@ -27,7 +27,13 @@ AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
 
 
 def method_names() -> list[str]:
-    """Return all names, of pysteps too whether it is installed or not."""
+    """Return all names, of pysteps too whether it is installed or not.
+
+    Examples
+    --------
+    >>> [name for name in method_names() if ":" not in name]
+    ['auto', 'persistence', 'extrapolation', 'sprog', 'steps', 'model']
+    """
     return [AUTO, *OWN, *(PYSTEPS + name for name in NAMES), MODEL]
 
 

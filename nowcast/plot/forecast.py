@@ -68,6 +68,19 @@ def plot_forecast(
         When grids or lead times do not fit.
     SettingsError
         When a lead time or the probability of a threshold is not in the forecast.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> rain = np.eye(8, dtype=np.float32)[None] * 5
+    >>> lead = np.array([5], "timedelta64[m]").astype("timedelta64[ns]")
+    >>> where = {"lead_time": lead, "y": np.arange(8) * 1000.0, "x": np.arange(8) * 1000.0}
+    >>> forecast = xr.Dataset({"rain_rate": (("lead_time", "y", "x"), rain)}, where)
+    >>> forecast["forecast_reference_time"] = np.datetime64("2021-03-04T12:00", "ns")
+    >>> forecast = forecast.set_coords("forecast_reference_time")
+    >>> plot_forecast(forecast, Path("forecast.png"))
+    >>> Path("forecast.png").exists()
+    True
     """
     panels = Panels.of(forecast, observed, thresholds=thresholds, members=members)
     columns = _columns(panels.minutes, leads)

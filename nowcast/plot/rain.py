@@ -32,6 +32,15 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
     ------
     DataError
         When it is not one field.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> where = {"y": np.arange(8) * 1000.0, "x": np.arange(8) * 1000.0}
+    >>> frame = xr.DataArray(np.eye(8, dtype=np.float32) * 5, where, ("y", "x"))
+    >>> plot_rain(frame, Path("rain.png"), title="A line of rain")
+    >>> Path("rain.png").exists()
+    True
     """
     if set(frame.dims) != {"y", "x"}:
         raise DataError(

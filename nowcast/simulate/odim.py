@@ -40,6 +40,13 @@ class PolarSweep:
         Reflectivity; minus infinity where nothing was detected, NaN where nothing was measured.
     nyquist : float
         Unambiguous velocity, m/s; readers expect it though there are no velocities.
+
+    Examples
+    --------
+    >>> dbz = np.full((360, 100), -np.inf)
+    >>> sweep = PolarSweep(0.5, datetime(2021, 3, 4, 12), turn=20.0, gate_length=500.0, dbz=dbz)
+    >>> sweep.dbz.shape
+    (360, 100)
     """
 
     elevation: float
@@ -79,6 +86,17 @@ def write_odim_volume(
     ------
     MissingExtraError
         When h5py is not installed.
+
+    Examples
+    --------
+    >>> noon = datetime(2021, 3, 4, 12)
+    >>> sweep = PolarSweep(0.5, noon, turn=20.0, gate_length=500.0, dbz=np.full((36, 10), 20.0))
+    >>> source = "PLC:Nowhere,CMT:simulated data"
+    >>> write_odim_volume(
+    ...     Path("volume.h5"), [sweep], time=noon, site=(51.5, 4.2, 33.0), source=source, how={}
+    ... )
+    >>> Path("volume.h5").stat().st_size > 1000
+    True
     """
     try:
         import h5py

@@ -53,6 +53,13 @@ def simulate(
     ------
     SettingsError
         When the numbers make no series of scans.
+
+    Examples
+    --------
+    >>> radar = Radar(gates=20, elevations=(0.5,))
+    >>> scans = simulate(Path("scans"), hours=0.2, step_minutes=5, radar=radar)
+    >>> [scan.suffix for scan in scans]
+    ['.h5', '.h5']
     """
     radar, folder = radar or Radar(), Path(folder)
     total = int(hours * 60 // step_minutes) if step_minutes >= 1 else 0

@@ -43,6 +43,16 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
     Examples
     --------
     ``to_json(scores)["forecasters"]["persistence"]["30"]["thresholds"]["1"]["csi"]``
+
+    >>> import xarray as xr
+    >>> from nowcast.forecasters import Persistence
+    >>> from nowcast.verification import verify
+    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
+    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
+    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
+    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
+    >>> to_json(scores)["forecasters"]["persistence"]["10"]["thresholds"]["0.5"]["csi"]
+    1.0
     """
     minutes = _minutes(scores)
     thresholds = [f"{value:g}" for value in scores["threshold"].to_numpy()]
@@ -69,7 +79,23 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
 
 
 def write_json(scores: xr.Dataset, path: str | os.PathLike[str]) -> None:
-    """Write `to_json` to a file, which is there whole or not at all."""
+    """Write `to_json` to a file, which is there whole or not at all.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> import xarray as xr
+    >>> from nowcast.forecasters import Persistence
+    >>> from nowcast.verification import verify
+    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
+    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
+    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
+    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
+    >>> write_json(scores, "scores.json")
+    >>> list(json.loads(Path("scores.json").read_text())["forecasters"])
+    ['persistence']
+    """
     text = json.dumps(to_json(scores), indent=1, allow_nan=False)
     with beside(Path(path)) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -91,6 +117,18 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
     ------
     SettingsError
         If the scores were not made for this threshold or scale.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from nowcast.forecasters import Persistence
+    >>> from nowcast.verification import verify
+    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
+    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
+    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
+    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
+    >>> score_table(scores, threshold=0.5).row_count
+    2
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

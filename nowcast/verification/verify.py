@@ -99,6 +99,17 @@ def verify(
         If there is no forecaster, or a threshold or scale makes no sense.
     ShapeError
         If a forecaster answers with another shape than (leads, y, x).
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from nowcast.forecasters import Persistence
+    >>> time = np.datetime64("2021-03-04T12:00", "ns") + np.arange(6) * np.timedelta64(5, "m")
+    >>> where = {"time": time, "y": np.arange(32) * 1000.0, "x": np.arange(32) * 1000.0}
+    >>> rain = xr.DataArray(np.ones((6, 32, 32), np.float32), where, ("time", "y", "x"))
+    >>> scores = verify(rain, {"persistence": Persistence()}, 2, thresholds=(0.5,), scales=(5,))
+    >>> scores["csi"].values.tolist()
+    [[[1.0], [1.0]]]
     """
     import xarray as xr
 

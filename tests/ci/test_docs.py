@@ -33,6 +33,15 @@ def test_every_room_has_its_page():
     assert {f"daskdl.{room}" for room in rooms} <= set(docs.ROOMS)
 
 
+#: Protocols that strangers implement, and what only runs beside others, with their reason.
+WITHOUT_EXAMPLE = {
+    "Reader", "Sink", "Source", "Writer",  # protocols: docs/stream.md has a queue of one's own
+    "Communicator",  # is handed to the function that collective.run calls
+    "Tensor",  # op and no_grad, beside it, have theirs
+    "Pysteps",  # needs the extra pysteps
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("room", docs.ROOMS)
 def test_public_names_are_documented(room):
     if room == "daskdl.torch":
@@ -41,6 +50,23 @@ def test_public_names_are_documented(room):
     names = docs.public_names(room)
     assert names
     assert [name for name in names if not (getattr(module, name).__doc__ or "").strip()] == []
+
+
+@pytest.mark.parametrize("room", docs.ROOMS)
+def test_public_names_have_an_example(room):
+    """Of its own, or of a class in one of its methods; tests/test_doctests.py runs them."""
+    if room == "daskdl.torch":
+        pytest.importorskip("torch")
+    module = importlib.import_module(room)
+    without = {name for name in docs.public_names(room) if not exemplified(getattr(module, name))}
+    assert without <= WITHOUT_EXAMPLE
+
+
+def exemplified(thing):
+    members = (
+        [getattr(thing, n) for n in dir(thing) if n[0] != "_"] if isinstance(thing, type) else []
+    )
+    return any(">>> " in (getattr(part, "__doc__", None) or "") for part in [thing, *members])
 
 
 def test_gallery_has_every_example(tmp_path):

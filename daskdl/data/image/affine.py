@@ -37,6 +37,13 @@ class Affine(Transform):
         What lies outside of the image, in fractions of white; 0 in masks.
     expand : bool
         Whether the result is as large as it takes to show all of the image.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> turn = Affine(degrees=(-10, 10), scale=(0.9, 1.1))
+    >>> turn(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
     """
 
     degrees: Range = 0.0
@@ -88,7 +95,15 @@ class Affine(Transform):
 def Rotate(  # noqa: N802  (stands where transforms stand)
     degrees: Range, *, expand: bool = False, fill: Colour = 0.0
 ) -> Affine:
-    """Return the :class:`Affine` that rotates counter-clockwise around the middle."""
+    """Return the :class:`Affine` that rotates counter-clockwise around the middle.
+
+    Examples
+    --------
+    >>> image = np.array([[[1], [2]], [[3], [4]]], np.uint8)
+    >>> Rotate(90)(image)[..., 0]
+    array([[2, 4],
+           [1, 3]], dtype=uint8)
+    """
     return Affine(degrees=degrees, expand=expand, fill=fill)
 
 

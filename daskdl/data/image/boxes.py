@@ -26,6 +26,14 @@ class Boxes:
         What else there is of each box, such as labels; boxes that go take theirs along.
     name : str
         Of who asks, in errors.
+
+    Examples
+    --------
+    >>> boxes = Boxes([[[0, 0, 10, 10], [5, 5, 8, 9]], []], {"labels": [[1, 2], []]})
+    >>> boxes.scale(np.array([[2.0, 1.0], [1.0, 1.0]]))
+    >>> boxes.of(0), len(boxes)
+    (array([[ 0.,  0., 10., 20.],
+           [ 5., 10.,  8., 18.]], dtype=float32), 2)
     """
 
     def __init__(

@@ -25,6 +25,14 @@ class RandomChoice(Transform):
         ``Pipeline([])`` leaves an image as it is.
     weights : sequence of float, optional
         How likely each is, up to a common factor; by default all equally.
+
+    Examples
+    --------
+    >>> from daskdl.data.image import Fill
+    >>> x = np.zeros((4, 1, 1, 1), np.uint8)
+    >>> choice = RandomChoice([Fill(0, 0, 1, 1, 1.0), Fill(0, 0, 1, 1, 0.2)], weights=[1, 0])
+    >>> choice(x, rng=np.random.default_rng(0)).ravel()
+    array([255, 255, 255, 255], dtype=uint8)
     """
 
     transforms: Sequence[Transform]
@@ -58,7 +66,15 @@ class RandomChoice(Transform):
 
 
 def RandomApply(transform: Transform, probability: float = 0.5) -> RandomChoice:  # noqa: N802
-    """Return a transform that is applied to each image with a probability."""
+    """Return a transform that is applied to each image with a probability.
+
+    Examples
+    --------
+    >>> from daskdl.data.image import Fill
+    >>> x = np.arange(2, dtype=np.uint8).reshape(1, 1, 2, 1)
+    >>> RandomApply(Fill(0, 0, 1, 1), 1.0)(x, rng=np.random.default_rng(0)).ravel()
+    array([255, 255], dtype=uint8)
+    """
     share("RandomApply: probability", probability)
     return RandomChoice([transform, Pipeline([])], [probability, 1 - probability])
 
@@ -74,6 +90,11 @@ class PerImage(Transform):
     function : callable
         ``function(image) -> image`` or ``function(image, rng) -> image``, of (H, W, C) uint8 or
         float32. It must not write into the image.
+
+    Examples
+    --------
+    >>> PerImage(lambda image: 255 - image)(np.zeros((1, 2, 1), np.uint8))[..., 0]
+    array([[255, 255]], dtype=uint8)
     """
 
     function: Callable[..., Any]

@@ -80,6 +80,12 @@ class FixedCrop(Transform):
     left, top, right, bottom : float
         Edges as those of boxes: in pixels, or as fractions of the image's width and height.
     fractions : bool
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> FixedCrop(0, 0, 10, 5)(x).shape, FixedCrop(0.5, 0.5, 1, 1, fractions=True)(x).shape
+    ((2, 5, 10, 3), (2, 10, 15, 3))
     """
 
     left: float

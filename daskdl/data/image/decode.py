@@ -54,6 +54,15 @@ def decode(
     DataError
         When the record is no image, is truncated, has more than 8 bits in a channel, or claims so
         many pixels that Pillow takes it for an attack.
+
+    Examples
+    --------
+    >>> import io
+    >>> from PIL import Image
+    >>> file = io.BytesIO()
+    >>> Image.new("RGB", (8, 6), "red").save(file, "PNG")
+    >>> decode(file.getvalue()).shape
+    (6, 8, 3)
     """
     pixels, _ = _decode(record, mode, at_least, upright, name)
     return pixels
@@ -72,6 +81,17 @@ class Decode(Transform):
     names : str, optional
         The column of the batch that has the records' names, for errors; by default they are
         numbered.
+
+    Examples
+    --------
+    >>> import io
+    >>> from PIL import Image
+    >>> from daskdl.data.image import Resize
+    >>> file = io.BytesIO()
+    >>> Image.new("RGB", (8, 6), "red").save(file, "PNG")
+    >>> steps = Decode() | Resize((4, 4))
+    >>> steps(file.getvalue()).shape
+    (4, 4, 3)
     """
 
     mode: str = "RGB"

@@ -101,7 +101,14 @@ class RandomIoUCrop(Transform):
 
 @dataclass(frozen=True)
 class NormalizeBoxes(Transform):
-    """Make boxes fractions of their image's width and height, after all that moves them."""
+    """Make boxes fractions of their image's width and height, after all that moves them.
+
+    Examples
+    --------
+    >>> batch = {"x": np.zeros((1, 20, 40, 3), np.uint8), "boxes": [[[0.0, 5.0, 20.0, 10.0]]]}
+    >>> NormalizeBoxes()(batch)["boxes"][0]
+    array([[0.  , 0.25, 0.5 , 0.5 ]], dtype=float32)
+    """
 
     def apply(self, images: Images, rng: np.random.Generator) -> None:
         """Divide them."""

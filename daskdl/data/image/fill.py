@@ -72,6 +72,13 @@ class Expand(Transform):
         In fractions of white; by default ImageNet's mean.
     probability : float
         Of each image; others stay as they are.
+
+    Examples
+    --------
+    >>> x = np.zeros((1, 20, 30, 3), np.uint8)
+    >>> image = Expand(most=2.0, probability=1.0)(x, rng=np.random.default_rng(0))[0]
+    >>> image.shape[0] >= 20, image.shape[1] >= 30
+    (True, True)
     """
 
     most: float = 4.0
@@ -106,6 +113,11 @@ class Fill(Transform):
         The part's edges, as fractions of the image's width and height.
     fill : float or (C,)
         In fractions of white.
+
+    Examples
+    --------
+    >>> Fill(0.5, 0.0, 1.0, 1.0)(np.zeros((1, 4, 1), np.uint8))[..., 0]
+    array([[  0,   0, 255, 255]], dtype=uint8)
     """
 
     left: float

@@ -49,6 +49,12 @@ class Images:
         Of who asks, in errors.
     columns : mapping of str to column, optional
         All of the batch that they are of, to be looked at.
+
+    Examples
+    --------
+    >>> images = Images([np.zeros((20, 30, 3), np.uint8), np.zeros((8, 6, 3), np.uint8)])
+    >>> len(images), images.sizes.tolist()
+    (2, [[20, 30], [8, 6]])
     """
 
     def __init__(

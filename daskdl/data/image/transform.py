@@ -19,7 +19,15 @@ Rng = np.random.Generator | None
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of a batch that are images, and boxes and masks that move with them."""
+    """Names of the columns of a batch that are images, and boxes and masks that move with them.
+
+    Examples
+    --------
+    >>> from daskdl.data.image import CenterCrop
+    >>> batch = {"picture": np.zeros((2, 20, 30, 3), np.uint8)}
+    >>> CenterCrop(16)(batch, columns=Columns(images="picture"))["picture"].shape
+    (2, 16, 16, 3)
+    """
 
     images: str = "x"
     boxes: str = "boxes"
@@ -34,6 +42,14 @@ class Transform(ABC):
     Steps are put together by ``|`` or in a list given to :class:`Pipeline`, and serve as functions
     for :meth:`daskdl.data.SampleSet.map`. A subclass says in :meth:`apply` what happens to
     :class:`~daskdl.data.image.images.Images`.
+
+    Examples
+    --------
+    >>> class Invert(Transform):
+    ...     def apply(self, images, rng):
+    ...         images.replace([255 - image for image in images.pixels])
+    >>> Invert()(np.zeros((1, 2, 1), np.uint8))[..., 0]
+    array([[255, 255]], dtype=uint8)
     """
 
     #: Whether it draws at random, and so needs ``rng``.

@@ -132,6 +132,13 @@ class Encode:
         Name of a new column with where there are tokens, bool (n, length).
     keep : "first" or "last"
         Which tokens are left of a text that is too long.
+
+    Examples
+    --------
+    >>> from daskdl.data.text import Vocabulary
+    >>> words = Vocabulary.build(["a good film", "a bad film"])
+    >>> Encode(words, length=4)({"x": ["a good film"]})["x"]
+    array([[2, 5, 3, 0]], dtype=int32)
     """
 
     vocabulary: Vocabulary

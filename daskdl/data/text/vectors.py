@@ -26,6 +26,14 @@ class Vectors:
     words : tuple of str
         Each once.
     values : float32 (n, features)
+
+    Examples
+    --------
+    >>> from daskdl.data.text import Vocabulary
+    >>> words = Vocabulary.build(["good bad good bad"])
+    >>> vectors = Vectors(("good", "bad"), np.array([[1, 0], [-1, 0.5]], np.float32))
+    >>> vectors.table(words).shape
+    (4, 2)
     """
 
     words: tuple[str, ...]
@@ -85,6 +93,14 @@ def read_vectors(path: str | os.PathLike[str], vocabulary: Container[str] | None
     DataError
         With the number of the line, when it is not as the first is; and for a file that is missing
         or has none of the words.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("vectors.txt").write_text("good 1 0.5")
+    >>> vectors = read_vectors("vectors.txt")
+    >>> vectors.words, vectors.values
+    (('good',), array([[1. , 0.5]], dtype=float32))
     """
     name, words, blocks = os.fspath(path), dict[str, None](), list[NDArray[np.float32]]()
     held: list[tuple[int, list[str]]] = []

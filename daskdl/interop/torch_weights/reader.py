@@ -54,6 +54,11 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     Examples
     --------
     ``ResNet(18).load_state_dict(read("resnet18.pth"), names="torch")``
+
+    >>> from safetensors.numpy import save_file
+    >>> save_file({"state.fc.bias": np.zeros(3, np.float32)}, "weights.safetensors")
+    >>> {name: a.shape for name, a in read("weights.safetensors", prefix="state.").items()}
+    {'fc.bias': (3,)}
     """
     path = Path(path)
     if not path.is_file():

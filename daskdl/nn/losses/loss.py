@@ -16,6 +16,15 @@ class Loss(Module):
 
     The scalar is the mean over the samples of the batch, the first axis of all arrays, each with
     its weight; :mod:`daskdl.ops.losses.reduction` says how, and why shards then add up.
+
+    Examples
+    --------
+    >>> class Quartic(Loss):
+    ...     def forward(self, prediction, target, sample_weight=None):
+    ...         return ((prediction - target) ** 4).mean()
+    >>> from daskdl.tensor import Tensor
+    >>> float(Quartic()(Tensor([1.0, 3.0]), np.array([0.0, 1.0])))
+    8.5
     """
 
     def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:

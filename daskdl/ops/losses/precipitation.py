@@ -41,6 +41,13 @@ def precipitation(
     weights : array (K + 1,)
     squared, absolute : float
         Factors of the two errors.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([[1.0, 4.0]]), np.array([[0.0, 6.0]])
+    >>> settings = {"thresholds": np.array([2.0]), "weights": np.array([1.0, 5.0])}
+    >>> float(precipitation(prediction, target, **settings, squared=1.0, absolute=1.0))
+    16.0
     """
     target = pair("precipitation", prediction, target)
     if len(weights) != len(thresholds) + 1 or (np.diff(thresholds) < 0).any():

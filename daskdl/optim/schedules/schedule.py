@@ -16,6 +16,17 @@ class Schedule(Named, ABC):
 
     Schedules are frozen dataclasses: they pickle and compare by value. One that goes by more than
     the iteration, as Plateau does, keeps that in a state which goes in and comes out.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Halving(Schedule):
+    ...     first: float
+    ...     def __call__(self, iteration):
+    ...         return self.first / 2**iteration
+    >>> [Halving(1.0)(i) for i in range(3)]
+    [1.0, 0.5, 0.25]
     """
 
     @abstractmethod
