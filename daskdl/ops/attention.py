@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.ops.arithmetic import matmul
-from daskdl.ops.dropout import dropout
+from daskdl.kernels.attention import attention as kernel
+from daskdl.kernels.attention.attention import Weighing
+from daskdl.kernels.runtime.precision import precision
+from daskdl.ops.arguments import FLOATS
+from daskdl.ops.arithmetic import matmul, unbroadcast
+from daskdl.ops.dropout import check_rate, dropout
 from daskdl.ops.shape import transpose
 from daskdl.ops.softmax import softmax
-from daskdl.tensor import Array, Tensor
+from daskdl.tensor import Array, Tensor, op, watcher_of_operations
 
 __all__ = ["attention"]
 
@@ -29,6 +33,8 @@ def attention(
     counter: int = 0,
 ) -> Tensor:
     """Return, for each query, the mean of the values whose keys are like it.
+
+    Its memory is linear in T and S: weights are computed tile by tile, and again for gradients.
 
     Parameters
     ----------
@@ -56,6 +62,7 @@ def attention(
     >>> ops.attention(x, x, x, causal=True).shape
     (2, 5, 3)
     """
+    check_rate("attention", rate)
     t, s = query.shape[-2], key.shape[-2]
     if query.shape[-1] != key.shape[-1] or value.shape[-2] != s:
         raise ShapeError(
@@ -81,15 +88,40 @@ def attention(
             f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
             + ("" if mask is None else f" and mask {mask.shape}")
         )
+    how = Weighing(None, causal, rate, seed, counter)
+    floats = all(x.dtype in FLOATS and x.dtype == query.dtype for x in (query, key, value))
+    if not floats or 0 in (t, s) or watcher_of_operations() is not None:
+        return _by_operations(query, key, value, mask, how)
+    y: Tensor = _in_tiles(query, key, value, mask, how=how)
+    return y
+
+
+@op
+def _in_tiles(query: Array, key: Array, value: Array, mask: Array | None, *, how: Weighing):
+    """Compute attention without a matrix of all weights."""
+    how = how._replace(mask=mask, half=precision() == "bf16")
+    y, kept = kernel.attention(query, key, value, how)
+
+    def backward(dy: Array):
+        found = kernel.gradients(dy, kept, how)
+        inputs = query, key, value
+        return *(unbroadcast(d, x.shape) for d, x in zip(found, inputs, strict=True)), None
+
+    return y, backward
+
+
+def _by_operations(query: Any, key: Any, value: Any, mask: Array | None, how: Weighing) -> Tensor:
+    """Compute attention by operations that others know, such as those of an ONNX file."""
+    t, s = query.shape[-2], key.shape[-2]
     axes = (*range(len(key.shape) - 2), -1, -2)
     scores: Any = matmul(query * (1 / math.sqrt(query.shape[-1])), transpose(key, axes=axes))
-    if causal:
+    if how.causal:
         before = np.tri(t, s, dtype=bool)
         mask = before if mask is None else mask & before
     if mask is not None:
         scores = scores + np.where(mask, 0, -np.inf).astype(scores.dtype)
     weights = softmax(scores)
-    if rate:
-        weights = dropout(weights, rate=rate, seed=seed, counter=counter)
+    if how.rate:
+        weights = dropout(weights, rate=how.rate, seed=how.seed, counter=how.counter)
     y: Tensor = matmul(weights, value)
     return y

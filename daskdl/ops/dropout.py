@@ -24,11 +24,16 @@ def dropout(x: Array, *, rate: float, seed: int, counter: int = 0):
     [0.0, 2.0]
     """
     check_float("dropout", x)
-    if not 0 <= rate <= 1:
-        raise SettingsError(
-            f"dropout: expected 0 <= rate <= 1, found {rate!r}; rate is the part that is dropped"
-        )
+    check_rate("dropout", rate)
     if rate == 0:
         return x, lambda dy: (dy,)
     y = kernel.dropout(x, rate, seed, counter)
     return y, lambda dy: (kernel.dropout(dy, rate, seed, counter),)
+
+
+def check_rate(where: str, rate: float) -> None:
+    """Raise a SettingsError unless a rate is a part of one."""
+    if not 0 <= rate <= 1:
+        raise SettingsError(
+            f"{where}: expected 0 <= rate <= 1, found {rate!r}; rate is the part that is dropped"
+        )

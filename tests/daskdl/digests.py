@@ -55,7 +55,7 @@ WIDER: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "Conv2d few": (lambda: nn.Conv2d(3, 43, 7, 2, padding=3, seed=0), (4, 50, 51, 3)),
     "ConvTranspose2d wide": (lambda: nn.ConvTranspose2d(35, 43, 4, 2, 1, seed=0), (2, 9, 10, 35)),
     "SeparableConv2d wide": (lambda: nn.SeparableConv2d(35, 43, 3, seed=0), (4, 20, 21, 35)),
-    "MultiHeadAttention wide": (lambda: nn.MultiHeadAttention(72, 4, seed=0), (6, 30, 72)),
+    "MultiHeadAttention wide": (lambda: nn.MultiHeadAttention(72, 4, seed=0), (2, 300, 72)),
     "TransformerBlock wide": (lambda: nn.TransformerBlock(72, 4, 150, seed=0), (6, 30, 72)),
     "Resize wide": (lambda: nn.Resize((17, 29)), (3, 20, 21, 35)),
     "AvgPool2d wide": (lambda: nn.AvgPool2d(3, 2, 1), (3, 20, 21, 35)),

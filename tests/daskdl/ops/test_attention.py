@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.tensor import Tensor, watched_operations
 from tests.daskdl.gradients import check_gradient, normal
 
 sizes = st.integers(1, 4)
@@ -29,6 +34,88 @@ def test_gradient_and_agreement(t, s, c, d, causal, masked, torch):
     np.testing.assert_allclose(
         ops.attention(*arrays, mask=mask, causal=causal).data, expected, atol=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("half", "tolerance"), [(False, 3e-6), (True, 0.03)], ids=["float32", "bf16"]
+)
+def test_several_tiles_of_queries_and_keys(half, tolerance, torch):
+    """More than one tile each way, odd numbers, by-head views, one mask for all heads."""
+    n, h, t, s, c, d = 1, 2, 131, 301, 37, 20
+    arrays = [
+        normal(n, steps, h, width, seed=i).astype("f4").transpose(0, 2, 1, 3)
+        for i, (steps, width) in enumerate([(t, c), (s, c), (s, d), (t, d)])
+    ]
+    mask = np.random.default_rng(0).random((t, s)) < 0.7
+    mask[:, 0] = True
+    mine = [Tensor(a, requires_grad=True) for a in arrays[:3]]
+    with computing_in("bf16" if half else "float32"):
+        y = ops.attention(*mine, mask=mask, causal=True)
+    y.backward(arrays[3])
+    peers = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays[:3]]
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *peers, attn_mask=torch.tensor(mask & np.tri(t, s, dtype=bool))
+    )
+    expected.backward(torch.tensor(arrays[3], dtype=torch.float64))
+    np.testing.assert_allclose(y.data, expected.detach(), atol=tolerance)
+    for own, peer in zip(mine, peers, strict=True):
+        np.testing.assert_allclose(own.grad, peer.grad, atol=tolerance)
+
+
+def test_bits_do_not_depend_on_threads_or_the_batch():
+    arrays = [normal(3, 2, 120, 16, seed=i).astype("f4") for i in range(4)]
+
+    def results(of, threads):
+        inputs = [Tensor(a[of], requires_grad=True) for a in arrays[:3]]
+        with thread_budget(threads):
+            y = ops.attention(*inputs, causal=True)
+            y.backward(arrays[3][of])
+        return [y.data, *(x.grad for x in inputs)]
+
+    whole = results(slice(None), 1)
+    for shared, alone, one in zip(
+        results(slice(None), 3), results(slice(1, 2), 1), whole, strict=True
+    ):
+        np.testing.assert_array_equal(shared, one)
+        np.testing.assert_array_equal(alone, one[1:2])
+
+
+def test_memory_is_linear_in_steps():
+    x = normal(1, 4096, 8).astype("f4")
+    tracemalloc.start()
+    with thread_budget(1):
+        q = Tensor(x, requires_grad=True)
+        ops.attention(q, x, x).backward(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4096 * 4096  # bytes: a quarter of one matrix of weights
+
+
+def test_dropped_weights_have_a_gradient_and_a_mean():
+    x = [normal(2, 70, 4, seed=i) for i in range(3)]
+    check_gradient(lambda *qkv: ops.attention(*qkv, rate=0.3, seed=2, counter=1), *x)
+    ones = np.ones((2, 70, 4))
+    dropped = ops.attention(x[0], x[1], ones, rate=0.3, seed=2).data
+    assert abs(dropped.mean() - 1) < 0.05
+    assert dropped.std() > 0.01
+    with pytest.raises(SettingsError, match="attention: expected 0 <= rate <= 1, found 2"):
+        ops.attention(*x, rate=2)
+
+
+def test_a_query_that_may_look_nowhere_gets_nan():
+    x = normal(1, 3, 4)
+    y = ops.attention(x, x, x, mask=np.array([[True], [False], [True]])).data
+    assert np.isnan(y[0, 1]).all()
+    assert np.isfinite(y[0, [0, 2]]).all()
+
+
+def test_operations_of_a_file_compute_the_same():
+    x, mask = normal(2, 2, 9, 4), np.tri(9, 9, 2, dtype=bool)
+    seen = []
+    with watched_operations(lambda function, *_: seen.append(function.__name__)):
+        y = ops.attention(x, x, x, mask=mask)
+    assert "softmax" in seen
+    np.testing.assert_allclose(ops.attention(x, x, x, mask=mask).data, y.data, atol=1e-14)
 
 
 def test_single_precision_stays():

@@ -1,0 +1,215 @@
+"""Tiles of attention's matrices: rows brought near, put in order for products, and multiplied.
+
+All arrays here hold rows that are filled with zeros up to whole vectors. A kind of numbers is told
+by an array of it: float32 and float64 multiply as they are, uint32 stands for pairs of bfloat16
+(:mod:`daskdl.kernels.products.bfloat16`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from daskdl.kernels.products.bfloat16 import word_of
+from daskdl.kernels.products.microkernel import (
+    COLUMNS,
+    FEW_ROWS,
+    LANES,
+    ROWS,
+    SEGMENT,
+    WIDEST_COLUMNS,
+    address,
+    copy,
+    keep,
+    multiply,
+    multiply_few,
+)
+from daskdl.kernels.products.ordered import block_of
+from daskdl.kernels.products.packing import transpose
+from daskdl.kernels.products.places import number, put_number
+from daskdl.kernels.runtime.jit import jit
+
+#: Columns of a tile of scores at most: a panel of so many summands (32 kB) stays near.
+KEYS = 256
+#: Numbers of a cache line: rows of tiles lie that much further apart, so that numbers below each
+#: other are not all sought in the same few places of the cache.
+APART = 16
+
+
+@jit
+def filled(columns):
+    """Return a number of columns that is filled up to whole panels."""
+    return -(-columns // COLUMNS) * COLUMNS
+
+
+@jit
+def keys_of_tile(keys):
+    """Return how many keys a tile has: about as many in each, whole panels of any processor."""
+    each = block_of(keys, KEYS)
+    return max(WIDEST_COLUMNS, -(-each // WIDEST_COLUMNS) * WIDEST_COLUMNS)
+
+
+@jit
+def rows_from(like, place, row, count, width, rows):
+    """Copy ``count`` rows of ``width`` numbers from an address on; the rest of a row is zeros."""
+    size, whole = like.itemsize, width // COLUMNS * COLUMNS
+    for r in range(count):
+        source, target = place + r * row, address(rows) + r * rows.shape[1] * size
+        for c in range(0, whole, COLUMNS):
+            copy(like, source + c * size, target + c * size)
+        for c in range(whole, width):
+            rows[r, c] = number(like, source + c * size)
+        for c in range(width, rows.shape[1]):
+            rows[r, c] = 0
+    for r in range(count, min(filled(count), rows.shape[0])):
+        for c in range(rows.shape[1]):
+            rows[r, c] = 0
+    keep(rows)
+
+
+@jit
+def rows_to(like, rows, count, width, place, row):
+    """Copy rows to an address."""
+    size, whole = like.itemsize, width // COLUMNS * COLUMNS
+    for r in range(count):
+        source, target = address(rows) + r * rows.shape[1] * size, place + r * row
+        for c in range(0, whole, COLUMNS):
+            copy(like, source + c * size, target + c * size)
+        for c in range(whole, width):
+            put_number(like, target + c * size, rows[r, c])
+    keep(rows)
+
+
+def depth_of(kind, columns):
+    """Return how many summands there are of so many columns: half as many pairs."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(depth_of, inline="always")
+def _depth_of(kind, columns):
+    if kind.dtype == types.uint32:
+        return lambda kind, columns: (columns + 1) // 2
+    return lambda kind, columns: columns
+
+
+def along(kind, rows, count, words):
+    """Return rows as a product's A takes them: themselves, or pairs of neighbours in ``words``."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(along)
+def _along(kind, rows, count, words):
+    if kind.dtype != types.uint32:
+        return lambda kind, rows, count, words: rows
+
+    def implementation(kind, rows, count, words):
+        bits, halves = rows.view(np.uint32), words.view(np.uint16)
+        for r in range(count):
+            for c in range(rows.shape[1]):
+                halves[r, c] = word_of(bits[r, c])
+        return words
+
+    return implementation
+
+
+def across(kind, rows, count, words):
+    """Return rows as summands: themselves, or pairs of rows in ``words``."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(across)
+def _across(kind, rows, count, words):
+    if kind.dtype != types.uint32:
+        return lambda kind, rows, count, words: rows
+
+    def implementation(kind, rows, count, words):
+        bits = rows.view(np.uint32)
+        for r in range(count // 2):
+            for c in range(rows.shape[1]):
+                low, high = word_of(bits[2 * r, c]), word_of(bits[2 * r + 1, c])
+                words[r, c] = low | (high << np.uint32(16))
+        if count % 2:
+            for c in range(rows.shape[1]):
+                words[count // 2, c] = word_of(bits[count - 1, c])
+        return words
+
+    return implementation
+
+
+@jit
+def panels_of(kind, rows, count, columns, panels, first):
+    """Put rows, summands of a product's B, into panels from the summand ``first`` on."""
+    line = COLUMNS * kind.itemsize
+    for j in range(columns // COLUMNS):
+        to = address(panels) + (j * panels.shape[1] + first) * line
+        source = address(rows) + j * line
+        for r in range(count):
+            copy(kind, source + r * rows.shape[1] * kind.itemsize, to + r * line)
+    keep(rows)
+    keep(panels)
+
+
+@jit
+def turned_panels_of(kind, rows, count, depth, panels, first):
+    """Put rows, columns of a product's B, into panels from the panel ``first`` on."""
+    size, line = kind.itemsize, COLUMNS * kind.itemsize
+    row = rows.shape[1] * size
+    for j in range(-(-count // COLUMNS)):
+        for c in range(0, depth, LANES):
+            for half in range(0, COLUMNS, LANES):
+                source = address(rows) + (j * COLUMNS + half) * row + c * size
+                to = address(panels) + ((first + j) * panels.shape[1] + c) * line
+                transpose(kind, source, row, to + half * size, line)
+    keep(rows)
+    keep(panels)
+
+
+@jit
+def table_for(rows):
+    """Return room for the addresses of :func:`multiplied` of up to so many rows."""
+    groups = -(-rows // ROWS)
+    return np.empty((2, groups, SEGMENT), np.int64)
+
+
+@jit
+def multiplied(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of numbers that are in order.
+
+    Parameters
+    ----------
+    kind : array
+    sizes : (int, int, int)
+        Rows, panels and summands.
+    a, a_row, a_step : int
+        Address of the first number of a, and bytes from row to row and along a row.
+    panels, apart : int
+        Address of the first panel's first summand, and bytes from panel to panel.
+    c, c_row : int
+        Address of the result, whose rows are whole panels, and bytes from row to row.
+    table : from :func:`table_for`
+    """
+    rows, count, depth = sizes
+    line = COLUMNS * kind.itemsize
+    entries = table.reshape(-1)
+    groups = -(-rows // ROWS)
+    other = table.shape[1] * SEGMENT
+    for group in range(groups):
+        at = group * SEGMENT
+        for i in range(ROWS):  # behind the last row it comes again
+            row = min(group * ROWS + i, rows - 1)
+            entries[at + i] = a + row * a_row
+            entries[other + at + i] = c + row * c_row
+        entries[at + ROWS], entries[at + ROWS + 1] = 0, depth
+    start = address(table)
+    large = groups - 1 if 0 < rows - (groups - 1) * ROWS <= FEW_ROWS else groups
+    for j in range(count):
+        panel = panels + j * apart
+        for group in range(groups):
+            entry = start + group * SEGMENT * 8
+            to = entry + other * 8
+            if group < large:
+                multiply(kind, entry, 1, a_step, panel, line, to, j * line, add)
+            else:
+                multiply_few(kind, entry, 1, a_step, panel, line, to, j * line, add)
+    keep(table)

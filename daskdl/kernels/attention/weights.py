@@ -1,0 +1,131 @@
+"""Weights of attention: the softmax of a tile of scores, with masks and dropout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskdl.kernels.losses.softmax import _largest
+from daskdl.kernels.runtime.elementary import exponential
+from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
+from daskdl.kernels.vectors.dropout import philox
+
+#: Places in a kernel's plan, which is a vector of int64: numbers of heads, rows and columns;
+#: whether a query sees no key behind it; whether there are a mask and dropout; the mask's steps;
+#: then four places for each array, see :func:`place_of`.
+INNER, QUERIES, KEYS, CHANNELS, VALUES, CAUSAL, MASKED, DROPPED, STEPS, ARRAYS = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 12,
+)  # fmt: skip
+
+
+@jit
+def place_of(plan, array, head):
+    """Return the address of a head's first row in an array, and the bytes from row to row."""
+    at = ARRAYS + 4 * array
+    outer, inner = head // plan[INNER], head % plan[INNER]
+    return plan[at] + outer * plan[at + 1] + inner * plan[at + 2], plan[at + 3]
+
+
+@jit
+def seen(plan, query, first, width):
+    """Return how many of ``width`` keys from ``first`` on a query may see, but for the mask."""
+    return max(0, min(width, query + 1 - first)) if plan[CAUSAL] else width
+
+
+@fusedjit
+def hide(plan, mask, head, query, count, first, width, scores):
+    """Write minus infinity to the scores of keys that are not to be seen, and behind the last."""
+    none = scores.dtype.type(-np.inf)
+    outer, inner, row, step = plan[STEPS], plan[STEPS + 1], plan[STEPS + 2], plan[STEPS + 3]
+    start = head // plan[INNER] * outer + head % plan[INNER] * inner + first * step
+    for r in range(count):
+        if plan[MASKED]:
+            begin = start + (query + r) * row
+            if step == 1:
+                for c in range(width):
+                    shown = mask[np.uintp(begin + c)]
+                    scores[r, c] = scores[r, c] if shown else none
+            else:
+                for c in range(width):
+                    shown = mask[np.uintp(begin + c * step)]
+                    scores[r, c] = scores[r, c] if shown else none
+        for c in range(seen(plan, query + r, first, width), scores.shape[1]):
+            scores[r, c] = none
+
+
+@fastjit
+def _sum(x, r):
+    total = x.dtype.type(0)
+    for c in range(x.shape[1]):
+        total += x[r, c]
+    return total
+
+
+@fastjit
+def dot(a, b, r):
+    """Return the sum of products of two arrays' rows r."""
+    total = a.dtype.type(0)
+    for c in range(a.shape[1]):
+        total += a[r, c] * b[r, c]
+    return total
+
+
+@fusedjit
+def exponentials(scores, count, scale, tops, sums, factors):
+    """Make exponentials of scores less their largest so far, and add these up.
+
+    Parameters
+    ----------
+    scores : array (rows, columns)
+        Changed in place.
+    count : int
+        How many rows there are.
+    scale : number
+        What scores are multiplied with, above zero.
+    tops, sums, factors : arrays (rows,)
+        Of each row the largest score and the sum of exponentials so far, and what exponentials from
+        before are to be multiplied with.
+    """
+    zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
+    for r in range(count):
+        before = tops[r]
+        found = _largest(scores, r) * scale
+        top = before if found <= before else found  # NaN is found
+        tops[r] = top
+        start = zero if top == none else top  # nothing seen so far
+        for c in range(scores.shape[1]):
+            scores[r, c] = exponential(scores[r, c] * scale - start)
+        factors[r] = exponential(before - start)
+        sums[r] = sums[r] * factors[r] + _sum(scores, r)
+
+
+@fusedjit
+def probabilities(scores, count, scale, stats, head, query):
+    """Make probabilities of scores, by the largest and the sum that are known."""
+    for r in range(count):
+        top, factor = stats[head, query + r, 0], stats[head, query + r, 1]
+        for c in range(scores.shape[1]):
+            scores[r, c] = exponential(scores[r, c] * scale - top) * factor
+
+
+@fusedjit
+def score_gradients(weights, gradients, count, inner, scale):
+    """Make gradients to scores of those to weights, in place."""
+    for r in range(count):
+        mean = inner[r]
+        for c in range(weights.shape[1]):
+            gradients[r, c] = weights[r, c] * (gradients[r, c] - mean) * scale
+
+
+@jit
+def drop(plan, keys, limit, scale, head, query, count, first, width, drawn, weights):
+    """Set weights to zero and scale the others, by draws that belong to head, query and tile."""
+    draws = -(-plan[KEYS] // 4) + 1  # of a row
+    lanes = drawn.shape[1]
+    line = drawn.reshape(drawn.size)
+    zero = weights.dtype.type(0)
+    for r in range(count):
+        row = head * plan[QUERIES] + query + r
+        philox(row * draws + first // 4, keys, drawn)
+        for c in range(width):
+            word = line[np.uintp(c % 4 * lanes + c // 4)]
+            weights[r, c] *= zero if word < limit else scale
