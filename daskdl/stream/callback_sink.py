@@ -62,5 +62,8 @@ class CallbackWriter:
         """Commit the offsets."""
         reader.commit(positions)
 
+    def give_up(self) -> None:
+        """Do nothing: it waits for nobody."""
+
     def close(self) -> None:
         """Do nothing."""

@@ -84,6 +84,9 @@ class DirectoryWriter:
             os.replace(beside, self._folder / topic / name)
         reader.commit(positions)
 
+    def give_up(self) -> None:
+        """Do nothing: it waits for nobody."""
+
     def close(self) -> None:
         """Drop what was not committed."""
         self._waiting = []

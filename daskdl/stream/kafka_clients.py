@@ -90,8 +90,13 @@ class Brokers:
             name if callable(value) else name.replace("_", "."): value
             for name, value in settings.items()
         }
-        # Else it writes of every connection that is lost and found to standard error.
-        chosen |= {"log_level": 2, "bootstrap.servers": self.servers, **self._settings}
+        # Else it writes of every connection that is lost and found to standard error. And when all
+        # are lost at once, librdkafka 2.16 begins again from the first addresses, with a request
+        # under way left to a broker's thread that never ends: a transaction that hangs for ever.
+        chosen = {
+            "log_level": 2, "metadata.recovery.strategy": "none", **chosen,
+            "bootstrap.servers": self.servers, **self._settings,
+        }  # fmt: skip
         try:
             return made(chosen)
         except kafka.KafkaException as error:

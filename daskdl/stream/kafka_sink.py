@@ -146,6 +146,10 @@ class KafkaWriter:
         self._producer, self._failed, self._exactly_once = producer, failed, exactly_once
         self._patience, self._open, self._kafka = patience, False, confluent()
         self._counts: dict[str, int] = {}
+        self._given_up = False
+
+    def _calls(self, call: Callable[[float], Any]) -> Any:
+        return _patiently(call, self._patience, lambda: self._given_up)
 
     def write(self, outputs: Sequence[Output]) -> None:
         """Produce outputs of a batch, in their order."""
@@ -160,14 +164,14 @@ class KafkaWriter:
                     produce(topic, value, key, partition, **more)
                     break
                 except BufferError:  # more than librdkafka wants to hold: wait for the broker
+                    if self._given_up:
+                        raise RolledBackError("the brokers have not taken it in time") from None
                     self._producer.poll(0.1)
                 except self._kafka.KafkaException as error:
                     self._fail(error)
 
     def _count(self, topic: str) -> int:
-        listed = _patiently(
-            lambda wait: self._producer.list_topics(topic, timeout=wait), self._patience
-        )
+        listed = self._calls(lambda wait: self._producer.list_topics(topic, timeout=wait))
         self._counts[topic] = max(1, len(listed.topics[topic].partitions))
         return self._counts[topic]
 
@@ -184,14 +188,14 @@ class KafkaWriter:
         kafka_reader = cast(KafkaReader, reader)
         if not self._exactly_once:
             self._flush()
-            _patiently(lambda _: reader.commit(positions), self._patience)
+            self._calls(lambda _: reader.commit(positions))
             return
         self._begin()
         offsets, group = kafka_reader.offsets(positions), kafka_reader.metadata()
         try:
             send = self._producer.send_offsets_to_transaction
-            _patiently(lambda wait: send(offsets, group, wait), self._patience)
-            _patiently(self._producer.commit_transaction, self._patience)
+            self._calls(lambda wait: send(offsets, group, wait))
+            self._calls(self._producer.commit_transaction)
         except self._kafka.KafkaException as error:
             self._fail(error)
         self._open = False
@@ -199,7 +203,7 @@ class KafkaWriter:
 
     def _flush(self) -> None:
         limit = time.monotonic() + self._patience
-        while self._producer.flush(1.0) and time.monotonic() < limit:
+        while self._producer.flush(1.0) and time.monotonic() < limit and not self._given_up:
             pass
         left = len(self._producer)
         if self._failed or left:
@@ -217,18 +221,22 @@ class KafkaWriter:
         if not self._exactly_once:
             raise error
         try:
-            _patiently(self._producer.abort_transaction, self._patience)
+            self._calls(self._producer.abort_transaction)
         except self._kafka.KafkaException as worse:
             raise FencedError(worse.args[0].str()) from worse
         self._open = False
         self._failed.clear()
         raise RolledBackError(why.str()) from error
 
+    def give_up(self) -> None:
+        """Have calls of another thread that wait for the brokers end soon, with an error."""
+        self._given_up = True
+
     def close(self) -> None:
         """Drop what was not committed."""
         if self._exactly_once and self._open:
             try:
-                self._producer.abort_transaction(5)
+                self._producer.abort_transaction(2)
             except self._kafka.KafkaException as error:
                 logger.debug("a transaction was left to the broker: %s", error)
         self._producer.purge()
@@ -236,13 +244,18 @@ class KafkaWriter:
             self._producer.flush(1.0)
 
 
-def _patiently(call: Callable[[float], Any], patience: float) -> Any:
-    """Call with a timeout, again while the error is one that may pass, for so many seconds."""
+def _patiently(
+    call: Callable[[float], Any], patience: float, given_up: Callable[[], bool] = lambda: False
+) -> Any:
+    """Call with a timeout, again while the error may pass, for so many seconds or until given up.
+
+    A timeout is a second, so that a call that is given up has soon ended.
+    """
     kafka, limit = confluent(), time.monotonic() + patience
     while True:
         left = limit - time.monotonic()
         try:
-            return call(min(5.0, max(left, 0.1)))
+            return call(min(1.0, max(left, 0.1)))
         except kafka.KafkaException as error:
             why = error.args[0]
             passing = why.retriable() or why.code() in (
@@ -250,6 +263,6 @@ def _patiently(call: Callable[[float], Any], patience: float) -> Any:
                 kafka.KafkaError._TIMED_OUT,
                 kafka.KafkaError._ALL_BROKERS_DOWN,
             )
-            if not passing or why.fatal() or left <= 0:
+            if not passing or why.fatal() or left <= 0 or given_up():
                 raise
             time.sleep(0.05)

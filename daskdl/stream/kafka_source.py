@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds until a broker that does not answer the driver is an error.
 PATIENCE = 30.0
+#: Seconds until one that does not answer a worker is an error, and tried again.
+ATTEMPT = 5.0
 
 
 class KafkaSource:
@@ -192,7 +194,7 @@ class KafkaReader:
         if not partitions:
             return
         wanted = [self._kafka.TopicPartition(*p) for p in partitions]
-        found = self._consumer.committed(wanted, timeout=PATIENCE)
+        found = self._consumer.committed(wanted, timeout=ATTEMPT)
         for it in found:
             if it.error is not None:
                 raise self._kafka.KafkaException(it.error)
@@ -248,7 +250,7 @@ class KafkaReader:
     def _go_where_it_goes_on(self, partition: Partition) -> None:
         """Go on at the first record after those that the broker has not any more."""
         where, at = self._kafka.TopicPartition(*partition), self._next[partition]
-        low, high = self._consumer.get_watermark_offsets(where, timeout=PATIENCE)
+        low, high = self._consumer.get_watermark_offsets(where, timeout=ATTEMPT)
         where.offset = low if at < low else high
         self.missing += abs(where.offset - at)
         logger.warning(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 
 from daskdl.stream.protocols import Source
 from daskdl.stream.records import Partition
@@ -12,6 +13,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks.
 LOOK = 1.0
+#: Seconds that the end of a stream waits for the last look.
+CLOSING = 2.0
 
 
 class Looking:
@@ -49,5 +52,8 @@ class Looking:
         return partitions, self._source.ends(partitions), self._source.claimed_by()
 
     def close(self) -> None:
-        """Wait for the last look."""
-        self._pool.shutdown()
+        """Close the source after the last look, which may wait long for a broker that is away."""
+        closed = self._pool.submit(self._source.close)
+        self._pool.shutdown(wait=False)
+        with suppress(TimeoutError):
+            closed.result(CLOSING)

@@ -79,12 +79,15 @@ class Orders:
         sha256 of the model that it uses once it has it.
     stop : bool
         Whether it finishes what is under way and ends.
+    within : float
+        Seconds that it has for that.
     """
 
     number: int
     partitions: tuple[Partition, ...]
     model: str
     stop: bool = False
+    within: float = 30.0
 
     def message(self) -> dict[str, Any]:
         """Return plain data for sending."""
@@ -103,7 +106,8 @@ class Report:
 
     Attributes
     ----------
-    state : "starting", "working", "stopped", "fenced" or "expired"
+    state : "starting", "working", "stopped", "aborted", "fenced" or "expired"
+        Aborted is one that could not commit what was under way when it was to stop.
     applied : int
         Number of the orders that it follows.
     model : str

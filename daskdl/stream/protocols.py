@@ -79,6 +79,9 @@ class Writer(Protocol):
             When another has taken this slot.
         """
 
+    def give_up(self) -> None:
+        """Have calls of another thread that wait for the queue end soon, with an error."""
+
     def close(self) -> None:
         """Close connections; what was not committed may be lost."""
 

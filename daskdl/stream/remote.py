@@ -53,11 +53,13 @@ class RemoteSession:
         """Whether it reads the partitions that it was ordered to, and no others."""
         return self.report is not None and self.report.applied == self.orders.number
 
-    def order(self, partitions: tuple[Partition, ...], model: str, stop: bool = False) -> None:
+    def order(
+        self, partitions: tuple[Partition, ...], model: str, stop: bool = False, within: float = 30
+    ) -> None:
         """Change what is wanted of it."""
         same = self.orders.partitions == partitions and self.orders.stop == stop
         number = self.orders.number + (not same)
-        self.orders = Orders(number, partitions, model, stop)
+        self.orders = Orders(number, partitions, model, stop, within)
 
     def ask(self) -> None:
         """Take in an answer that has come, and ask again."""
@@ -109,7 +111,12 @@ class RemoteSession:
         """Return how its task has ended."""
         if error := self.failure():
             return f"{type(error).__name__}: {error}"
-        if self.report is not None and self.report.state in ("fenced", "expired", "stopped"):
+        if self.report is not None and self.report.state in (
+            "fenced",
+            "expired",
+            "stopped",
+            "aborted",
+        ):
             return f"{self.report.state} {self.report.error}".strip()
         return str(self._future.status)
 

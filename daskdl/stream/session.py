@@ -8,6 +8,7 @@ is read.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -31,6 +32,10 @@ logger = logging.getLogger(__name__)
 WAIT = 0.05
 #: Seconds until what has failed is tried again.
 AGAIN = 0.2
+#: Seconds that what has been given up has to end, before it is left behind.
+LEFT = 6.0
+#: The part of a stop's time after which what is under way is given up, so that it ends within.
+FINISHING = 0.6
 #: Models that are kept beside the one at work and the newest, for orders that are taken back.
 KEPT = 1
 
@@ -55,11 +60,12 @@ class Session:
         self.spec = spec
         self._orders: Orders | None = None
         self._asked = time.monotonic()
-        self._expired = self._told_to_end = False
+        self._expired = self._told_to_end = self._over = False
+        self._stop_by = math.inf
         self._models: dict[str, ServedModel] = {}
         self._report, self._latencies = Report(), Histogram()
         self._reader: Reader | None = None
-        self._batches: queue.Queue[Batch | None] = queue.Queue(max(1, spec.limits.under_way))
+        self._batches: queue.Queue[Batch] = queue.Queue(max(1, spec.limits.under_way))
         self._trouble: Exception | None = None
         self._queued: dict[Partition, int] = {}  # positions that are committed or will be
         self._limit = BatchLimit(spec.limits.batch, spec.limits.batch_seconds)
@@ -75,6 +81,8 @@ class Session:
             self._expired = True  # the driver may have given its partitions to others
         if self._orders is None or orders.number >= self._orders.number:
             self._asked, self._orders = now, orders
+            latest = now + FINISHING * orders.within
+            self._stop_by = min(self._stop_by, latest) if orders.stop else math.inf
 
     def end(self) -> None:
         """Finish what is under way and end, whatever the driver says."""
@@ -111,7 +119,7 @@ class Session:
     def run(self) -> dict[str, Any]:
         """Work until told to stop, and return the last report."""
         while self._orders is None:
-            if self._lease_over():
+            if self._given_up():
                 return self._ended("expired")
             time.sleep(0.01)
         try:
@@ -140,35 +148,57 @@ class Session:
             while True:
                 orders = self._orders
                 assert orders is not None
-                if self._lease_over():
-                    self._trouble = RolledBackError("the driver has not been heard of")
-                    return self._ended("expired")
+                if self._given_up():
+                    return self._given_up_as()
+                stopping = orders.stop or self._told_to_end
                 if self._trouble is not None:
-                    self._recover(reader)
-                elif orders.stop or self._told_to_end:
-                    self._batches.join()
-                    if self._trouble is None:
+                    self._recover(reader, stopping)
+                    if stopping and self._trouble is None:
+                        return self._ended("stopped")
+                elif stopping:
+                    if self._drain() and self._trouble is None:
                         return self._ended("stopped")
                 elif orders.number != self._report.applied:
-                    self._batches.join()
-                    if self._trouble is None:
+                    if self._drain() and self._trouble is None:
                         self._trying(self._follow, reader, orders)
                 else:
                     self._trying(self._batch, reader, orders)
         finally:
             # What is under way is not waited for: after a stop nothing is.
             self._trouble = self._trouble or RolledBackError("the session has ended")
-            self._batches.put(None)
-            committing.join(30)
+            self._over = True
+            writer.give_up()
+            committing.join(LEFT)
+            if committing.is_alive():
+                logger.warning("session %d leaves a call of its sink behind", self.spec.number)
+
+    def _given_up_as(self) -> dict[str, Any]:
+        """Return the last report of a session that leaves what is under way."""
+        if self._expired:
+            self._trouble = RolledBackError("the driver has not been heard of")
+            return self._ended("expired")
+        error = self._trouble or RolledBackError("the sink has not answered in time")
+        self._trouble, self._report.error = error, f"{type(error).__name__}: {error}"
+        return self._ended("aborted")
+
+    def _drain(self) -> bool:
+        """Wait until all batches are committed or have failed; return whether they are."""
+        with self._batches.all_tasks_done:
+            while self._batches.unfinished_tasks:
+                if self._given_up():
+                    return False
+                self._batches.all_tasks_done.wait(WAIT)
+        return True
 
     def _ended(self, state: str) -> dict[str, Any]:
         self._report.state = state
         return self.report()
 
-    def _lease_over(self) -> bool:
-        late = time.monotonic() - self._asked > self.spec.limits.lease
-        self._expired = self._expired or late
-        return self._expired
+    def _given_up(self) -> bool:
+        """Return whether the driver is gone, or the time to finish is over."""
+        now = time.monotonic()
+        self._expired = self._expired or now - self._asked > self.spec.limits.lease
+        return self._expired or now > self._stop_by
 
     def _trying(self, step: Any, reader: Reader, orders: Orders) -> None:
         try:
@@ -200,21 +230,25 @@ class Session:
         self._put(Batch(outputs, dead, positions))
 
     def _put(self, batch: Batch) -> None:
-        while self._trouble is None and not self._lease_over():
+        while self._trouble is None and not self._given_up():
             with suppress(queue.Full):
                 self._batches.put(batch, timeout=0.1)
                 self._queued.update(batch.positions)
                 return
 
-    def _recover(self, reader: Reader) -> None:
-        """Read again from the last commit, when it was another's fault."""
-        self._batches.join()
+    def _recover(self, reader: Reader, stopping: bool) -> None:
+        """Read again from the last commit, when it was another's fault and there is to be more."""
+        if not self._drain():
+            return
         error = self._trouble
         if isinstance(error, FencedError):
             raise error
         self._report.errors += 1
         self._report.error = f"{type(error).__name__}: {error}"
         logger.warning("session %d reads again, since %s", self.spec.number, self._report.error)
+        if stopping:  # nothing of it counts, and the next run reads it
+            self._trouble = None
+            return
         time.sleep(AGAIN)
         try:
             reader.rewind()
@@ -226,15 +260,16 @@ class Session:
     # --- the thread that commits
 
     def _commit_all(self, reader: Reader, writer: Writer) -> None:
-        ending = False
-        while not ending:
-            batches = [self._batches.get()]
+        while not self._over:
+            batches: list[Batch] = []
             with suppress(queue.Empty):
-                while batches[-1] is not None:
+                batches.append(self._batches.get(timeout=WAIT))
+                while True:
                     batches.append(self._batches.get_nowait())
-            ending = batches[-1] is None
+            if not batches:
+                continue
             try:
-                self._commit(reader, writer, [batch for batch in batches if batch is not None])
+                self._commit(reader, writer, batches)
             except Exception as error:
                 self._trouble = error
             finally:
@@ -244,12 +279,10 @@ class Session:
     def _commit(self, reader: Reader, writer: Writer, batches: list[Batch]) -> None:
         positions: dict[Partition, int] = {}
         for batch in batches:
-            if self._trouble is not None or self._lease_over():
+            if self._trouble is not None or self._given_up():
                 return
             writer.write(batch.outputs)
             positions.update(batch.positions)
-        if not batches:
-            return
         writer.commit(reader, positions)
         now = time.time() * 1000
         outputs = [output for batch in batches for output in batch.outputs]

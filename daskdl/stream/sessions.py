@@ -253,15 +253,17 @@ class Sessions:
         ClusterError
             When one has not within so many seconds; what it has not committed, the next run reads.
         """
-        limit = time.monotonic() + within
+        limit, aborted = time.monotonic() + within, dict[str, str]()
         while self.sessions:
             there = self._cluster.alive(self._what)
             for number, session in list(self.sessions.items()):
-                session.order(session.orders.partitions, session.orders.model, stop=True)
+                session.order(session.orders.partitions, session.orders.model, True, within)
                 session.ask()
                 if session.over() or session.spec.address not in there:
                     if session.report is not None:
                         self.past.append(session.report)
+                        if session.report.state == "aborted":
+                            aborted[session.spec.address] = session.report.error
                     del self.sessions[number]
                     session.close()
             if self.sessions and time.monotonic() > limit:
@@ -271,6 +273,11 @@ class Sessions:
                     f"{names} still at work; what is not committed is read again by the next run"
                 )
             time.sleep(0.02)
+        for address, why in aborted.items():
+            raise ClusterError(
+                f"{self._what}: expected all workers to commit what was under way within "
+                f"{within:g} s, found that {address} could not ({why}); the next run reads it again"
+            )
 
     def close(self) -> None:
         """Let go of everything; sessions that are there end by themselves."""

@@ -168,7 +168,8 @@ class Stream:
         partitions = self.source.partitions()
         self.sink.check(partitions, self.routes.topics())
         with ExitStack() as stack:
-            stack.callback(self.source.close)
+            looking = Looking(self.source, partitions)
+            stack.callback(looking.close)
             sessions = Sessions(
                 cluster, what, self._run, self.source, self.sink, self.inference, self.limits,
                 self.silence, self.model,
@@ -176,8 +177,6 @@ class Stream:
             stack.callback(sessions.close)
             sessions.fence_all(len(partitions))
             self.source.claim(self._run)
-            looking = Looking(self.source, partitions)
-            stack.callback(looking.close)
             began = time.monotonic()
             self.status.begin()
             while not self._stopping.is_set():

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import signal
 import ssl
 
 import pytest
 
 from ci.kafka_broker import make_topics, offsets_of, produce, read_all
 from ci.kafka_proxy import proxy
+from daskdl.errors import ClusterError
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
 from tests.daskdl.stream.models import utterances
 
 pytest.importorskip("confluent_kafka")
 
 
-def stream_of(brokers, name, model) -> Stream:
+def stream_of(brokers, name, model, **options) -> Stream:
     return Stream(
         KafkaSource(brokers, [name], name), KafkaSink(brokers, name, exactly_once=True), model,
         Routes(f"{name}-out", f"{name}-dead"), limits=Limits(batch=8, lease=4.0), silence=5.0,
+        **options,
     )  # fmt: skip
 
 
@@ -36,13 +39,13 @@ def once_and_in_order(real, name, records) -> None:
 def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name, model):
     begun(real, name, 400)
     with proxy(real.port) as between:
-        cuts = []
+        cuts, more = [], []
 
         def watch(stream: Stream) -> None:
             if len(cuts) < 4 and stream.status.records > 60 * (1 + len(cuts)):
                 cuts.append(between.drop())
-            if len(cuts) == 2 and sum(cuts) and not stream.status.records % 2:
-                between.drop()  # and once more while they come back
+            if len(cuts) == 2 and len(more) < 5:
+                more.append(between.drop())  # again and again while they come back
             if len(cuts) == 4 and all(r.ended for r in stream.status.workers.values()):
                 stream.stop()
 
@@ -53,6 +56,25 @@ def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name,
         assert between.taken > between.dropped > 0
     assert status.records >= 400
     once_and_in_order(real, name, 400)
+
+
+def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real, name, model):
+    begun(real, name, 3000)
+    brokers = Brokers(real.servers)
+
+    def watch(stream: Stream) -> None:
+        if stream.status.records > 40:
+            real.signal(signal.SIGSTOP)
+            stream.stop()
+
+    try:
+        with pytest.raises(ClusterError, match="within 2 s, found"):
+            stream_of(brokers, name, model, stop_within=2.0).run(client, watch=watch, seconds=60)
+        assert client.submit(int, "7", pure=False).result(60) == 7  # its threads are free again
+    finally:
+        real.signal(signal.SIGCONT)
+    stream_of(brokers, name, model).run(client, until_end=True, seconds=60)
+    once_and_in_order(real, name, 3000)
 
 
 @pytest.fixture(scope="module")
