@@ -7,6 +7,7 @@ import pytest
 from ci import chaos
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kills
 def test_a_trial_is_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ def test_a_slope_is_growth_in_a_thousand_iterations():
     assert engine_memory.slope([100], [7.0]) == 0
 
 
+@pytest.mark.long
 def test_what_every_process_holds_is_read(tmp_path, capsys):
     file = tmp_path / "rows.json"
     few = ["--engines", "graph", "--iterations", "8", "--samples", "4", "--json", str(file)]

@@ -62,6 +62,7 @@ def test_writes_rows_with_both_times_and_memory(tmp_path, monkeypatch, capsys):
     assert "1 : 2 MB" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_process_of_its_own_weighs_a_contestant():
     pytest.importorskip("torch")
     assert 20 < training.weighed("ConvLSTM", 1, "ours") < 1000

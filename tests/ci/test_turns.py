@@ -12,6 +12,7 @@ from ci.bench import turns
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
+@pytest.mark.long
 def test_a_checkout_beside_itself(capsys: pytest.CaptureFixture[str]) -> None:
     turns.main([ROOT, ROOT, "--only", "LeNet", "--seconds", "0.1"])
     _, row, mean = capsys.readouterr().out.splitlines()

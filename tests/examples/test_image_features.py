@@ -186,6 +186,7 @@ class Deadly:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.kills
 def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
     samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")

@@ -99,7 +99,9 @@ def test_pictures_of_a_folder_are_labelled_by_the_order_of_its_names(example, fo
     assert [bad.split("/")[-1].split()[0] for bad in samples.bad] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("heads", [[], ["--auxiliary", "--size", "224"]])
+@pytest.mark.parametrize(
+    "heads", [[], pytest.param(["--auxiliary", "--size", "224"], marks=pytest.mark.long)]
+)
 def test_inception_runs_out_of_parquet(example, tables, tmp_path, heads):
     from daskdl.models import InceptionV1
     from daskdl.nn import load

@@ -102,17 +102,14 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
         "fractions=[0.6,0.2]",
     )
 
-    def command(out: Path, *more: str) -> list[str]:
-        return [
-            sys.executable, "-c", PROGRAM,
-            "train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "6",
-            "--workers", "2", *(part for one in settings for part in ("--set", one)), *more,
-        ]  # fmt: skip
+    def command(out: Path) -> list[str]:
+        chosen = (part for one in settings for part in ("--set", one))
+        return ["train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "4", *chosen]
 
     def start(out: Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            command(out), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            start_new_session=True,
+            [sys.executable, "-c", PROGRAM, *command(out), "--workers", "2"],
+            stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
     out, limit = tmp_path / "m", time.monotonic() + 120
@@ -128,9 +125,10 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     assert "Traceback" not in err
     assert "the same command goes on where this one stops\nnowcast: interrupted\n" in err
     assert not (out / "model.safetensors").exists()
-    for folder in (out, tmp_path / "whole"):
-        with start(folder) as process:
-            _, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err
+    with start(out) as process:
+        _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    # What was interrupted has the bits of an undisturbed run, here without workers.
+    assert run(app, command(tmp_path / "whole")) == 0
     resumed, whole = load_model(out), load_model(tmp_path / "whole")
     assert (resumed.network.flat == whole.network.flat).all()

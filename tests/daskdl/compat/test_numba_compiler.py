@@ -90,8 +90,17 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_kernels_work(tmp_path):
     assert "set NUMBA_CACHE_DIR to another folder" in done.stderr
 
 
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-@pytest.mark.parametrize("left", [0, 1, 100])
+@pytest.mark.parametrize(
+    ("suffix", "left"),
+    [
+        (".nbi", 0),
+        (".nbc", 100),
+        *(
+            pytest.param(suffix, left, marks=pytest.mark.long)
+            for suffix, left in ((".nbi", 1), (".nbi", 100), (".nbc", 0), (".nbc", 1))
+        ),
+    ],
+)
 def test_a_damaged_file_is_compiled_anew(suffix, left, tmp_path):
     _, folder = hits_and_folder(run(KERNEL, tmp_path / "cache"))
     for path in folder.glob(f"*{suffix}"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from tests.daskdl.interop.caffe import files as caffe
 from tests.daskdl.interop.keras import files as keras
@@ -100,6 +101,7 @@ def lua():
     return {"big": torch7.t7(big), "numbers": numbers, "objects": objects}
 
 
+@pytest.mark.long
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     paths, sizes = [], {}
     for name, (text, weights) in prototxts(tmp_path).items():

@@ -54,7 +54,13 @@ def made(name: str) -> tuple[Any, SampleSet, dict[str, Any]]:
     return net, nets.images(size=16), {"output": "logits"}
 
 
-@pytest.mark.parametrize("name", ["convolutional", "recurrent", "BERT", "ResNet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convolutional",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("recurrent", "BERT", "ResNet")),
+    ],
+)
 def test_one_digest_in_process_and_on_any_workers_by_both_engines(
     client_of: ClientOf, name: str
 ) -> None:

@@ -16,6 +16,7 @@ from nowcast.rain.store import open_rain
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 def test_all_that_it_promises_is_there_and_right(tmp_path):
     """One test: its processes are not to be started by each of those that run tests."""
     made = tmp_path / "demo"
