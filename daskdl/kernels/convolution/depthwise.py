@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.finish import Finish, all_lanes
 from daskdl.kernels.products.microkernel import LANES, address, load, store
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[np.floating]
@@ -37,7 +38,14 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
 
 def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
     """Write the convolution with weights of :func:`by_tap` to y, and finish it; none is beside."""
-    _run(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
+    work_of(x, by_tap, geometry, y, ends)()
+
+
+def work_of(
+    x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish
+) -> Callable[[], object]:
+    """Return what does as :func:`forward_packed` whenever it is called; y is not empty."""
+    return _work(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
 
 
 def _whole(y: Array) -> tuple[int, ...]:
@@ -69,11 +77,16 @@ def by_tap(weight: Array) -> Array:
 
 
 def _run(x, offsets, steps, weight, y, grid, add, ends=None):
+    if y.size:
+        _work(x, offsets, steps, weight, y, grid, add, ends)()
+
+
+def _work(x, offsets, steps, weight, y, grid, add, ends):
     plan = np.array([*steps, *grid])
     zeros = np.zeros(x.shape[3], x.dtype)
-    if y.size:
-        least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
-        over_range(_sums, len(y) * grid[4], least, x, offsets, weight, y, plan, zeros, add, ends)
+    least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
+    rows = len(y) * grid[4]
+    return work_over_range(_sums, rows, least, x, offsets, weight, y, plan, zeros, add, ends)
 
 
 def _sum_of_products(wide: int, finishes: bool = False) -> Any:

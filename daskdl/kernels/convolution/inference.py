@@ -7,6 +7,8 @@ same bits in any batch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,37 +94,49 @@ class Convolution:
         """
         rows, columns = self.geometry.size(*x.shape[1:3])
         y = empty((len(x), rows, columns, self.filters), x.dtype)
-        if not y.size:
-            return y
+        if y.size:
+            self.work_of(y, x, beside, low, high)()
+        return y
+
+    def work_of(
+        self,
+        y: Array,
+        x: Array,
+        beside: Array | None = None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Callable[[], object]:
+        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+
+        ``y`` (N, rows, columns, out) is C-contiguous and not empty.
+        """
         ends = ends_of(y, self.bias, beside, low, high)
         if self.together > 1:
-            return self._joined(x, y, ends)
-        self._run(x, y, ends)
-        return y
+            return partial(self._joined, x, y, ends)
+        if self.way == "pointwise":
+            rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
+            ends = ends._replace(beside=ends.beside.reshape(results.shape))
+            return pointwise.work_of(rows, self.packed, results, ends)
+        if self.way == "depthwise" and ends.beside is y:
+            return depthwise.work_of(x, self.packed, self.within, y, ends)
+        return partial(self._run, x, y, ends)
 
     def _run(self, x: Array, y: Array, ends: Finish) -> None:
         within = self.within
         if self.half:
             direct.forward_packed(along(x), self.packed, within, y, ends)
-            return
-        if self.way == "winograd":
+        elif self.way == "winograd":
             first = within.pad[0], within.pad[2]
             winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)
-        elif self.way == "pointwise":
-            rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
-            beside = ends.beside.reshape(results.shape)
-            pointwise.multiply_rows(rows, self.packed, results, ends._replace(beside=beside))
         elif self.way == "few_channels":
             few_channels.forward_packed(x, self.packed, within, y, ends)
-        elif self.way == "depthwise" and ends.beside is y:
-            depthwise.forward_packed(x, self.packed, within, y, ends)
         elif self.way == "depthwise":
             depthwise.forward_packed(x, self.packed, within, y, ends_of(y, 0 * ends.bias))
             finish(y, ends)
         else:
             direct.forward_packed(x, self.packed, within, y, ends)
 
-    def _joined(self, x: Array, y: Array, ends: Finish) -> Array:
+    def _joined(self, x: Array, y: Array, ends: Finish) -> None:
         """Convolve neighbouring windows as one, and write their results side by side."""
         images, rows, columns, filters = y.shape
         windows = -(-columns // self.together)
@@ -131,9 +145,8 @@ class Convolution:
             own = y.reshape(wide)
             beside = own if ends.beside is y else ends.beside.reshape(wide)
             self._run(x, own, ends._replace(beside=beside))
-            return y
+            return
         results = empty(wide, y.dtype)
         self._run(x, results, ends_of(results, 0 * self.bias))
         np.copyto(y, results.reshape(images, rows, -1, filters)[:, :, :columns])
         finish(y, ends)
-        return y

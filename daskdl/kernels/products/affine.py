@@ -6,6 +6,8 @@ few rows than for many, and other bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,23 +74,39 @@ class Affine:
         low, high : float
         """
         y = empty((*x.shape[:-1], self.filters), x.dtype)
-        rows: Any = x.reshape(-1, x.shape[-1])
-        rows, results = along(rows) if self.half else rows, y.reshape(-1, self.filters)
-        if not y.size:
-            return y
+        if y.size:
+            self.work_of(y, x, beside, low, high)()
+        return y
+
+    def work_of(
+        self,
+        y: Array,
+        x: Array,
+        beside: Array | None = None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Callable[[], object]:
+        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+
+        ``y`` (..., out) is C-contiguous and not empty.
+        """
+        rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
         other = None if beside is None else beside.reshape(results.shape)
         ends = ends_of(results, self.bias, other, low, high)
-        tall = len(rows) >= pointwise.TALL and pointwise.serves(rows.shape[1], rows.itemsize)
-        if tall and not self.half:
-            pointwise.multiply_rows(rows, self.panels[:, 0], results, ends)
-        elif len(rows) > pointwise.FEW:
+        if self.half:
+            return partial(self._run, rows, results, ends)
+        if len(rows) >= pointwise.TALL and pointwise.serves(rows.shape[1], rows.itemsize):
+            return pointwise.work_of(rows, self.panels[:, 0], results, ends)
+        return partial(self._run, rows, results, ends)
+
+    def _run(self, x: Array, y: Array, ends: Finish) -> None:
+        rows: Any = along(x) if self.half else x
+        if len(rows) > pointwise.FEW:
             four = Finish(ends.bias, ends.beside[None, None], ends.limits)
-            panels = (self.panels,)
-            direct.forward_packed(rows[None, None], panels, _POINT, results[None, None], four)
+            direct.forward_packed(rows[None, None], (self.panels,), _POINT, y[None, None], four)
         else:
             least = least_of(2 * rows.size * COLUMNS)
-            over_range(_by_panels, len(self.panels), least, rows, self.panels[:, 0], results, ends)
-        return y
+            over_range(_by_panels, len(self.panels), least, rows, self.panels[:, 0], y, ends)
 
 
 @jit

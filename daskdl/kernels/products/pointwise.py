@@ -29,7 +29,7 @@ from daskdl.kernels.products.microkernel import (
     whole,
 )
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import least_of, threads
 
 Array = NDArray[np.floating]
@@ -48,7 +48,12 @@ _I32 = ir.IntType(32)
 
 
 def multiply_rows(x: Array, panels: Array, y: Array, ends: Finish) -> None:
-    """Write ``x @ weights`` to y, and finish it.
+    """Write ``x @ weights`` to y, and finish it, see :func:`work_of`."""
+    work_of(x, panels, y, ends)()
+
+
+def work_of(x: Array, panels: Array, y: Array, ends: Finish) -> Callable[[], object]:
+    """Return what writes ``x @ weights`` to y, and finishes it, whenever it is called.
 
     Parameters
     ----------
@@ -61,9 +66,10 @@ def multiply_rows(x: Array, panels: Array, y: Array, ends: Finish) -> None:
     rows, depth = x.shape
     blocks, work = -(-rows // TALL), 2.0 * depth * COLUMNS
     if rows <= FEW and _idle(len(panels)) <= _idle(blocks):  # weights are then read once
-        over_range(_by_panels, len(panels), least_of(work * rows), x, panels, y, ends)
-    else:
-        over_range(_by_rows, blocks, least_of(work * TALL * len(panels)), x, panels, y, ends)
+        least = least_of(work * rows)
+        return work_over_range(_by_panels, len(panels), least, x, panels, y, ends)
+    least = least_of(work * TALL * len(panels))
+    return work_over_range(_by_rows, blocks, least, x, panels, y, ends)
 
 
 def serves(depth: int, itemsize: int) -> bool:

@@ -6,6 +6,8 @@ import ctypes
 import os
 import threading
 import weakref
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,6 +144,13 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
         single_threaded(kernel, *arguments, 0, 0, n_items)
     else:
         _share(kernel, count, n_items, 1, (), arguments)
+
+
+def work_over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> Callable[[], object]:
+    """Return what does as :func:`over_range`, for arguments and threads that stay the same."""
+    if n_parts(n_items, least) > 1 or mkl.library() is not None:
+        return partial(over_range, kernel, n_items, least, *arguments)
+    return partial(kernel, *arguments, 0, 0, n_items)
 
 
 def over_rows(

@@ -84,6 +84,49 @@ class Step(NamedTuple):
     ended: tuple[int, ...] = ()
 
 
+class Work(NamedTuple):
+    """A step whose arguments and result are the same arrays in every run, laid out once."""
+
+    run: Callable[[], object]
+    result: Array
+
+
+class Layout:
+    """What a program's first run in some room with some threads tells of all later ones.
+
+    Attributes
+    ----------
+    room : array of uint8
+        At least the program's ``n_bytes`` that nobody else uses meanwhile.
+    works : dict of int to Work
+        By the steps' numbers.
+    slots : set of int
+        Of results that lay at their places in the room.
+    """
+
+    def __init__(self, room: Array) -> None:
+        self.room, self.start, self.fresh = room, _address(room), True
+        self.works: dict[int, Work] = {}
+        self.slots: set[int] = set()
+
+    def learn(self, i: int, step: Step, place: Any, given: list[Any], held: list[Any]) -> None:
+        """Note where a step's result lies, and lay it out where all its arrays stay."""
+        result = held[step.slot]
+        if place is None or _address(result) != self.start + place[0]:
+            return
+        self.slots.add(step.slot)
+        made = getattr(step.function, "work_of", None)
+        inputs = {argument.slot for argument in step.arguments if type(argument) is View}
+        if made is not None and not step.settings and inputs <= self.slots:
+            order = step.orders[0]
+            back = result if order is None else result.transpose(np.argsort(order))
+            self.works[i] = Work(made(back, *given), result)
+
+    def holds(self, step: Step, place: Any, held: list[Any]) -> bool:
+        """Return whether a result lies where it lay in the first run."""
+        return step.slot not in self.slots or _address(held[step.slot]) == self.start + place[0]
+
+
 class Program:
     """Steps for one shape of input, with a place for each result but the last ones.
 
@@ -103,24 +146,32 @@ class Program:
         kept = {view.slot for view in outputs}
         self.places, self.n_bytes = _places(steps, kept, sizes)
 
-    def __call__(self, x: Array, room: Array) -> list[Array]:
-        """Return the results for an input (C-contiguous).
-
-        ``room`` are at least ``n_bytes`` bytes that nobody else uses meanwhile.
-        """
+    def __call__(self, x: Array, layout: Layout) -> list[Array]:
+        """Return the results for an input (C-contiguous), with as many threads as in the layout."""
         held: list[Any] = [None] * self.slots
         held[0] = x
-        for step, place in zip(self.steps, self.places, strict=True):
+        fresh, works = layout.fresh, layout.works
+        for i, (step, place) in enumerate(zip(self.steps, self.places, strict=True)):
+            work = None if fresh else works.get(i)
+            if work is not None:
+                work.run()
+                held[step.slot] = work.result
+                continue
             function, arguments, settings, slot, orders, several, ended = step
             given = [_at(held, a) if type(a) is View else a for a in arguments]
-            plan(None if place is None else room[place[0] : place[1]])
+            plan(None if place is None else layout.room[place[0] : place[1]])
             result = function(*given, **settings)
-            for i, order in enumerate(orders):
-                array = result[i] if several else result
-                held[slot + i] = array if order is None else array.transpose(order)
+            for j, order in enumerate(orders):
+                array = result[j] if several else result
+                held[slot + j] = array if order is None else array.transpose(order)
+            if fresh:
+                layout.learn(i, step, place, given, held)
+            elif not layout.holds(step, place, held):
+                works = {}
             for old in ended:
                 held[old] = None
         plan(None)
+        layout.fresh = False
         return [_at(held, view) for view in self.outputs]
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from daskdl.kernels.runtime.memory import block_of
 from daskdl.kernels.runtime.precision import precision
+from daskdl.kernels.runtime.threads import threads
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.prepared import Prepared
-from daskdl.nn.inference.program import Program, Recorder, is_pure
+from daskdl.nn.inference.program import Layout, Program, Recorder, is_pure
 from daskdl.nn.structure import Structure
 from daskdl.nn.watching import arrays
 from daskdl.tensor import Array
@@ -47,7 +48,7 @@ class Inference:
         key = x.shape, x.dtype, precision()
         program = self._programs.get(key)
         if program is not None:
-            return tuple(program(np.ascontiguousarray(x), self._room(program.n_bytes)))
+            return tuple(program(np.ascontiguousarray(x), self._layout(key, program.n_bytes)))
         if not self._pure or key in self._programs or x.dtype != np.float32:
             with optimized(self.prepared):
                 return _flat(model(x))
@@ -60,13 +61,18 @@ class Inference:
             self._programs[key] = None if named else recorder.program(results)
         return results
 
-    def _room(self, n_bytes: int) -> Array:
-        """Return memory for a program's results, which each thread keeps."""
-        room: Array | None = getattr(self._local, "room", None)
+    def _layout(self, key: Any, n_bytes: int) -> Layout:
+        """Return a program's arrays in this thread's memory for results, which it keeps."""
+        local, own = self._local, (key, threads())
+        room: Array | None = getattr(local, "room", None)
         if room is None or room.size < n_bytes:
-            self._local.room = None  # let go of the old one first
-            room = self._local.room = block_of(n_bytes)
-        return room
+            local.layouts, local.room = {}, None  # let go of the old one first
+            del room
+            local.room = block_of(n_bytes)
+        layout: Layout | None = local.layouts.get(own)
+        if layout is None:
+            layout = local.layouts[own] = Layout(local.room)
+        return layout
 
 
 def _flat(result: Any) -> Any:
