@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,10 +97,12 @@ def compute(
     *,
     lengths: ArrayLike | None = None,
     reverse: bool = False,
+    panels: Any = None,
 ):
     """Return the results of :func:`lstm`, and its backward.
 
-    ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in).
+    ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in), and
+    ``panels`` are the state's weights as the kernel wants them, where they are at hand.
     """
     like = "x", x
     check("lstm", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
@@ -123,7 +126,16 @@ def compute(
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
     matmul, half = product_of(weight_input), in_bfloat16(weight_input, weight_state)
     kernel.forward(
-        gates, weight_state.T, shift, peeps, states, outputs, time.lengths, time.reverse, half
+        gates,
+        weight_state.T,
+        shift,
+        peeps,
+        states,
+        outputs,
+        time.lengths,
+        time.reverse,
+        half,
+        panels,
     )
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):

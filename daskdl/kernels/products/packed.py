@@ -28,6 +28,7 @@ from daskdl.kernels.products.microkernel import (
     multiply_one,
 )
 from daskdl.kernels.products.packing import pack_all
+from daskdl.kernels.products.vector_matrix import TOGETHER, multiply_panels
 from daskdl.kernels.runtime.jit import jit
 
 Array = NDArray[np.floating]
@@ -108,6 +109,30 @@ def following(sequence, t, backwards, start, stop):
     return sequence[max(t - 1, 0) if backwards else min(t + 1, sequence.shape[0] - 1), start:stop]
 
 
+def _by_panels(a, panels, c, more, begin, length):
+    """Multiply a row with several panels at once while there are so many; return which is next."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(_by_panels)
+def _by_panels_of(a, panels, c, more, begin, length):
+    if panels.dtype == types.uint32:
+        return lambda a, panels, c, more, begin, length: 0
+
+    def implementation(a, panels, c, more, begin, length):
+        size = a.itemsize
+        step, line = panels.shape[1] * COLUMNS * size, COLUMNS * size
+        j = 0
+        while (j + TOGETHER) * COLUMNS <= c.shape[1]:
+            panel = address(panels) + j * step + begin * line
+            to = address(c) + j * line
+            multiply_panels(a, address(a) + begin * size, length, panel, step, to, more)
+            j += TOGETHER
+        return j
+
+    return implementation
+
+
 @jit
 def product(a, panels, c, add, room, soon):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
@@ -150,7 +175,10 @@ def product(a, panels, c, add, room, soon):
         for group in range(groups):
             entries[group * SEGMENT + ROWS] = 0
             entries[group * SEGMENT + ROWS + 1] = min(DEPTH, depth - begin)
-        for j in range(panels.shape[0]):
+        first = 0
+        if rows == 1:
+            first = _by_panels(a, panels, c, more, begin, min(DEPTH, depth - begin))
+        for j in range(first, panels.shape[0]):
             left = width - j * COLUMNS
             whole = left >= COLUMNS
             panel = address(panels) + (j * depth + begin) * line

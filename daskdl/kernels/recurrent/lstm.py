@@ -5,6 +5,8 @@ Arrays are time-major. Samples do not depend on each other, so threads meet once
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,7 @@ def forward(
     lengths: NDArray[np.int64],
     reverse: bool,
     half: bool = False,
+    panels: Any = None,
 ) -> None:
     """Run all steps.
 
@@ -47,8 +50,10 @@ def forward(
         Whether to begin with the last step.
     half : bool
         Whether products are in bfloat16.
+    panels : optional
+        The weights, from :func:`~daskdl.kernels.products.packed.packed`.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, half) if panels is None else panels
     own = panels, bias, peepholes, states, outputs, lengths, reverse
     over_range(_forward, gates.shape[1], 1, gates, *own)
 

@@ -11,6 +11,8 @@ from daskdl.kernels.convolution import conv2d
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
+from daskdl.kernels.products.packed import packed
+from daskdl.kernels.products.precise import in_bfloat16
 from daskdl.nn.inference.passes import Pass, array_of, result_of, rule
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.ops.convlstm import compute as convlstms
@@ -38,9 +40,13 @@ def lstm(
         found: Affine = run.prepared.get(("affine", key), lambda: Affine(weight))
         return found(rows)
 
+    state = array_of(weight_state)
+    own, half = run.prepared.key(state), in_bfloat16(matrix, state)
+    panels = None if own is None else run.prepared.get(("lstm", own), lambda: packed(state.T, half))
+    function = partial(lstms, product, panels=panels)
     values = x, h, c, weight_input, weight_state, bias, peepholes
     arrays = [value.data if isinstance(value, Tensor) else value for value in values]
-    return tuple(map(Tensor, run.call(result_of, partial(lstms, product), *arrays, **settings)))
+    return tuple(map(Tensor, run.call(result_of, function, *arrays, **settings)))
 
 
 @rule(ops.convlstm)
