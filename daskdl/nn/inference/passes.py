@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.kernels.runtime.memory import empty
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.program import Recorder
 from daskdl.tensor import Array, Tensor, evaluated_by
@@ -80,4 +81,8 @@ def array_of(value: Any) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
+    if array.flags.carray:
+        return array
+    y = empty(array.shape, array.dtype)
+    np.copyto(y, array)
+    return y
