@@ -175,12 +175,6 @@ def main(arguments: list[str] | None = None) -> None:
             "plain_loop": round(plain), "ratio": round(peak[False] / plain, 2),
             "ratio_exactly_once": round(peak[True] / plain, 2),
         }  # fmt: skip
-        try:
-            result["peak"]["streamz"] = round(
-                n / streamz_drain(client, servers, "peak", "streamz", model, n)
-            )
-        except Exception as error:  # it is a peer's, and told
-            result["peak"]["streamz"] = f"{type(error).__name__}: {error}"
         print(json.dumps(result), file=sys.stderr)
         for once in False, True:
             for share in SHARES:
@@ -202,6 +196,13 @@ def main(arguments: list[str] | None = None) -> None:
             ours(client, servers, "soak", model, True, 0.5 * peak[True], args.soak, soak)
             tenth = max(1, len(soak) // 10)
             result["soak"] = {"seconds": args.soak, "after_a_tenth": soak[tenth], "end": soak[-1]}
+        # The last, since its consumers go on in the workers.
+        try:
+            result["peak"]["streamz"] = round(
+                n / streamz_drain(client, servers, "peak", "streamz", model, n)
+            )
+        except Exception as error:  # it is a peer's, and told
+            result["peak"]["streamz"] = f"{type(error).__name__}: {error}"
     print(json.dumps(result, indent=2))
 
 

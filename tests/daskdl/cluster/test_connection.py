@@ -378,12 +378,13 @@ class Jobs(LocalCluster):
 
 
 @pytest.mark.parametrize(("workers", "jobs"), [(None, 2), (1, 1)])
-def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch):
+def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=Jobs))
     path = queue("system: slurm\njobs: 2\ncores: 3")
     with connect(path, workers=workers) as client:
         client.wait_for_workers(jobs, timeout=30)
         assert list(client.nthreads().values()) == [3] * jobs
+        assert f"{path}: Dask's dashboard is at {client.dashboard_link}" in caplog.messages
         cluster = client.cluster
     assert Jobs.seen == {"cores": 3, "stealing": False, "dashboard": ":0"}
     assert cluster.status.name == "closed"

@@ -127,3 +127,16 @@ def test_no_method_of_ours_needs_a_model(paths, tmp_path, method):
     with open_forecast(out) as made:
         assert made.sizes["lead_time"] == 6
         assert ("exceedance_probability" in made) == (method in ("sprog", "steps", "auto"))
+
+
+@pytest.mark.parametrize("name", ["forecast.zarr", "forecast.nc"])
+@pytest.mark.parametrize("folder", ["file", "/proc"])
+def test_a_place_that_cannot_be_written_is_told(paths, tmp_path, capsys, folder, name):
+    (tmp_path / "file").write_text("no folder")
+    out = tmp_path / folder / name
+    code = run(app, ["predict", str(paths[1]), "--method", "persistence", "--out", str(out)])
+    said = capsys.readouterr().err
+    assert code == 3
+    assert str(out.parent) in said
+    assert "internal error" not in said
+    assert "Traceback" not in said
