@@ -385,9 +385,8 @@ def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch, ca
         client.wait_for_workers(jobs, timeout=30)
         assert list(client.nthreads().values()) == [3] * jobs
         assert f"{path}: Dask's dashboard is at {client.dashboard_link}" in caplog.messages
-        cluster = client.cluster
     assert Jobs.seen == {"cores": 3, "stealing": False, "dashboard": ":0"}
-    assert cluster.status.name == "closed"
+    assert client.cluster.status.name == "closed"
 
 
 def test_settings_that_the_queue_refuses(queue, monkeypatch):
