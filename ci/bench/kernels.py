@@ -19,6 +19,7 @@ FAMILIES = (
     "pooling",
     "norm",
     "bfloat16",
+    "attention",
 )
 
 

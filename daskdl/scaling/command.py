@@ -98,7 +98,9 @@ def run(
 
 
 def title(settings: Settings, facts: list[dict[str, Any]]) -> str:
-    """Return the title of the picture: workload and processors."""
+    """Return the title of the picture: workload, or what is simulated, and processors."""
     kinds = ", ".join(f"{one['hosts']} x {one['processor']}" for one in facts)
-    waits = "" if settings.simulate is None else f", {settings.simulate:g} s of waiting"
-    return f"{settings.model}{waits}: {kinds}"
+    if settings.simulate is None:
+        return f"{settings.model}: {kinds}"
+    megabytes = 4e-6 * settings.numbers()
+    return f"a gradient of {megabytes:.3g} MB, {settings.simulate:g} s of waiting: {kinds}"

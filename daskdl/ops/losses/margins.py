@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.losses import margins as kernels
 from daskdl.ops.losses.reduction import (
     Parts,
     along_last,
@@ -88,23 +89,12 @@ def multilabel_margin(prediction: Array, labels: Array) -> Parts:
         )
     listed = np.logical_and.accumulate(labels != -1, axis=1)
     check_labels("multilabel_margin", labels[listed], classes)
-    # Columns that no row lists are left out: most often there are far fewer than classes.
-    listed = listed[:, : listed.sum(1).max(initial=0)]
-    right = np.where(listed, labels[:, : listed.shape[1]], 0)
-    rows = np.arange(n)[:, None]
-    wrong = np.ones((n, classes), prediction.dtype)
-    wrong[np.nonzero(listed)[0], right[listed]] = 0
-    short = np.maximum(1 - prediction[rows, right][:, :, None] + prediction[:, None, :], 0)
-    short *= wrong[:, None, :] * listed[:, :, None]  # (N, right, classes)
-    values = short.sum((1, 2)) / classes
+    sums, slopes = kernels.multilabel_margin(prediction, labels)
 
     def slope(s: Array) -> Array:
-        active = (short > 0).astype(s.dtype)
-        d = active.sum(1)
-        np.subtract.at(d, (rows, right), active.sum(2))  # a class may be listed twice
-        return along_last(s) * d / classes
+        return along_last(s) * slopes / classes
 
-    return values, (slope, None)
+    return sums / classes, (slope, None)
 
 
 def _matrix(name: str, prediction: Array) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from daskdl.errors import SettingsError
+from daskdl.scaling.command import title
 from daskdl.scaling.settings import Settings
 from daskdl.scaling.workloads import workload
 
@@ -25,3 +26,10 @@ def test_a_simulated_model_has_the_models_size_or_another() -> None:
 def test_only_a_simulated_model_has_another_size() -> None:
     with pytest.raises(SettingsError, match="megabytes: expected only with --simulate, found 3"):
         Settings("lenet", megabytes=3).workload()
+
+
+def test_a_simulated_run_is_named_by_its_gradient():
+    facts = [{"hosts": 1, "processor": "cpu"}]
+    assert title(Settings("lenet"), facts) == "lenet: 1 x cpu"
+    found = title(Settings("inception", simulate=1.5, megabytes=0.1), facts)
+    assert found == "a gradient of 0.1 MB, 1.5 s of waiting: 1 x cpu"

@@ -88,3 +88,11 @@ def test_fewer_columns_than_classes_and_what_follows_the_first_end(torch):
 def test_mistakes(call, error, sentence):
     with pytest.raises(error, match=sentence):
         call()
+
+
+def test_multilabel_margins_show_what_diverged():
+    prediction = np.array([[0.5, np.nan, 0.1], [1.0, 2.0, 3.0]], np.float32)
+    labels = np.array([[0, -1], [2, 1]])
+    assert np.isnan(losses.multilabel_margin(prediction, labels).data)
+    kept = losses.multilabel_margin(prediction[1:], labels[1:]).data
+    np.testing.assert_allclose(kept, (max(0, 1 - 3 + 1) + max(0, 1 - 2 + 1)) / 3)

@@ -1,0 +1,156 @@
+"""``python -m ci.bench.accuracy``: what networks reach in bfloat16, beside float32 and equal seeds.
+
+Each task is learnt from the same weights and in the same order by both, and judged on samples that
+were not learnt from, in the precision of the training. scikit-learn's digits are real; the others
+are drawn, with noise that no model can foresee.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskdl import SampleSet, Trainer
+from daskdl.kernels.runtime.precision import PRECISIONS
+from daskdl.models import ConvLSTMForecaster, NeuMF, ResNet, TextClassifier
+from daskdl.nn import BCEWithLogitsLoss, CrossEntropyLoss, Module, MSELoss, NLLLoss
+from daskdl.optim import SGD, Adam
+
+Array = np.ndarray[Any, Any]
+
+
+class Task(NamedTuple):
+    """Samples to learn from and to be judged by; how to make a model; its score in points."""
+
+    train: tuple[Array, Array]
+    test: tuple[Array, Array]
+    model: Callable[[int], Module]
+    loss: Any
+    method: Any
+    epochs: int
+    score: Callable[[Array, Array], float]
+
+
+def _cut(x: Array, y: Array, train: int, seed: int) -> tuple[Any, Any]:
+    order = np.random.default_rng(seed).permutation(len(x))
+    first, rest = order[:train], order[train:]
+    return (x[first], y[first]), (x[rest], y[rest])
+
+
+def _hits(prediction: Array, y: Array) -> float:
+    return 100 * float((prediction.argmax(-1) == y).mean())
+
+
+def digits() -> Task:
+    """Return pictures of 8x8 pixels, of ten digits, for a narrow ResNet-18."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    x, y = (data.images[..., None] / 16).astype(np.float32), data.target.astype(np.int64)
+    train, test = _cut(x, y, 1000, 0)
+
+    def model(seed: int) -> Module:
+        return ResNet(18, 10, "small", 16, channels=1, seed=seed)
+
+    return Task(train, test, model, CrossEntropyLoss(), SGD(0.05, momentum=0.9), 8, _hits)
+
+
+def texts() -> Task:
+    """Return texts of 40 words, some of eight topics, one of these more often, for an LSTM."""
+    rng, n, words = np.random.default_rng(1), 6000, 800
+    y = rng.integers(0, 8, n)
+    topical = 1 + (y[:, None] + rng.choice(8, (n, 40), p=[0.51, *[0.07] * 7])) % 8
+    x = np.where(rng.random((n, 40)) < 0.4, topical * 10 + rng.integers(0, 10, (n, 40)), 0)
+    x = np.where(x == 0, rng.integers(100, words, (n, 40)), x)
+    train, test = _cut(x, y, 3000, 1)
+
+    def model(seed: int) -> Module:
+        return TextClassifier(words, 8, 48, "lstm", 64, 64, seed=seed)
+
+    return Task(train, test, model, NLLLoss(), Adam(3e-3), 10, _hits)
+
+
+def pairs() -> Task:
+    """Return pairs of user and item, and whether one likes the other, for NeuMF."""
+    rng, users, items, n = np.random.default_rng(2), 400, 300, 60_000
+    taste, kind = rng.normal(size=(users, 4)), rng.normal(size=(items, 4))
+    x = np.stack([rng.integers(0, users, n), rng.integers(0, items, n)], 1)
+    liking = (taste[x[:, 0]] * kind[x[:, 1]]).sum(1) + 0.5 * rng.normal(size=n)
+    train, test = _cut(x, (liking > 0).astype(np.float32), 40_000, 2)
+
+    def model(seed: int) -> Module:
+        return NeuMF(users, items, 32, (64, 64, 32), seed=seed)
+
+    def score(prediction: Array, y: Array) -> float:
+        return 100 * float(((prediction.reshape(y.shape) > 0) == (y > 0)).mean())
+
+    return Task(train, test, model, BCEWithLogitsLoss(), Adam(2e-3), 6, score)
+
+
+def frames() -> Task:
+    """Return moving showers of 32x32 pixels, four frames in and four out, for a ConvLSTM network.
+
+    The score is the critical success index of pixels above one half.
+    """
+    rng, n = np.random.default_rng(3), 500
+    at, motion = rng.uniform(8, 24, (n, 1, 3, 2)), rng.uniform(-1.5, 1.5, (n, 1, 1, 2))
+    places = at + motion * np.arange(8)[None, :, None, None]
+    grid = np.stack(np.meshgrid(np.arange(32), np.arange(32), indexing="ij"), -1)
+    away = ((grid[None, None, None] - places[:, :, :, None, None]) ** 2).sum(-1)
+    rain = np.exp(-away / 18).max(2)[..., None].astype(np.float32)
+    train, test = _cut(rain[:, :4], rain[:, 4:], 350, 3)
+
+    def model(seed: int) -> Module:
+        return ConvLSTMForecaster(4, 4, (24, 24), seed=seed)
+
+    def score(prediction: Array, y: Array) -> float:
+        said, is_so = prediction > 0.5, y > 0.5
+        return 100 * float((said & is_so).sum() / (said | is_so).sum())
+
+    return Task(train, test, model, MSELoss(), Adam(2e-3), 10, score)
+
+
+TASKS = {
+    "digits, ResNet-18": digits,
+    "texts, LSTM": texts,
+    "pairs, NeuMF": pairs,
+    "showers, ConvLSTM": frames,
+}
+
+
+def reached(task: Task, seed: int, precision: str) -> float:
+    """Train one model, and return its score."""
+    model = task.model(seed)
+    trainer = Trainer(model, task.loss, task.method, seed, precision=precision)
+    samples = SampleSet.from_arrays(x=task.train[0], y=task.train[1])
+    trainer.fit(samples, epochs=task.epochs, batch_size=64, progress=False)
+    x, y = task.test
+    return task.score(np.asarray(model.predict(x, precision=precision)), y)
+
+
+def main() -> None:
+    """Train all, and print a table of means over the seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="tasks whose name contains this")
+    options = parser.parse_args()
+    print("| task | float32 | bf16 | difference | of single seeds |\n|---|---:|---:|---:|---|")
+    for name, make in TASKS.items():
+        if options.only not in name:
+            continue
+        task = make()
+        scores = [
+            [reached(task, seed, precision) for precision in PRECISIONS]
+            for seed in range(options.seeds)
+        ]
+        one, other = (statistics.mean(column) for column in zip(*scores, strict=True))
+        each = ", ".join(f"{b - a:+.2f}" for a, b in scores)
+        print(f"| {name} | {one:.2f} | {other:.2f} | {other - one:+.2f} | {each} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
