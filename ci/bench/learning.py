@@ -35,8 +35,10 @@ from nowcast.verification import verify
 #: Seeds of the first event to train, to validate and to judge on.
 TRAIN, VALIDATE, JUDGE = 1000, 5000, 9000
 HOURS = 6.0
+#: Radars that look at simulated events in turn.
+RADARS = 4
 #: Samples of a training, which are seen again and again, and the most starts they are drawn of.
-SAMPLES, STARTS = 3200, 800
+SAMPLES, STARTS = 6400, 1600
 #: Minutes between starts that judge.
 EVERY = 30
 #: Members of which the CRPS is computed.
@@ -66,14 +68,15 @@ class Fold:
         return len(self.train)
 
 
-def simulated(folder: Path, counts: Sequence[int], judges: int) -> list[Fold]:
+def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool) -> list[Fold]:
     """Return folds of simulated events, which are made when they are not there."""
 
     def events(first: int, count: int) -> list[Path]:
         paths = [folder / f"{first + n}.zarr" for n in range(count)]
         for n, path in enumerate(paths):
             if not path.exists():
-                simulate_archive(path, Days(1, HOURS, seed=first + n))
+                day = Days(1, HOURS, seed=first + n, organised=organised, radars=RADARS)
+                simulate_archive(path, day)
         return paths
 
     judge = events(JUDGE, judges)
@@ -167,6 +170,9 @@ def main() -> None:
     """Print a line for each number of events and lead time."""
     parser = argparse.ArgumentParser(prog="python -m ci.bench.learning", description=__doc__)
     parser.add_argument("--events", default="1,3,10,30,100", help="numbers with commas between")
+    parser.add_argument(
+        "--organised", action="store_true", help="storms in stages, see nowcast simulate"
+    )
     parser.add_argument("--judge", type=int, default=20, help="events that judge")
     parser.add_argument("--iterations", type=int, default=1000, help="of each training")
     parser.add_argument("--network", default="small", help="see nowcast train")
@@ -180,13 +186,17 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.data is None:
         folds = simulated(
-            options.folder, [int(n) for n in options.events.split(",")], options.judge
+            options.folder,
+            [int(n) for n in options.events.split(",")],
+            options.judge,
+            options.organised,
         )
     else:
         folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill")
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
-    key = {name: getattr(options, name) for name in ("iterations", "network", "networks")}
+    names = ("iterations", "network", "networks", "organised")
+    key = {name: getattr(options, name) for name in names}
     print(HEAD)
     rows = []
     for fold in folds:

@@ -49,10 +49,10 @@ def predict(
     """
     from nowcast.forecasters import forecaster
     from nowcast.forecasters.file import check_replaceable
-    from nowcast.forecasters.predict import predict
+    from nowcast.forecasters.predict import predict_to
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
-    from nowcast.rain.store import opened_rain, write_dataset
+    from nowcast.rain.store import opened_rain
     from nowcast.rain.utc import utc_text
 
     minutes = lead_minutes(lead)
@@ -66,14 +66,11 @@ def predict(
             store = stack.enter_context(opened_rain(_ingested(rain, folder / "rain.zarr")))
         else:
             store = stack.enter_context(opened_rain(rain))
-        forecast = predict(
-            chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
+        frames, reference = predict_to(
+            out, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed, say=say,
         )  # fmt: skip
-        write_dataset(forecast, out)
-    reference = utc_text(forecast["forecast_reference_time"].values)
-    frames = forecast.sizes["lead_time"]
-    say(f"{frames} frames from {reference} UTC written to {out}")
+    say(f"{frames} frames from {utc_text(reference)} UTC written to {out}")
 
 
 def _is_folder_of_scans(path: Path) -> bool:

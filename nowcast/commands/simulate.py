@@ -18,6 +18,10 @@ def simulate(
     size: Annotated[int, typer.Option(min=16, help="Cells along each side.")] = 128,
     spacing: Annotated[float, typer.Option(help="Kilometres between cells.")] = 2.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the first day's weather.")] = 0,
+    organised: Annotated[
+        bool, typer.Option("--organised", help="Storms go through stages: cores, stratiform rain.")
+    ] = False,
+    radars: Annotated[int, typer.Option(min=1, help="That look in turn, each its own way.")] = 1,
 ) -> None:
     """Write a rain store of simulated weather, to try things out and to learn from.
 
@@ -26,7 +30,7 @@ def simulate(
     """
     from nowcast.simulate.archive import Days, simulate_archive
 
-    chosen = Days(days, hours, step, size, 1000 * spacing, seed)
+    chosen = Days(days, hours, step, size, 1000 * spacing, seed, organised, radars)
     with progress_bar("simulate") as advance:
         simulate_archive(out, chosen, advance)
     say(f"{days * chosen.per_day} frames of simulated rain written to {out}")

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def forecast_dataset(
-    rain: xr.Dataset, index: int, forecast: Forecast | NDArray[np.float32], method: str
+    rain: xr.Dataset,
+    index: int,
+    forecast: Forecast | NDArray[np.float32],
+    method: str,
+    *,
+    first: int = 1,
 ) -> xr.Dataset:
     """Describe a forecast that was made from the frames of a store up to ``index``.
 
@@ -29,6 +34,8 @@ def forecast_dataset(
     forecast : Forecast, or ndarray (lead, y, x) in mm h-1
     method : str
         For the attribute ``source``.
+    first : int
+        The first lead of the forecast, in steps.
 
     Returns
     -------
@@ -42,7 +49,7 @@ def forecast_dataset(
     if not isinstance(forecast, Forecast):
         forecast = Forecast(forecast)
     step = time_step(rain)
-    lead = np.arange(1, len(forecast.rain) + 1) * step
+    lead = np.arange(first, first + len(forecast.rain)) * step
     reference = rain["time"].values[index]
     seconds = {"units": "seconds since 1970-01-01 00:00:00", "calendar": "standard"}
     coordinates: dict[str, Any] = {name: rain[name] for name in ("y", "x", "latitude", "longitude")}

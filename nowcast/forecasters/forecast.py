@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from nowcast.lagrangian.exceedance import THRESHOLDS
 
-__all__ = ["THRESHOLDS", "Forecast"]
+__all__ = ["THRESHOLDS", "Forecast", "divided", "joined"]
 
 Float = NDArray[np.float32]
 
@@ -105,3 +106,43 @@ class Forecast:
                 row[between] = np.exp(rates[k] + part * (rates[k + 1] - rates[k]))
             row[np.isnan(self.rain)] = np.nan
         return quantiles
+
+
+def joined(parts: Iterable[Forecast], leads: int) -> Forecast:
+    """Put forecasts of one lead time each, in their order, into one of all ``leads``.
+
+    Parameters
+    ----------
+    parts : iterable of Forecast
+        Each is needed only until the next one is asked for.
+    """
+    axes = {"rain": 0, "probability": 1, "members": 1, "event_probability": 1}
+    whole: dict[str, Float] = {}
+    thresholds: tuple[float, ...] = ()
+    for lead, part in enumerate(parts):
+        thresholds = part.thresholds
+        for name, axis in axes.items():
+            array = getattr(part, name)
+            if array is None:
+                continue
+            if not lead:
+                shape = (*array.shape[:axis], leads, *array.shape[axis + 1 :])
+                whole[name] = np.empty(shape, np.float32)
+            whole[name][(slice(None),) * axis + (lead,)] = array[(slice(None),) * axis + (0,)]
+    return Forecast(thresholds=thresholds, **whole)
+
+
+def divided(forecast: Forecast) -> Iterator[Forecast]:
+    """Give the forecast of one lead time after the other: what `joined` puts together."""
+
+    def of_lead(array: Float | None, lead: int) -> Float | None:
+        return None if array is None else array[:, lead : lead + 1]
+
+    for lead in range(len(forecast.rain)):
+        yield Forecast(
+            forecast.rain[lead : lead + 1],
+            forecast.thresholds,
+            of_lead(forecast.probability, lead),
+            of_lead(forecast.members, lead),
+            of_lead(forecast.event_probability, lead),
+        )

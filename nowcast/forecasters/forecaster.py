@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,25 @@ class Forecaster(Protocol):
         SettingsError
             If a setting makes no sense.
         """
+        ...
+
+
+@runtime_checkable
+class EachLead(Protocol):
+    """A forecaster that gives lead times one by one: large grids have no memory for all."""
+
+    def each_lead(
+        self,
+        rain: Float,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Iterator[Forecast]:
+        """Give what `Forecaster.forecast` returns, as a forecast of each lead time by itself."""
         ...
 
 

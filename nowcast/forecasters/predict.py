@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.forecasters.dataset import forecast_dataset
-from nowcast.forecasters.forecast import THRESHOLDS
-from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.forecast import THRESHOLDS, divided
+from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
+from nowcast.forecasters.writing import write_leads
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
 from nowcast.rain.mesh import mean_spacing
@@ -129,6 +132,82 @@ def predict(
         When there are no such frames, cells are oblong beyond measure, or what the forecaster
         raises.
     """
+    start = _start(forecaster, rain, at, lead_minutes, say)
+    forecast = forecaster.forecast(
+        start.frames(), start.leads, thresholds=thresholds, members=members, seed=seed, **start.grid
+    )
+    return forecast_dataset(start.rain, start.index, forecast, method)
+
+
+def predict_to(
+    path: Path,
+    forecaster: Forecaster,
+    rain: xr.Dataset,
+    at: str = LATEST,
+    lead_minutes: float | None = None,
+    *,
+    method: str = "nowcast",
+    thresholds: Sequence[float] = THRESHOLDS,
+    members: int = 0,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[int, np.datetime64]:
+    """Write what `predict` returns to a file, one lead time after the other.
+
+    A large grid's forecast so needs the memory of one lead time, of forecasters that are
+    `EachLead`. Arguments after the path are those of `predict`.
+
+    Parameters
+    ----------
+    path : path
+        See `nowcast.forecasters.writing.write_leads`.
+
+    Returns
+    -------
+    (int, datetime64)
+        Number of lead times, and the time of the last frame that was read.
+    """
+    start = _start(forecaster, rain, at, lead_minutes, say)
+    asked: dict[str, Any] = {
+        "thresholds": thresholds,
+        "members": members,
+        "seed": seed,
+    } | start.grid
+    if isinstance(forecaster, EachLead):
+        parts = forecaster.each_lead(start.frames(), start.leads, **asked)
+    else:
+        parts = divided(forecaster.forecast(start.frames(), start.leads, **asked))
+    described = (
+        forecast_dataset(start.rain, start.index, part, method, first=number)
+        for number, part in enumerate(parts, 1)
+    )
+    write_leads(described, start.leads, path)
+    time: np.datetime64 = start.rain["time"].values[start.index]
+    return start.leads, time
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a forecast starts from: the frames up to an index of a store, and how far it goes."""
+
+    rain: xr.Dataset = field(repr=False)
+    index: int
+    run: int
+    leads: int
+    grid: dict[str, Any]
+
+    def frames(self) -> NDArray[np.float32]:
+        return frames_before(self.rain, self.index, self.run)
+
+
+def _start(
+    forecaster: Forecaster,
+    rain: xr.Dataset,
+    at: str,
+    lead_minutes: float | None,
+    say: Callable[[str], None],
+) -> _Start:
+    """Find out what `predict` starts from; for its arguments and errors see there."""
     step = time_step(rain)
     spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
     index = find_time(rain, at)
@@ -138,20 +217,12 @@ def predict(
             say(sentence)
         rain, index = every_step(rain, index, step)
     if lead_minutes is not None:
-        count = frames_ahead(lead_minutes, step)
+        leads = frames_ahead(lead_minutes, step)
     else:
-        count = max(1, int(getattr(forecaster, "lead_minutes", LEAD_MINUTES) / minutes(step) + 0.5))
+        leads = max(1, int(getattr(forecaster, "lead_minutes", LEAD_MINUTES) / minutes(step) + 0.5))
     run = run_before(rain, index, forecaster.least, forecaster.n_in)
-    forecast = forecaster.forecast(
-        frames_before(rain, index, run),
-        count,
-        spacing_km=spacing / 1000,
-        step_minutes=minutes(step),
-        thresholds=thresholds,
-        members=members,
-        seed=seed,
-    )
-    return forecast_dataset(rain, index, forecast, method)
+    grid = {"spacing_km": spacing / 1000, "step_minutes": minutes(step)}
+    return _Start(rain, index, run, leads, grid)
 
 
 def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.Dataset, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
 from nowcast.forecasters.forecaster import check_past, check_thresholds
 from nowcast.lagrangian.advection import carry_all
 from nowcast.lagrangian.arrival import Arrival, arrivals
@@ -69,43 +69,52 @@ class Sprog:
         seed: int = 0,
     ) -> Forecast:
         """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`."""
+        parts = self.each_lead(
+            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
+            members=members, seed=seed,
+        )  # fmt: skip
+        return joined(parts, leads)
+
+    def each_lead(
+        self,
+        rain: Float,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Iterator[Forecast]:
+        """Give the forecast of one lead time after the other; see `EachLead`."""
         past = check_past(
             "sprog", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
         )
         wanted = check_thresholds("sprog", thresholds)
-        shape = past.shape[1:]
         cascade = Cascade.of(past[-self.n_in :], spacing_km=spacing_km)
-        forecast = np.empty((leads, *shape), np.float32)
-        probability = np.empty((len(wanted), leads, *shape), np.float32)
-        cuts = np.empty((len(wanted), leads), np.float32)
-        ensemble = np.empty((members, leads, *shape), np.float32)
+        del rain, past  # of a large grid every frame counts
         noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
-        for lead, here in enumerate(arrivals(cascade, leads, step_minutes)):
+        for here in arrivals(cascade, leads, step_minutes):
             shift = None
             if self.correction is not None:
                 shift = self.correction(
                     cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
                 )
-            forecast[lead] = self._field(here, shift)
+            field = self._field(here, shift)[np.newaxis]
+            probability = cuts = ensemble = None
             if wanted:
-                chances = self._chances(here, wanted, shift)
-                probability[:, lead] = chances
-                cuts[:, lead] = [best_cut(chance) for chance in chances]
+                probability = self._chances(here, wanted, shift)[:, np.newaxis]
+                cuts = np.array([[best_cut(chance)] for chance in probability], np.float32)
             if members:
                 chances = self._chances(here, THRESHOLDS, shift)
                 carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
+                ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
                 for number, normal in enumerate(carried):
                     # Members in pairs of opposite noise stand for the distribution better.
                     for k, sign in ((2 * number, 1), (2 * number + 1, -1)):
                         if k < members:
-                            quantile(sign * normal, chances, THRESHOLDS, ensemble[k, lead])
-        return Forecast(
-            forecast,
-            wanted,
-            probability if wanted else None,
-            ensemble if members else None,
-            cuts if wanted else None,
-        )
+                            quantile(sign * normal, chances, THRESHOLDS, ensemble[k, 0])
+            yield Forecast(field, wanted, probability, ensemble, cuts)
 
     def _chances(self, here: Arrival, wanted: Sequence[float], shift: Float | None) -> Float:
         """Return probabilities (threshold, y, x), corrected by a shift at `THRESHOLDS`."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
 from nowcast.forecasters.sprog import Sprog
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.margins import SHIPPED
@@ -55,9 +55,27 @@ class Steps:
 
         Without a number of members there are `MEMBERS`.
         """
-        made = Sprog(self.n_in, self.least, self.table).forecast(
+        parts = self.each_lead(
+            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
+            members=members, seed=seed,
+        )  # fmt: skip
+        return joined(parts, leads)
+
+    def each_lead(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Iterator[Forecast]:
+        """Give the forecast of one lead time after the other; see `EachLead`."""
+        for made in Sprog(self.n_in, self.least, self.table).each_lead(
             rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
             members=members or MEMBERS, seed=seed,
-        )  # fmt: skip
-        assert made.members is not None
-        return replace(made, rain=made.members.mean(axis=0, dtype=np.float32))
+        ):  # fmt: skip
+            assert made.members is not None
+            yield replace(made, rain=made.members.mean(axis=0, dtype=np.float32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast, divided, joined
 from nowcast.forecasters.forecaster import check_past
 from nowcast.forecasters.sprog import Sprog
 from nowcast.model.folder import Model, load_model
@@ -79,9 +79,24 @@ class Trained:
         DataError
             When the grid or the step is not the model's, or it was trained for fewer leads.
         """
-        past = check_past(
-            "model", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
-        )
+        parts = self.each_lead(
+            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
+            members=members, seed=seed,
+        )  # fmt: skip
+        return joined(parts, leads)
+
+    def each_lead(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Iterator[Forecast]:
+        """Give the forecast of one lead time after the other; see `EachLead` and `forecast`."""
         longest = self.model.lead_minutes
         if leads * step_minutes > longest + 1e-6:
             raise DataError(
@@ -90,13 +105,17 @@ class Trained:
             )
         if isinstance(self.model, MovingModel):
             corrected = Sprog(self.n_in, table=self.model.table, correction=self.model)
-            return corrected.forecast(
-                past, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+            yield from corrected.each_lead(
+                rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
                 thresholds=thresholds, members=members, seed=seed,
             )  # fmt: skip
+            return
+        past = check_past(
+            "model", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
+        )
         self.model.check_fits(
             "model",
             (1000 * spacing_km, 1000 * spacing_km),
             np.timedelta64(round(60 * step_minutes), "s"),
         )
-        return Forecast(self.model(past[-self.n_in :])[:leads])
+        yield from divided(Forecast(self.model(past[-self.n_in :])[:leads]))

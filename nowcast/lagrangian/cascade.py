@@ -25,7 +25,7 @@ TILT = 2.0
 
 @dataclass(frozen=True)
 class Cascade:
-    """Bands of the last two or three frames, moved to the place of the last one.
+    """Bands of the last two frames, moved to the place of the last one.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Cascade:
     last : ndarray, (y, x) float32
         The last frame, mm h-1.
     past : list of Pyramid
-        Of dB rain, oldest first.
+        Of the last two frames in dB rain, oldest first.
     models : list of BandModel
         One a band.
     earlier : list of ndarray, (y, x) float32
@@ -55,7 +55,8 @@ class Cascade:
         earlier = list(departures(motion, len(frames) - 1))
         moved = [carry(f, p) for f, p in zip(frames[:-1], reversed(earlier), strict=True)]
         past = [decompose(frame) for frame in (*moved, frames[-1])]
-        return cls(motion, rain[-1], past, fit(past), moved)
+        models = fit(past)
+        return cls(motion, rain[-1].copy(), past[-2:], models, moved)
 
     def expected(self, leads: int) -> Iterator[Float]:
         """Give the expected field of each lead, dB rain (y, x), where the last frame was."""

@@ -53,17 +53,18 @@ def match(rank: Float, reference: Float) -> Float:
     rank : ndarray, (y, x) float32
         From `ranks`; NaN is missing.
     reference : ndarray, float32
-        Values whose distribution is wanted; NaN is left out.
+        Values from 0 on whose distribution is wanted; NaN is left out.
 
     Returns
     -------
     ndarray, (y, x) float32
         NaN where ``rank`` is, and everywhere when the reference knows nothing.
     """
-    values = np.sort(reference[np.isfinite(reference)])
     out = np.full_like(rank, np.nan)
-    if values.size:
-        over_rows(_quantile, (out, rank), 64, values)
+    count = int(np.count_nonzero(reference >= 0))
+    if count:
+        wet = np.sort(reference[reference > 0])  # most of a radar's pixels are dry
+        over_rows(_quantile, (out, rank), 64, wet, count)
     return out
 
 
@@ -88,13 +89,18 @@ def _rank(out, field, below, low, width):
 
 
 @jit
-def _quantile(out, rank, values):
-    last = len(values) - 1
+def _quantile(out, rank, wet, count):
+    last = count - 1
+    dry = count - len(wet)
     for i in range(rank.shape[0]):
         for j in range(rank.shape[1]):
             if np.isfinite(rank[i, j]):
                 at = np.float64(rank[i, j]) * last
                 k = min(int(at), max(last - 1, 0))
                 part = np.float32(at - k)
-                upper = values[min(k + 1, last)]
-                out[i, j] = values[k] + part * (upper - values[k])
+                after = min(k + 1, last) - dry
+                if after < 0:
+                    out[i, j] = np.float32(0)
+                    continue
+                lower = wet[k - dry] if k >= dry else np.float32(0)
+                out[i, j] = lower + part * (wet[after] - lower)

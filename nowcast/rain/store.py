@@ -184,10 +184,15 @@ def time_step(dataset: xr.Dataset) -> np.timedelta64:
 
 def write_dataset(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a Dataset to netCDF when ``path`` ends in ``.nc``, to zarr otherwise, at one stroke."""
-    if Path(path).suffix in {".nc", ".nc4"}:
+    if is_netcdf(path):
         write_netcdf(dataset, path)
     else:
         write_zarr(dataset, path)
+
+
+def is_netcdf(path: str | os.PathLike[str]) -> bool:
+    """Say whether `write_dataset` writes netCDF to a path."""
+    return Path(path).suffix in {".nc", ".nc4"}
 
 
 def write_zarr(
@@ -200,7 +205,7 @@ def write_zarr(
     """
     path = Path(path)
     with beside(path) as temporary:
-        cleaned = _without_encoding(dataset)
+        cleaned = without_encoding(dataset)
         given, usual = encoding or {}, zarr_encoding(cleaned)
         cleaned.to_zarr(
             temporary,
@@ -215,7 +220,7 @@ def write_zarr(
 def write_netcdf(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a Dataset to a compressed netCDF-4 file: beside, then renamed over what was there."""
     with beside(Path(path)) as temporary:
-        cleaned = _without_encoding(dataset)
+        cleaned = without_encoding(dataset)
         encoding = {
             str(name): {
                 "zlib": True,
@@ -249,7 +254,7 @@ def zarr_encoding(dataset: xr.Dataset) -> dict[str, Any]:
     return encoding
 
 
-def _without_encoding(dataset: xr.Dataset) -> xr.Dataset:
+def without_encoding(dataset: xr.Dataset) -> xr.Dataset:
     """Drop how variables were stored where they came from; keep how times and fills are coded."""
     kept = {"units", "calendar", "dtype", "_FillValue"}
     dataset = dataset.copy()

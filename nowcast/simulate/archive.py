@@ -21,6 +21,10 @@ Float = NDArray[np.float32]
 
 #: Standard deviation of the measured rain rate's error in dB, and mm h-1 that no radar tells.
 NOISE_DB, NOT_SEEN = 1.0, 0.08
+#: Organised systems in place of one storm: cores without stratiform rain wet little.
+SYSTEMS = 1.5
+#: Most that the rain rates of one of several radars are wrong, in dB.
+CALIBRATION_DB = 1.5
 #: Time between the first frames of two days.
 DAY = np.timedelta64(24, "h")
 
@@ -42,6 +46,11 @@ class Days:
         Metres between cells.
     seed : int
         Of the first day; the others have those after it.
+    organised : bool
+        Whether storms go through stages, see `Weather`.
+    radars : int
+        Number of radars that days are looked at from in turn, each with its own calibration
+        (`CALIBRATION_DB`), noise and range; a single one has no error of calibration.
     """
 
     days: int = 1
@@ -50,24 +59,35 @@ class Days:
     size: int = 128
     spacing: float = 2000.0
     seed: int = 0
+    organised: bool = False
+    radars: int = 1
 
     def frames(self, day: int) -> Iterator[Float]:
         """Give the frames (y, x) of a day in mm h-1: NaN out of range, with noise."""
         seed = self.seed + day
         regime = draw_regime(np.random.default_rng((seed, 7)))
-        weather = Weather(seed, self.hours * regime.tempo + 1, regime.storms)
+        storms = regime.storms * (SYSTEMS if self.organised else 1.0)
+        weather = Weather(seed, self.hours * regime.tempo + 1, storms, self.organised)
+        gain, noise, reach = self._radar(seed % self.radars)
         axis = (np.arange(self.size) - (self.size - 1) / 2) * self.spacing
-        far = np.hypot(axis[:, np.newaxis], axis) > self.size / 2 * self.spacing
+        far = np.hypot(axis[:, np.newaxis], axis) > reach * self.size / 2 * self.spacing
         rng = np.random.default_rng((seed, 8))
         near = axis / regime.size
         for number in range(self.per_day):
             seconds = number * self.step_minutes * 60.0 * regime.tempo
             rain = weather.rain_field(seconds, near[np.newaxis], near[:, np.newaxis])
-            error = rng.standard_normal(rain.shape, np.float32) * np.float32(NOISE_DB / 10)
-            rain = rain * np.float32(regime.strength) * np.power(np.float32(10), error)
+            error = rng.standard_normal(rain.shape, np.float32) * np.float32(noise / 10)
+            rain = rain * np.float32(gain * regime.strength) * np.power(np.float32(10), error)
             rain[rain < np.float32(NOT_SEEN)] = 0
             rain[far] = np.nan
             yield rain
+
+    def _radar(self, number: int) -> tuple[float, float, float]:
+        """Return the gain of a radar's rain rates, its noise in dB, and its part of the range."""
+        if self.radars == 1:
+            return 1.0, NOISE_DB, 1.0
+        off, noise, reach = np.random.default_rng((number, 9)).uniform(-1, 1, 3)
+        return 10 ** (off * CALIBRATION_DB / 10), NOISE_DB * 2.0**noise, 0.9 + 0.1 * reach
 
     @property
     def per_day(self) -> int:
@@ -92,7 +112,11 @@ def simulate_archive(
     SettingsError
         When the numbers make no archive.
     """
-    if min(days.days, days.per_day, days.size // 16) < 1 or days.hours > 24 or days.seed < 0:
+    if (
+        min(days.days, days.per_day, days.size // 16, days.radars) < 1
+        or days.hours > 24
+        or days.seed < 0
+    ):
         raise SettingsError(
             "simulate: expected a day, up to 24 h of one frame at least, 16 cells and a seed of 0 "
             f"or more, found {days.days} days of {days.hours:g} h every {days.step_minutes} min, "

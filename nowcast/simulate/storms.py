@@ -107,16 +107,34 @@ class Storms:
         per_day : float
             Number of storms in 24 hours within :data:`REACH`.
         """
-        interval = 86400.0 / per_day
-        before = np.ceil(LONGEST / 2 / interval)
-        count = int(np.ceil((hours * 3600.0 + LONGEST / 2) / interval) + before)
-        # A row is a storm, so that the first ones do not depend on how many there are.
-        one = np.random.default_rng((seed, 1, 0)).random((count, 9)).T
-        shields = _shields((np.arange(count) - before) * interval, interval, one)
-        many = np.random.default_rng((seed, 1, 1)).random((count, MOST_CORES, 8))
+        start, interval, one, many = draw_numbers(seed, hours, per_day)
+        shields = _shields(start, interval, one)
         number = FEWEST_CORES + np.floor((MOST_CORES + 1 - FEWEST_CORES) * one[8])
         storm, core = np.nonzero(np.arange(MOST_CORES) < number[:, None])
         return cls(shields, _cores(shields[storm], many[storm, core].T))
+
+
+def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float, Array, Array]:
+    """Draw what storms are made of; arguments as in `Storms.draw`.
+
+    Returns
+    -------
+    start : (n,) float64
+        When the interval of each storm begins, seconds.
+    interval : float
+        Its length.
+    one : (9, n) float64
+        Numbers between 0 and 1, of each storm.
+    many : (n, MOST_CORES, 8) float64
+        The same, of each of its cores.
+    """
+    interval = 86400.0 / per_day
+    before = np.ceil(LONGEST / 2 / interval)
+    count = int(np.ceil((hours * 3600.0 + LONGEST / 2) / interval) + before)
+    # A row is a storm, so that the first ones do not depend on how many there are.
+    one = np.random.default_rng((seed, 1, 0)).random((count, 9)).T
+    many = np.random.default_rng((seed, 1, 1)).random((count, MOST_CORES, 8))
+    return (np.arange(count) - before) * interval, interval, one, many
 
 
 def _shields(start: Array, interval: float, u: Array) -> Cells:
@@ -134,7 +152,7 @@ def _shields(start: Array, interval: float, u: Array) -> Cells:
         when=middle,
         x=distance * np.cos(direction),
         y=distance * np.sin(direction),
-        peak=_lognormal(u[5], 2.0, 0.5).clip(0.6, 6.0),
+        peak=lognormal(u[5], 2.0, 0.5).clip(0.6, 6.0),
         along=along,
         across=along * (0.4 + 0.4 * u[6]),
         tilt=np.pi * (u[7]),
@@ -156,15 +174,15 @@ def _cores(parent: Cells, u: Array) -> Cells:
         when=parent.when,
         x=parent.x + cos * along - sin * across,
         y=parent.y + sin * along + cos * across,
-        peak=_lognormal(u[5], 20.0, 0.55).clip(6.0, 70.0),
+        peak=lognormal(u[5], 20.0, 0.55).clip(6.0, 70.0),
         along=radius,
         across=radius * (0.55 + 0.45 * u[6]),
         tilt=np.pi * u[7],
     )
 
 
-def _lognormal(u: Array, median: float, width: float) -> Array:
-    """Return lognormal numbers of uniform ones."""
+def lognormal(u: Array, median: float, width: float) -> Array:
+    """Return lognormal numbers of uniform ones, both (n,)."""
     from scipy.special import ndtri
 
     return median * np.exp(width * ndtri(np.clip(u, 1e-9, 1.0)))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nowcast.simulate.flow import Flow
 from nowcast.simulate.points import Field, Points
 from nowcast.simulate.storms import EDGE, Cells, Storms
+from nowcast.simulate.systems import ROUGH, draw_systems
 from nowcast.simulate.texture import Texture
 
 # Standard deviation of the logarithm of rain within shields and within cores.
@@ -36,6 +37,9 @@ class Weather:
         Length of the simulation, from time 0. A longer one begins with the same weather.
     storms : float
         Storms in 24 hours within 160 km.
+    organised : bool
+        Whether storms go through the stages of a life that radars can tell, see
+        `nowcast.simulate.systems`, in place of growing and fading each by itself.
 
     Examples
     --------
@@ -49,6 +53,7 @@ class Weather:
     seed: int = 0
     hours: float = 24.0
     storms: float = 56.0
+    organised: bool = False
 
     @cached_property
     def flow(self) -> Flow:
@@ -58,7 +63,8 @@ class Weather:
     @cached_property
     def cells(self) -> Storms:
         """Shields and cores of all storms."""
-        return Storms.draw(self.seed, self.hours, self.storms)
+        draw = draw_systems if self.organised else Storms.draw
+        return draw(self.seed, self.hours, self.storms)
 
     def motion(self, time: float, x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], ...]:
         """Return the rain's motion (u, v) in m/s at ``time`` seconds and metres east and north."""
@@ -91,7 +97,8 @@ class Weather:
         east, north = (axis[wet] for axis in np.broadcast_arrays(points.x, points.y))
         noise = Texture(self.seed).sample(self.flow, time, east, north)
         weak, strong = weak[wet], strong[wet]
-        weak *= np.exp(np.float32(ROUGH_SHIELD) * noise)
+        rough = ROUGH if self.organised else ROUGH_SHIELD
+        weak *= np.exp(np.float32(rough) * noise)
         strong *= np.exp(np.float32(ROUGH_CORE) * noise)
         rain[:] = 0
         rain[wet] = np.clip(weak + strong - np.float32(EVAPORATED), 0, np.float32(STRONGEST))
