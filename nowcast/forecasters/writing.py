@@ -75,6 +75,8 @@ def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, pat
         encoding = zarr_encoding(first)
         along = [str(name) for name, v in first.variables.items() if LEAD in v.dims]
         for name in along:
+            # Units of the first time alone would be days.
+            encoding[name] |= {k: v for k, v in first[name].encoding.items() if k != "_FillValue"}
             if first[name].ndim <= 2:  # small: all leads in one chunk
                 encoding[name]["chunks"] = (*first[name].shape[:-1], leads)
         first.to_zarr(temporary, mode="w", zarr_format=3, consolidated=False, encoding=encoding)

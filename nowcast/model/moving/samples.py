@@ -19,7 +19,7 @@ from nowcast.rain.frames import WindowRecipe
 
 Float = NDArray[np.float32]
 
-#: Places that are drawn for a sample, of which the one where it rains most is taken.
+#: Places that are drawn for a sample, of which the one with the most rain expected is taken.
 PLACES = 3
 #: Largest factor, up or down, of rain rates and of the spacing in augmented samples.
 INTENSITY, ZOOM = 2.0, 1.4
@@ -127,7 +127,7 @@ class MovingRecipe(Recipe):
             for k in np.flatnonzero(leads == here.lead):
                 offset = rng.integers(0, cell_side(spacing), 2)
                 base, reached = self._pixels(here, observed[here.lead - 1], offset, spacing)
-                window = _rainiest(rng, reached, self.draw.cells)
+                window = _rainiest(rng, _expected(base, reached), self.draw.cells)
                 high, wide = (part.stop - part.start for part in window)
                 x[k, :high, :wide] = np.concatenate([inputs[window], base[window]], axis=-1)
                 y[k, :high, :wide] = reached[window]
@@ -162,18 +162,26 @@ def _spread(rng: np.random.Generator, leads: int, count: int) -> NDArray[np.int6
     return np.minimum(at.astype(np.int64), leads - 1) + 1
 
 
-def _rainiest(
-    rng: np.random.Generator, reached: NDArray[np.int8], cells: int
-) -> tuple[slice, slice]:
-    """Draw squares, and return that in which most thresholds are reached."""
-    sizes = [min(cells, n) for n in reached.shape]
-    best, most = (slice(0, 0), slice(0, 0)), -1
+def _expected(base: Float, reached: NDArray[np.int8]) -> Float:
+    """Return how many thresholds the forecast expects to be reached (cell, cell); 0 if missing.
+
+    By this, not by what was reached, places are chosen: those chosen by what came would have more
+    rain than their forecasts can know of, and a network would learn to forecast too much.
+    """
+    made: Float = (1 / (1 + np.exp(-base))).sum(-1, dtype=np.float32)
+    return np.where(reached >= 0, made, np.float32(0))
+
+
+def _rainiest(rng: np.random.Generator, expected: Float, cells: int) -> tuple[slice, slice]:
+    """Draw squares, and return that in which ``expected`` (cell, cell) has the largest sum."""
+    sizes = [min(cells, n) for n in expected.shape]
+    best, most = (slice(0, 0), slice(0, 0)), -1.0
     for _ in range(PLACES):
         row, column = (
-            int(rng.integers(0, n - s + 1)) for n, s in zip(reached.shape, sizes, strict=True)
+            int(rng.integers(0, n - s + 1)) for n, s in zip(expected.shape, sizes, strict=True)
         )
         window = slice(row, row + sizes[0]), slice(column, column + sizes[1])
-        amount = int(np.maximum(reached[window], 0).sum(dtype=np.int64))
+        amount = float(expected[window].sum())
         if amount > most:
             best, most = window, amount
     return best

@@ -110,3 +110,17 @@ def test_training_lowers_the_loss_of_a_network(recipe):
     before = made.evaluate(samples, loss=loss)["loss"]
     Trainer(made, loss, Adam(2e-3)).fit(samples, iterations=15, batch_size=8, progress=False)
     assert made.evaluate(samples, loss=loss)["loss"] < 0.95 * before
+
+
+def test_places_are_not_chosen_by_what_came(recipe):
+    window = recipe.windows.load().take(np.array([0]))
+    past, observed = window["x"][0, ..., 0], window["y"][0, ..., 0]
+    drawn = []
+    for future in (observed, observed[:, ::-1, ::-1] * np.float32(3)):
+        x = np.zeros((4, 24, 24, CHANNELS + len(THRESHOLDS)), np.float16)
+        y = np.full((4, 24, 24), -1, np.int8)
+        known = np.where(np.isfinite(observed), np.nan_to_num(future), np.nan)
+        recipe._fill(past, known, np.random.default_rng(5), x, y)
+        drawn.append((x, y))
+    assert not np.array_equal(drawn[0][1], drawn[1][1])
+    np.testing.assert_array_equal(drawn[0][0], drawn[1][0])
