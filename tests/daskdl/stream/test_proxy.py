@@ -117,10 +117,11 @@ def secured(real, certificate):
         yield between
 
 
-def test_a_stream_over_tls(client, real, secured, certificate, name, model):
+def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, model):
     begun(real, name, 80)
     settings = {
-        "security.protocol": "ssl",
+        **PLAIN,
+        "security.protocol": "sasl_ssl",
         "ssl.ca.location": str(certificate / "cert.pem"),
     }
     stream = stream_of(Brokers(secured.servers, settings), name, model)
@@ -136,3 +137,21 @@ def test_a_stream_over_tls(client, real, secured, certificate, name, model):
     assert status.records == 80
     assert min(secured.bytes) > 0
     once_and_in_order(real, name, 80)
+
+
+PLAIN = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "s3cret"}
+
+
+@pytest.mark.parametrize("sasl", [None, "SCRAM-SHA-512"])
+def test_brokers_that_refuse_are_told_and_no_secret(
+    secured, certificate, name, monkeypatch, capfd, caplog, sasl
+):
+    """An authority that has not signed the certificate, and SASL that a broker does not speak."""
+    monkeypatch.setattr("daskdl.stream.kafka_source.PATIENCE", 1.0)
+    settings = {"security.protocol": "ssl"}
+    if sasl:
+        settings = {**PLAIN, "security.protocol": "sasl_ssl", "sasl.mechanism": sasl}
+        settings["ssl.ca.location"] = str(certificate / "cert.pem")
+    with pytest.raises(ClusterError, match="whether TLS and SASL are set as they want") as refused:
+        KafkaSource(Brokers(secured.servers, settings), [name], name).partitions()
+    assert "s3cret" not in "".join([str(refused.value), *capfd.readouterr(), caplog.text])
