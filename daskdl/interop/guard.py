@@ -34,4 +34,6 @@ def reading(where: str, kind: str = "") -> Iterator[None]:
         raise ModelFileError(f"{where}: {error}") from error
     except DAMAGE as error:
         whole = f"valid {kind}".rstrip()
-        raise ModelFileError(f"{where}: damaged or not {whole} ({error})") from error
+        raise ModelFileError(
+            f"{where}: damaged or not {whole} ({error}); copy or save it again"
+        ) from error

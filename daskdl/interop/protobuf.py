@@ -62,7 +62,9 @@ class Fields:
             elif wire in (LONG, SHORT):
                 length = 8 if wire == LONG else 4
             else:
-                raise ModelFileError(f"{self.where}: not such a file: a field of kind {wire}")
+                raise ModelFileError(
+                    f"{self.where}: not such a file: a field of kind {wire}; copy or save it again"
+                )
             if length > end - at:
                 raise ModelFileError(
                     f"{self.where}: a part of {length} bytes goes beyond the {end - at} that are "
@@ -82,7 +84,10 @@ class Fields:
     def bytes(self, span: Any) -> bytes:
         """Return the bytes of a field; a ModelFileError unless it is one of bytes."""
         if not isinstance(span, Span):
-            raise ModelFileError(f"{self.where}: damaged: expected text or bytes, found a number")
+            raise ModelFileError(
+                f"{self.where}: damaged: expected text or bytes, found a number"
+                "; copy or save it again"
+            )
         return self.data[span.start : span.stop]
 
     def integers(self, wire: int, value: Any, most: int = 64) -> list[int]:
@@ -90,12 +95,15 @@ class Fields:
         if wire == VARINT:
             return [signed(value)]
         if wire != BYTES:
-            raise ModelFileError(f"{self.where}: damaged: expected integers")
+            raise ModelFileError(f"{self.where}: damaged: expected integers; copy or save it again")
         found: list[int] = []
         at, end = value
         while at < end:
             if len(found) == most:
-                raise ModelFileError(f"{self.where}: damaged: more than {most} integers in a row")
+                raise ModelFileError(
+                    f"{self.where}: damaged: more than {most} integers in a row"
+                    "; copy or save it again"
+                )
             number, at = varint(self.data, at, end, self.where)
             found.append(signed(number))
         return found
@@ -103,7 +111,7 @@ class Fields:
     def number(self, wire: int, value: Any) -> float:
         """Return a float or double."""
         if wire not in (SHORT, LONG):
-            raise ModelFileError(f"{self.where}: damaged: expected a number")
+            raise ModelFileError(f"{self.where}: damaged: expected a number; copy or save it again")
         return float(struct.unpack("<f" if wire == SHORT else "<d", value)[0])
 
 
@@ -123,4 +131,6 @@ def varint(data: bytes, at: int, end: int, where: str) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-    raise ModelFileError(f"{where}: the file ends within a number, or is no such file")
+    raise ModelFileError(
+        f"{where}: the file ends within a number, or is no such file; copy or save it again"
+    )

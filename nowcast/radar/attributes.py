@@ -35,7 +35,10 @@ def number(node: Any, name: str, default: float | None = None) -> float:
     value = node.attrs.get(name)
     if value is None:
         if default is None:
-            raise DataError(f"expected an attribute {name!r} of {_name(node)}, found none")
+            raise DataError(
+                f"expected an attribute {name!r} of {_name(node)}, found none"
+                "; mend the file or leave it out"
+            )
         return default
     flat = np.asarray(value).reshape(-1)
     try:
@@ -43,7 +46,10 @@ def number(node: Any, name: str, default: float | None = None) -> float:
     except (TypeError, ValueError):
         result = np.nan
     if not np.isfinite(result):
-        raise DataError(f"expected {name!r} of {_name(node)} to be one number, found {value!r}")
+        raise DataError(
+            f"expected {name!r} of {_name(node)} to be one number, found {value!r}"
+            "; mend the file or leave it out"
+        )
     return result
 
 
@@ -53,6 +59,7 @@ def count(node: Any, name: str, most: int) -> int:
     if not 1 <= value <= most or value != int(value):
         raise DataError(
             f"expected {name!r} of {_name(node)} to be a number from 1 to {most}, found {value:g}"
+            "; mend the file or leave it out"
         )
     return int(value)
 

@@ -91,7 +91,10 @@ def _accumulation(
             "start_time) or several times in equal steps, found none"
         )
     if intervals.size != 1 or not intervals[0] > np.timedelta64(0):
-        raise DataError(f"expected accumulations over one length of time, found {intervals[:4]}")
+        raise DataError(
+            f"expected accumulations over one length of time, found {intervals[:4]}"
+            "; write a file for each length"
+        )
     length: np.timedelta64 = intervals[0]
     return length
 
@@ -103,7 +106,10 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         units = str(rain.attrs.get("units", "")).strip()
         known = UNITS[_kind(rain)]
         if units not in known:
-            raise DataError(f"expected {rain.name} in one of {', '.join(known)}, found {units!r}")
+            raise DataError(
+                f"expected {rain.name} in one of {', '.join(known)}, found {units!r}"
+                "; convert the numbers and their units"
+            )
         y, x = (_axis(dataset, rain, axis) for axis in "yx")
         extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
         chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
@@ -156,6 +162,7 @@ def _rain(dataset: xr.Dataset) -> xr.DataArray:
     raise DataError(
         f"expected a variable with a standard_name of rain ({', '.join(NAMES['rate'][:2])}, "
         f"{NAMES['amount'][0]}...), found {found or 'no variable'}"
+        "; give the variable one of them"
     )
 
 
@@ -171,7 +178,10 @@ def _times(
     own = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
     own = [variable for variable in own if variable.dtype.kind == "M"]
     if not own:
-        raise DataError("expected a time of the rain with standard_name 'time', found none")
+        raise DataError(
+            "expected a time of the rain with standard_name 'time', found none"
+            "; give the time that name"
+        )
     time = own[0]
     times = np.atleast_1d(time.values)
     bounds = time.attrs.get("bounds") or time.encoding.get("bounds")
@@ -193,6 +203,7 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
     raise DataError(
         f"expected a coordinate of {rain.name} with standard_name "
         f"projection_{axis}_coordinate, found dimensions {rain.dims}"
+        "; give it that standard_name"
     )
 
 
@@ -205,7 +216,10 @@ def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     if isinstance(stated, str) and "+proj=" in stated:
         return _on_axes(dataset, rain, in_metres(stated))
     if mapping not in dataset.variables:
-        raise DataError(f"expected a grid mapping of {rain.name}, found {mapping!r}")
+        raise DataError(
+            f"expected a grid mapping of {rain.name}, found {mapping!r}"
+            "; name one in its attribute grid_mapping"
+        )
     attributes = {
         key: tuple(value.tolist()) if isinstance(value, np.ndarray) else value
         for key, value in dataset[mapping].attrs.items()
@@ -213,7 +227,10 @@ def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     try:
         crs = _projection(tuple(sorted(attributes.items())))
     except (pyproj.exceptions.CRSError, KeyError) as error:
-        raise DataError(f"the grid mapping {mapping!r} cannot be read ({error})") from error
+        raise DataError(
+            f"the grid mapping {mapping!r} cannot be read ({error})"
+            "; write its attributes as CF lists them"
+        ) from error
     return _on_axes(dataset, rain, crs)
 
 
@@ -224,7 +241,10 @@ def _on_axes(dataset: xr.Dataset, rain: xr.DataArray, crs: str) -> Grid:
         coordinate = _axis(dataset, rain, axis)
         units = coordinate.attrs.get("units", "m")
         if units not in LENGTH_UNITS:
-            raise DataError(f"expected {coordinate.name} in m or km, found {units!r}")
+            raise DataError(
+                f"expected {coordinate.name} in m or km, found {units!r}"
+                "; convert the numbers and their units"
+            )
         values.append(np.sort(coordinate.values.astype(np.float64) * LENGTH_UNITS[units]))
     return Grid.from_coordinates(crs, *values, where="projection")
 

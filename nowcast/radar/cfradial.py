@@ -23,7 +23,10 @@ def read_header(path: Path, name: str) -> Header:
 
     with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as dataset:
         if "time" not in dataset.variables or not dataset["time"].size:
-            raise DataError(f"{name}: expected the rays' times in a variable 'time', found none")
+            raise DataError(
+                f"{name}: expected the rays' times in a variable 'time', found none"
+                "; mend the file or leave it out"
+            )
         first = dataset["time"].values.min()
         station = dataset.attrs.get("instrument_name") or dataset.attrs.get("site_name")
         return Header(

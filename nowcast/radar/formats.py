@@ -35,11 +35,13 @@ def recognise(path: Path) -> Format:
     """
     if path.is_dir():
         if not is_zarr(path):
-            raise DataError(f"{path}: expected a file or a zarr store, found a folder")
+            raise DataError(
+                f"{path}: expected a file or a zarr store, found a folder; give the files in it"
+            )
         return Format.CFZARR
     head = read_bytes(path, SIGMET_RECORD + 2)
     if not head:
-        raise DataError(f"{path}: the file is empty")
+        raise DataError(f"{path}: the file is empty; fetch it again")
     if head.startswith((b"AR2V", b"ARCHIVE2.")) or nexrad.is_chunk(head):
         return Format.NEXRAD
     if head.startswith(HDF5):
@@ -66,6 +68,7 @@ def recognise(path: Path) -> Format:
     raise DataError(
         f"{path}: expected a radar file ({', '.join(Format)}), found one that starts with "
         f"{head[:12]!r}"
+        "; give files of one of these formats"
     )
 
 
@@ -79,6 +82,7 @@ def _recognise_hdf5(path: Path) -> Format:
             if kind not in ODIM_OBJECTS:
                 raise DataError(
                     f"{path}: expected an ODIM_H5 object {', '.join(ODIM_OBJECTS)}, found {kind!r}"
+                    "; give files of one of these objects"
                 )
             return ODIM_OBJECTS[kind]
         if "overview" in file and "image1" in file and "geographic" in file:
@@ -102,6 +106,7 @@ def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
             raise DataError(
                 f"{path}: expected CfRadial 1, found Conventions {conventions!r} without "
                 "sweep_start_ray_index (CfRadial 2 is not read)"
+                "; convert it to CfRadial 1"
             )
         return Format.CFRADIAL
     if "CF-" in conventions or {"x", "y"} <= names:
@@ -109,4 +114,5 @@ def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
     raise DataError(
         f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found "
         f"one with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
+        "; convert it to one of these"
     )

@@ -50,7 +50,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         except ValueError as error:
             if "imagecodecs" in str(error):
                 raise MissingExtraError(
-                    f"{header.path}: reading this compression needs imagecodecs: pip install "
+                    f"{header.path}: reading this compression needs imagecodecs; pip install "
                     "'daskdl[geotiff]'"
                 ) from error
             raise
@@ -70,7 +70,7 @@ def _open(path: Path) -> Any:
         import tifffile
     except ImportError as error:
         raise MissingExtraError(
-            "reading GeoTIFF files needs tifffile: pip install 'daskdl[geotiff]'"
+            "reading GeoTIFF files needs tifffile; pip install 'daskdl[geotiff]'"
         ) from error
     return tifffile.TiffFile(path)
 
@@ -112,6 +112,7 @@ def _unit(items: dict[str, str], name: str) -> str:
     raise DataError(
         f"expected a quantity in dBZ or mm/h in the metadata, or DBZ or RR in the file's name, "
         f"found {unit or 'none'}"
+        "; write it into either"
     )
 
 
@@ -123,6 +124,7 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
         raise DataError(
             "expected an observation time YYYYMMDDhhmm in the metadata or the file's name, found "
             f"{stated or 'none'}"
+            "; write it into either"
         )
     text = found[1]
     return np.datetime64(f"{text[:4]}-{text[4:6]}-{text[6:8]}T{text[8:10]}:{text[10:]}", "s")
@@ -131,7 +133,9 @@ def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
 def _size(page: Any) -> tuple[int, int]:
     shape = tuple(page.shape)
     if len(shape) != 2 or not 0 < shape[0] * shape[1] <= MOST_CELLS:
-        raise DataError(f"expected one band of at most {MOST_CELLS} cells, found {shape}")
+        raise DataError(
+            f"expected one band of at most {MOST_CELLS} cells, found {shape}; cut a part out of it"
+        )
     return shape[0], shape[1]
 
 
@@ -146,6 +150,7 @@ def _grid(page: Any) -> Grid:
         raise DataError(
             "expected a projection by its EPSG code, a pixel scale and a tie point, found "
             f"{', '.join(map(str, tags)) or 'none'}"
+            "; write it with these, as gdal_translate does"
         )
     crs = pyproj.CRS.from_epsg(int(code))
     dx, dy = float(scale[0]), float(scale[1])

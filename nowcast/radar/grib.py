@@ -30,9 +30,14 @@ def read_header(path: Path, name: str) -> Header:
             grids.append(_grid(message))
             centre = int(_get(message, "centre", int))
     if not times:
-        raise DataError("expected a rain rate (such as MRMS PrecipRate), found none")
+        raise DataError(
+            "expected a rain rate (such as MRMS PrecipRate), found none; give files of a rain rate"
+        )
     if any(grid != grids[0] for grid in grids):
-        raise DataError(f"expected all maps on one grid, found {grids[0]} and others")
+        raise DataError(
+            f"expected all maps on one grid, found {grids[0]} and others"
+            "; write a file for each grid"
+        )
     return Header(
         path=name,
         format=Format.GRIB,
@@ -54,7 +59,9 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
                 grid = _grid(message)
                 values = eccodes.codes_get_array(message, "values")
                 if values.size != grid.nx * grid.ny:
-                    raise DataError(f"expected {grid.shape} cells, found {values.size}")
+                    raise DataError(
+                        f"expected {grid.shape} cells, found {values.size}; fetch the file again"
+                    )
                 values = values.reshape(grid.shape)
                 if eccodes.codes_get(message, "bitmapPresent"):
                     gap = eccodes.codes_get_double(message, "missingValue")
@@ -62,7 +69,9 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
                 if _get(message, "jScansPositively", int) == 0:
                     values = values[::-1]
                 return np.multiply(values, _factor(message), dtype=np.float32, casting="same_kind")
-    raise DataError(f"expected at least {index + 1} rain rates, found fewer: truncated")
+    raise DataError(
+        f"expected at least {index + 1} rain rates, found fewer: truncated; fetch the file again"
+    )
 
 
 def _eccodes() -> Any:
@@ -70,7 +79,7 @@ def _eccodes() -> Any:
         import eccodes
     except (ImportError, RuntimeError) as error:
         raise MissingExtraError(
-            "reading GRIB2 files needs eccodes: pip install 'daskdl[grib]'"
+            "reading GRIB2 files needs eccodes; pip install 'daskdl[grib]'"
         ) from error
     return eccodes
 
@@ -122,10 +131,16 @@ def _time(message: int) -> np.datetime64:
 def _grid(message: int) -> Grid:
     kind = _get(message, "gridType", str)
     if kind != "regular_ll":
-        raise DataError(f"expected a regular grid of latitude and longitude, found {kind}")
+        raise DataError(
+            f"expected a regular grid of latitude and longitude, found {kind}"
+            "; put the maps on such a grid first"
+        )
     nx, ny = int(_get(message, "Ni", int)), int(_get(message, "Nj", int))
     if not 0 < nx * ny <= MOST_CELLS or _get(message, "iScansNegatively", int):
-        raise DataError(f"expected at most {MOST_CELLS} cells from west to east, found {ny} x {nx}")
+        raise DataError(
+            f"expected at most {MOST_CELLS} cells from west to east, found {ny} x {nx}"
+            "; cut a part out of the map"
+        )
     edges = ("First", "Last")
     longitude, latitude = (
         [float(_get(message, f"{axis}Of{edge}GridPointInDegrees", float)) for edge in edges]

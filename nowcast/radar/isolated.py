@@ -107,6 +107,7 @@ def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise DataError(
             f"{name}: damaged file: the library that reads it crashed, or did not end within "
             f"{SECONDS} s of computing"
+            "; fetch it again or leave it out"
         ) from None
     if not succeeded:
         raise result

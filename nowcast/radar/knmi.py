@@ -28,12 +28,14 @@ def read_header(path: Path, name: str) -> Header:
         if "ACCUM" not in quantity or "MM" not in quantity:
             raise DataError(
                 f"{name}: expected an accumulation of precipitation in mm, found {quantity!r}"
+                "; give files of accumulated rain"
             )
         end = _time(text(overview, "product_datetime_end"), name)
         start = _time(text(overview, "product_datetime_start"), name)
         if not end > start:
             raise DataError(
                 f"{name}: expected an accumulation that ends after {start}, found {end}"
+                "; mend the file or leave it out"
             )
         return Header(
             path=name,
@@ -63,6 +65,7 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     if raw.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected an image of {header.grid.shape} cells, found {raw.shape}"
+            "; fetch the file again"
         )
     hours = header.accumulation / np.timedelta64(1, "h")
     rain = ((scale * raw + offset) / hours).astype(np.float32)
@@ -76,7 +79,10 @@ def _calibration(formula: str, name: str) -> tuple[float, float]:
     number = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
     found = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
     if found is None:
-        raise DataError(f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}")
+        raise DataError(
+            f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}"
+            "; fetch the file again"
+        )
     return float(found[1]), float((found[2] or "0").replace(" ", ""))
 
 
@@ -92,7 +98,7 @@ def _grid(geographic: Any, name: str) -> Grid:
     """Return the grid; the file counts in kilometres and rows from the north."""
     units = text(geographic, "geo_dim_pixel").upper().split(",")[0]
     if units != "KM":
-        raise DataError(f"{name}: expected pixels in KM, found {units!r}")
+        raise DataError(f"{name}: expected pixels in KM, found {units!r}; fetch the file again")
     dx, dy = number(geographic, "geo_pixel_size_x"), -number(geographic, "geo_pixel_size_y")
     nx, ny = (
         count(geographic, "geo_number_columns", MOST_CELLS),

@@ -28,7 +28,10 @@ def read_header(path: Path, name: str) -> Header:
     with h5py.File(path, "r") as file:
         times = [_start(file[key]) for key in datasets(file) if "what" in file[key]]
         if not times:
-            raise DataError(f"{name}: expected at least one dataset with a start time, found none")
+            raise DataError(
+                f"{name}: expected at least one dataset with a start time, found none"
+                "; mend the file or leave it out"
+            )
         return Header(
             path=name,
             format=Format.ODIM,
@@ -51,7 +54,10 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
             if "where" in file[key] and "elangle" in file[key]["where"].attrs
         ]
         if not turns:
-            raise DataError("expected sweeps with an elevation (elangle), found none")
+            raise DataError(
+                "expected sweeps with an elevation (elangle), found none"
+                "; mend the file or leave it out"
+            )
         elevations = [_elevation(turn) for turn in turns]
         metres = version(file) >= METRES_SINCE
         return [
@@ -112,6 +118,7 @@ def read_values(data: Any, above: Any, most: int) -> NDArray[np.float32]:
         raise DataError(
             f"expected {raw.name} to be two-dimensional with numbers, at most {most}, found "
             f"{raw.dtype} {raw.shape}"
+            "; mend the file or leave it out"
         )
     what = [group["what"] for group in (data, above) if "what" in group]
 
@@ -208,6 +215,7 @@ def read_time(date: str, time: str) -> np.datetime64:
     except ValueError:
         raise DataError(
             f"expected a date YYYYMMDD and a time HHMMSS, found {date!r} and {time!r}"
+            "; mend the file or leave it out"
         ) from None
 
 

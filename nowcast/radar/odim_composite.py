@@ -39,7 +39,10 @@ def read_header(path: Path, name: str) -> Header:
             start = read_time(text(what, "startdate"), text(what, "starttime"))
             time = read_time(text(what, "enddate"), text(what, "endtime"))
             if not time > start:
-                raise DataError(f"expected an accumulation that ends after {start}, found {time}")
+                raise DataError(
+                    f"expected an accumulation that ends after {start}, found {time}"
+                    "; mend the file or leave it out"
+                )
             accumulation = time - start
         return Header(
             path=name,
@@ -81,6 +84,7 @@ def _find(file: Any) -> tuple[Any, Any]:
     found = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
     raise DataError(
         f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {found or 'no data'}"
+        "; give composites of one of these"
     )
 
 

@@ -97,7 +97,9 @@ def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:
             if count < 0 and not left and file.read(1):
                 raise _too_large(path, MOST_BYTES)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read to its end ({error})") from error
+        raise DataError(
+            f"{path}: cannot be read to its end ({error}); fetch the file again"
+        ) from error
 
 
 def _too_large(path: Path, size: int) -> DataError:

@@ -42,6 +42,7 @@ def read_header(path: Path, name: str) -> Header:
     if product not in AMOUNTS:
         raise DataError(
             f"expected a RADOLAN product of rain amounts ({', '.join(AMOUNTS)}), found {product}"
+            "; give files of one of these"
         )
     unit, length = 1, _number(line, rb"INT *(\d+)", "interval (INT)")
     if re.search(rb"INT *\d+U1", line):
@@ -69,11 +70,15 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
         raise DataError(
             f"expected {2 * cells} bytes for {grid.shape} cells, found {len(content) - start}: "
             "damaged or truncated"
+            "; fetch the file again"
         )
     raw = np.frombuffer(content, "<u2", offset=start).reshape(grid.shape)
     found = re.search(rb"PR *E([-+]\d\d)", line)
     if found is None:
-        raise DataError(f"expected a precision like PR E-02 in the header, found {line[:60]!r}")
+        raise DataError(
+            f"expected a precision like PR E-02 in the header, found {line[:60]!r}"
+            "; fetch the file again"
+        )
     assert header.accumulation is not None
     hours = header.accumulation / np.timedelta64(1, "h")
     rain = (raw & VALUE) * np.float32(10.0 ** int(found[1]) / hours)
@@ -85,7 +90,10 @@ def _split(content: bytes) -> tuple[bytes, int]:
     """Return the header and the offset of the first cell."""
     end = content.find(END_OF_HEADER, 0, HEADER_BYTES)
     if end < 0 or not START.match(content):
-        raise DataError(f"expected a RADOLAN header that ends in 0x03, found {content[:24]!r}")
+        raise DataError(
+            f"expected a RADOLAN header that ends in 0x03, found {content[:24]!r}"
+            "; fetch the file again"
+        )
     return content[:end], end + 1
 
 
@@ -101,7 +109,9 @@ def _product_and_time(line: bytes) -> tuple[str, np.datetime64]:
 def _number(line: bytes, pattern: bytes, what: str) -> int:
     found = re.search(pattern, line)
     if found is None or int(found[1]) < 1:
-        raise DataError(f"expected the {what} in the header, found {line[:80]!r}")
+        raise DataError(
+            f"expected the {what} in the header, found {line[:80]!r}; fetch the file again"
+        )
     return int(found[1])
 
 
@@ -114,6 +124,7 @@ def _grid(line: bytes) -> Grid:
         raise DataError(
             f"expected a grid of {', '.join(f'{ny} x {nx}' for ny, nx in CORNERS)} cells, found "
             f"{shape[0]} x {shape[1]}"
+            "; give files of one of these grids"
         )
     x, y = pyproj.Proj(CRS)(*REFERENCE)
     west, south = CORNERS[shape]

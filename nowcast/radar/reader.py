@@ -27,14 +27,19 @@ def read_header(path: Path) -> Header:
     reader = volume.read_header if format.polar else composite.read_header
     header = reader(path, format)
     if not header.times or any(np.isnat(time) for time in header.times):
-        raise DataError(f"{path}: expected a time in the {format} file, found none")
+        raise DataError(
+            f"{path}: expected a time in the {format} file, found none"
+            "; mend the file or leave it out"
+        )
     wrong = [time for time in header.times if not FIRST <= time < LAST]
     if wrong:
         raise DataError(
             f"{path}: expected times from {FIRST} on and before {LAST}, found {wrong[0]}"
+            "; mend the file or leave it out"
         )
     if header.grid is not None and header.grid.nx * header.grid.ny > MOST_CELLS:
         raise DataError(
             f"{path}: expected a grid of at most {MOST_CELLS} cells, found {header.grid.shape}"
+            "; cut a part out of it"
         )
     return header

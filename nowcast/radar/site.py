@@ -18,7 +18,10 @@ class Site:
 
     def __post_init__(self) -> None:
         if not (abs(self.latitude) <= 90 and abs(self.longitude) <= 360):
-            raise SettingsError(f"site: expected degrees, found {self.latitude},{self.longitude}")
+            raise SettingsError(
+                f"site: expected degrees, found {self.latitude},{self.longitude}"
+                "; give latitude, then longitude"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Site:
@@ -33,6 +36,7 @@ class Site:
                 raise
             raise SettingsError(
                 f"site: expected LAT,LON or LAT,LON,ALT in degrees and metres, found {text!r}"
+                "; write such as 51.5,4.25,33"
             ) from None
 
     @classmethod

@@ -91,10 +91,15 @@ class Sweep:
         }
         for expected, (fulfilled, found) in checks.items():
             if not fulfilled:
-                raise DataError(f"expected {expected} in a sweep, found {found}")
+                raise DataError(
+                    f"expected {expected} in a sweep, found {found}; mend the file or leave it out"
+                )
         for moment in (self.dbz, self.rhohv):
             if moment is not None and moment.shape != shape:
-                raise DataError(f"expected {shape} rays and gates, found {moment.shape} values")
+                raise DataError(
+                    f"expected {shape} rays and gates, found {moment.shape} values"
+                    "; mend the file or leave it out"
+                )
 
     @property
     def reach(self) -> float:

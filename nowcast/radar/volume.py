@@ -40,7 +40,7 @@ def require_readers() -> None:
     missing = [name for name in LIBRARIES if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
-            f"reading radar files needs {', '.join(missing)}: pip install 'daskdl[nowcast]'"
+            f"reading radar files needs {', '.join(missing)}; pip install 'daskdl[nowcast]'"
         )
 
 
@@ -113,5 +113,6 @@ def usable(
         raise DataError(
             f"{', '.join(str(path) for path in paths)}: expected a sweep with reflectivity "
             f"({moment or 'DBZH'}), found {len(sweeps)} sweeps without"
+            "; name the moment to read, such as TH"
         )
     return found

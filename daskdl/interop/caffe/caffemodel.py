@@ -75,7 +75,7 @@ def _blob(fields: Fields, message: Span, where: str) -> Array:
                 raise ModelFileError(f"{where}: numbers one by one are not supported; save it anew")
             kind = np.dtype("<f4" if number == _FLOATS else "<f8")
             if (value.stop - value.start) % kind.itemsize:
-                raise ModelFileError(f"{where}: a blob ends within a number")
+                raise ModelFileError(f"{where}: a blob ends within a number; copy or save it again")
             count = (value.stop - value.start) // kind.itemsize
             pieces.append(np.frombuffer(fields.data, kind, count, value.start))
     flat = (
@@ -87,5 +87,6 @@ def _blob(fields: Fields, message: Span, where: str) -> Array:
         raise ModelFileError(
             f"{where}: expected {math.prod(shape)} numbers for a blob of shape {shape[:8]}, found "
             f"{flat.size}"
+            "; copy or save it again"
         )
     return flat.reshape(shape)

@@ -103,7 +103,9 @@ class Message:
 
     def _wrong(self, name: str, expected: str, found: Any) -> NoReturn:
         shown = "{ ... }" if isinstance(found, Message) else repr(found)[:60]
-        raise ModelFileError(f"{self.where}: {name}: expected {expected}, found {shown}")
+        raise ModelFileError(
+            f"{self.where}: {name}: expected {expected}, found {shown}; correct the prototxt"
+        )
 
 
 def parse(text: str, where: str) -> Message:

@@ -70,10 +70,11 @@ def load(
         )
     for file, what in ((path, "prototxt"), (beside, "caffemodel; give it as weights=")):
         if not file.is_file():
-            raise ModelFileError(f"{file}: there is no such {what}")
+            raise ModelFileError(f"{file}: there is no such {what}; check the path")
     if path.stat().st_size > _LARGEST:
         raise ModelFileError(
-            f"{path}: expected a text of up to {_LARGEST} bytes, is it a prototxt?"
+            f"{path}: expected a text of up to {_LARGEST} bytes, found more"
+            "; give the prototxt first, and the caffemodel as weights="
         )
     return read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
 
@@ -99,7 +100,7 @@ class _Network:
         self.old = network.has("layers")
         self.layers = [m for m in network.parts("layers" if self.old else "layer") if _used(m)]
         if not self.layers:
-            raise ModelFileError(f"{where}: there are no layers in it; is it a prototxt?")
+            raise ModelFileError(f"{where}: there are no layers in it; found more")
         self.kinds = [self._kind(message) for message in self.layers]
         unknown = {
             kind: message.word("name")
@@ -109,7 +110,10 @@ class _Network:
         }  # fmt: skip
         if unknown:
             listed = "; ".join(f"{kind} (layer {name!r})" for kind, name in sorted(unknown.items()))
-            raise ModelFileError(f"{where}: layers that are not supported: {listed}")
+            raise ModelFileError(
+                f"{where}: layers that are not supported: {listed}"
+                "; take them out of the prototxt, or convert the model to ONNX"
+            )
         self.fixed = any(map(_fixes_size, self.kinds, self.layers))
         self.build = Builder()
         self.shared: dict[str, str] = {}
@@ -136,6 +140,7 @@ class _Network:
                 if name not in self.values:
                     raise ModelFileError(
                         f"{self.where}: layer {message.word('name')!r}: nothing computes {name!r}"
+                        "; correct the prototxt"
                     )
                 unread.pop(name, None)
             found = merged.get(i) or self._converted(i, message, kind, merged)
@@ -143,6 +148,7 @@ class _Network:
                 raise ModelFileError(
                     f"{self.where}: layer {message.word('name')!r}, {kind}: expected {len(found)} "
                     f"tops, found {len(tops)}"
+                    "; correct the prototxt"
                 )
             for name, value in zip(tops, found, strict=True):
                 self.values[name] = value

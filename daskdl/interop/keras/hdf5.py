@@ -61,19 +61,30 @@ class _Reading:
         if self.seen > _MOST:
             raise self.fail(f"expected up to {_MOST} groups and datasets, found more")
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            raise self.fail(f"{name!r} is a link out of its place, which is not followed")
+            raise self.fail(
+                f"{name!r} is a link out of its place, which is not followed; save it as one file"
+            )
         return group[name]
 
     def array(self, dataset: Any) -> Array:
         """Return a dataset's numbers, if they are as large as the file bears out."""
         kind, shape = dataset.dtype, dataset.shape
         if kind.kind not in "fiu" or shape is None or kind.itemsize > 8:
-            raise self.fail(f"{dataset.name}: expected numbers, found {kind} of shape {shape}")
+            raise self.fail(
+                f"{dataset.name}: expected numbers, found {kind} of shape {shape}"
+                "; copy or save it again"
+            )
         if dataset.is_virtual or dataset.external:
-            raise self.fail(f"{dataset.name}: its numbers lie in other files, which are not read")
+            raise self.fail(
+                f"{dataset.name}: its numbers lie in other files, which are not read"
+                "; save it as one file"
+            )
         self.left -= math.prod(shape) * kind.itemsize
         if self.left < 0 or len(shape) > 32:
-            raise self.fail(f"{dataset.name}: shape {shape} takes more than the file holds")
+            raise self.fail(
+                f"{dataset.name}: shape {shape} takes more than the file holds"
+                "; copy or save it again"
+            )
         found = np.asarray(dataset[()])
         return found.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else found
 
@@ -98,7 +109,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
         import h5py
     except ImportError as error:
         raise MissingExtraError(
-            "Keras' files need the package h5py: pip install 'daskdl[keras]'"
+            "Keras' files need the package h5py; pip install 'daskdl[keras]'"
         ) from error
     try:
         with h5py.File(io.BytesIO(data), "r") as file:
@@ -107,7 +118,9 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
         raise
     except _DAMAGED as error:
         sentence = " ".join(str(error).split())[:300]
-        raise ModelFileError(f"{where}: a damaged HDF5 file, or none ({sentence})") from error
+        raise ModelFileError(
+            f"{where}: a damaged HDF5 file, or none ({sentence}); copy or save it again"
+        ) from error
 
 
 def read(data: bytes, where: str) -> Weights:
@@ -131,7 +144,9 @@ def read(data: bytes, where: str) -> Weights:
         elif "layers" in file:
             _new(reading, reading.child(file, "layers"), weights)
         else:
-            raise ModelFileError(f"{where}: there are no layers of Keras in it")
+            raise ModelFileError(
+                f"{where}: there are no layers of Keras in it; give what model.save wrote"
+            )
     return weights
 
 
@@ -140,9 +155,13 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (RecursionError, ValueError) as error:
-        raise ModelFileError(f"{where}: its configuration is damaged ({error})") from error
+        raise ModelFileError(
+            f"{where}: its configuration is damaged ({error}); copy or save it again"
+        ) from error
     if not isinstance(found, dict):
-        raise ModelFileError(f"{where}: its configuration is damaged: it is no object")
+        raise ModelFileError(
+            f"{where}: its configuration is damaged: it is no object; copy or save it again"
+        )
     return found
 
 
@@ -182,7 +201,9 @@ def _collect(
     import h5py
 
     if depth > _DEEPEST:
-        raise reading.fail(f"groups lie in each other deeper than {_DEEPEST} times")
+        raise reading.fail(
+            f"groups lie in each other deeper than {_DEEPEST} times; copy or save it again"
+        )
     names = sorted(group, key=lambda n: (n not in ("forward_layer", "vars"), n))
     if path.endswith("vars/"):
         names = sorted(names, key=lambda n: (int(n) if n.isdigit() else 1 << 30, n))

@@ -39,10 +39,12 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
         then.
     """
     if by not in ("order", "name"):
-        raise SettingsError(f"load_weights, by: expected order or name, found {by!r}")
+        raise SettingsError(
+            f"load_weights, by: expected order or name, found {by!r}; leave it out for their order"
+        )
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Keras")
+        raise ModelFileError(f"{path}: there is no such file of Keras; check the path")
     weights = weights_of(path.read_bytes(), str(path))
     given = {name: list(a.values()) for name, a in weights.layers.items() if a}
     owners = [
@@ -60,6 +62,7 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
         raise ModelFileError(
             f"{path}: expected the weights of {len(owners)} layers, {_few(n for n, _ in owners)}, "
             f"found those of {_few(given)}"
+            "; give the weights of this network"
         )
     found: dict[str, Array] = {}
     for (name, layer), (theirs, arrays) in pairs:
@@ -72,6 +75,7 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
                 raise ModelFileError(
                     f"{path}: layer {theirs!r}: expected weights for {name!r}, {key} of shape "
                     f"{array.shape}, found {shapes}"
+                    "; build the network with those sizes"
                 )
             found[f"{name}.{key}" if name else key] = value.reshape(array.shape)
     model.load_state_dict(found, strict=False)

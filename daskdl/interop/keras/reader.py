@@ -72,7 +72,7 @@ def _flat(arrays: dict[str, Array]) -> bool:
 def _there(path: str | Path) -> Path:
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Keras")
+        raise ModelFileError(f"{path}: there is no such file of Keras; check the path")
     return path
 
 
@@ -101,13 +101,17 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
     except ModelFileError:
         raise
     except KeyError as error:
-        raise ModelFileError(f"{where}: expected a .keras file ({error.args[0]})") from error
+        raise ModelFileError(
+            f"{where}: expected a .keras file ({error.args[0]}); give what model.save wrote"
+        ) from error
     except (
         EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError,
         zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
     ) as error:  # fmt: skip
         sentence = " ".join(str(error).split())[:100]
-        raise ModelFileError(f"{where}: a damaged zip file ({sentence})") from error
+        raise ModelFileError(
+            f"{where}: a damaged zip file ({sentence}); copy or save it again"
+        ) from error
     return found[0], found[1]
 
 
@@ -158,7 +162,9 @@ def _value(
 ) -> Value:
     results = values[place[0], place[1]]
     if place[2] >= len(results):
-        raise ModelFileError(f"{where}: layer {place[0]!r} has no result {place[2]}")
+        raise ModelFileError(
+            f"{where}: layer {place[0]!r} has no result {place[2]}; copy or save it again"
+        )
     return results[place[2]]
 
 
@@ -168,9 +174,14 @@ def _input(build: LastBuilder, step: Step, where: str) -> Value:
     if shape is None:
         return Value(build.input(step.name, None), None)
     if not isinstance(shape, list) or not 1 <= len(shape) <= 8:
-        raise ModelFileError(f"{where}: input {step.name!r}: expected a shape")
+        raise ModelFileError(
+            f"{where}: input {step.name!r}: expected a shape; save it with the shape of its input"
+        )
     if not all(n is None or (type(n) is int and n >= 0) for n in shape):
-        raise ModelFileError(f"{where}: input {step.name!r}: expected lengths, found {shape}")
+        raise ModelFileError(
+            f"{where}: input {step.name!r}: expected lengths, found {shape}"
+            "; save it with the shape of its input"
+        )
     # Numbers of words are float32 in many files; any integers are taken, and made floats.
     kind = dtype if dtype in ("int32", "int64", "uint8") else "float32"
     return Value(build.input(step.name, (None, *shape[1:]), kind), len(shape))

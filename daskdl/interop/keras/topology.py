@@ -56,7 +56,9 @@ def topology(config: dict[str, Any], where: str) -> Topology:
 
 
 def _damaged(where: str, sentence: str) -> NoReturn:
-    raise ModelFileError(f"{where}: its configuration is damaged: {sentence}")
+    raise ModelFileError(
+        f"{where}: its configuration is damaged: {sentence}; copy or save it again"
+    )
 
 
 def _layer(layer: Any, where: str) -> tuple[str, str, dict[str, Any]]:

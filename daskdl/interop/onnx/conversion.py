@@ -52,10 +52,15 @@ class Conversion:
         self.constants: dict[str, Array] = {}
         for tensor in proto.initializer:
             if not tensor.name or tensor.name in self.tensors:
-                raise ModelFileError(f"{where}: expected each tensor once, found {tensor.name!r}")
+                raise ModelFileError(
+                    f"{where}: expected each tensor once, found {tensor.name!r}"
+                    "; export the model again"
+                )
             self.tensors[tensor.name] = tensor
         if proto.sparse_initializer:
-            raise ModelFileError(f"{where}: sparse tensors are not supported")
+            raise ModelFileError(
+                f"{where}: sparse tensors are not supported; export the model without them"
+            )
         self.first_class = set(self.tensors)
         self.inputs = [
             _input(value, where) for value in proto.input if value.name not in self.tensors
@@ -150,7 +155,10 @@ class Conversion:
     def _attribute(self, proto: Any, name: str, unknown: dict[str, str], depth: int) -> Any:
         kind = proto.type or _kind_of(proto)
         if proto.ref_attr_name:
-            raise ModelFileError(f"{self.where}: {name}: attributes by reference need a function")
+            raise ModelFileError(
+                f"{self.where}: {name}: attributes by reference need a function"
+                "; export the model without them"
+            )
         if kind == 1:
             return float(proto.f)
         if kind == 2:
@@ -173,14 +181,19 @@ class Conversion:
             return tuple(s.decode("utf-8", "replace") for s in proto.strings)
         if kind == 13:  # of Optional: the type says nothing that the value does not
             return None
-        raise ModelFileError(f"{self.where}: {name}: attributes of kind {kind} are not supported")
+        raise ModelFileError(
+            f"{self.where}: {name}: attributes of kind {kind} are not supported"
+            "; export the model without them"
+        )
 
     def _array(self, tensor: Any) -> Array:
         return to_array(tensor, self.folder, self.where)
 
     def _body(self, proto: Any, unknown: dict[str, str], depth: int) -> Subgraph:
         if proto.sparse_initializer:
-            raise ModelFileError(f"{self.where}: sparse tensors are not supported")
+            raise ModelFileError(
+                f"{self.where}: sparse tensors are not supported; export the model without them"
+            )
         given = [
             Node("Constant", (), (tensor.name,), (("value", self._array(tensor)),))
             for tensor in proto.initializer
@@ -196,7 +209,9 @@ class Conversion:
         attributes = dict(node.attributes)
         name = node.outputs[0]
         if name in self.tensors or name in self.constants:
-            raise ModelFileError(f"{self.where}: {name!r} is computed twice")
+            raise ModelFileError(
+                f"{self.where}: {name!r} is computed twice; export the model again"
+            )
         value = attributes.get("value")
         if isinstance(value, _Held):
             self.tensors[name] = value.proto

@@ -40,7 +40,7 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such ONNX file")
+        raise ModelFileError(f"{path}: there is no such ONNX file; check the path")
     if os.path.getsize(path) >= 1 << 31:
         raise ModelFileError(
             f"{path}: expected less than 2 GB, protobuf's limit; larger models keep their weights "
@@ -57,13 +57,15 @@ def read(data: bytes, where: str, folder: Path | None = None, channels_last: boo
         from google.protobuf.message import DecodeError
     except ImportError as error:
         raise MissingExtraError(
-            "ONNX files need the package onnx: pip install 'daskdl[onnx]'"
+            "ONNX files need the package onnx; pip install 'daskdl[onnx]'"
         ) from error
     wire.check(data, where)
     try:
         model = onnx.ModelProto.FromString(data)
     except (DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{where}: not a whole ONNX file ({error})") from error
+        raise ModelFileError(
+            f"{where}: not a whole ONNX file ({error}); copy or save it again"
+        ) from error
     del data
     return from_proto(model, where, folder, channels_last)
 

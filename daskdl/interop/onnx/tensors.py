@@ -35,7 +35,9 @@ def shape_of(tensor: Any, where: str) -> tuple[int, ...]:
     """Return a tensor's shape; a ModelFileError for negative lengths and sizes that overflow."""
     shape = tuple(tensor.dims)
     if any(n < 0 for n in shape) or math.prod(shape) >= 1 << 48 or len(shape) > 32:
-        raise ModelFileError(f"{where}: expected lengths of 0 or more, found {shape[:32]}")
+        raise ModelFileError(
+            f"{where}: expected lengths of 0 or more, found {shape[:32]}; copy or save it again"
+        )
     return shape
 
 
@@ -66,6 +68,7 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
             raise ModelFileError(
                 f"{where}: expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
                 f"found {len(raw)}"
+                "; copy or save it again"
             )
         flat = np.frombuffer(raw, dtype.newbyteorder("<"))
     else:
@@ -73,6 +76,7 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
         if len(numbers) != count:
             raise ModelFileError(
                 f"{where}: expected {count} numbers for shape {shape}, found {len(numbers)}"
+                "; copy or save it again"
             )
         if dtype == np.float16:
             flat = np.array(numbers, np.int64).astype(np.uint16).view(np.float16)
@@ -91,20 +95,28 @@ def _external(
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None or not location:
-        raise ModelFileError(f"{where}: its numbers are in another file, which is not given")
+        raise ModelFileError(
+            f"{where}: its numbers are in another file, which is not given"
+            "; load the model by its path, with that file beside it"
+        )
     home = folder.resolve()
     path = (home / location).resolve()
     if not path.is_relative_to(home) or path == home:
         raise ModelFileError(
             f"{where}: expected a file in the model's own folder, found {location!r}"
+            "; move it there, and export the model again"
         )
     try:
         offset, length = int(entries.get("offset", 0)), count * dtype.itemsize
         given = int(entries.get("length", length))
     except ValueError:
-        raise ModelFileError(f"{where}: expected numbers as offset and length") from None
+        raise ModelFileError(
+            f"{where}: expected numbers as offset and length; copy or save it again"
+        ) from None
     if not path.is_file():
-        raise ModelFileError(f"{where}: there is no file {location!r} beside the model")
+        raise ModelFileError(
+            f"{where}: there is no file {location!r} beside the model; copy it there"
+        )
     if given != length or offset < 0 or offset + length > path.stat().st_size:
         raise ModelFileError(
             f"{where}: expected {length} bytes at {offset} of {location!r}, which has "

@@ -58,6 +58,7 @@ def traces(
         raise SettingsError(
             f"{type(model).__name__}: expected the same operations for any batch, found "
             f"{len(first)} for {BATCHES[0]} samples and {len(second)} for {BATCHES[1]}"
+            "; let forward do the same for any number of samples"
         )
     return found
 

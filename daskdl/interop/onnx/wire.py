@@ -49,7 +49,10 @@ def check(data: bytes, path: str) -> None:
     while stack:
         kind, at, end, depth = stack.pop()
         if depth > DEEPEST:
-            raise ModelFileError(f"{path}: messages lie in each other deeper than {DEEPEST} times")
+            raise ModelFileError(
+                f"{path}: messages lie in each other deeper than {DEEPEST} times"
+                "; copy or save it again"
+            )
         messages = _MESSAGES[kind]
         while at < end:
             key, at = varint(data, at, end, path)
@@ -65,6 +68,7 @@ def check(data: bytes, path: str) -> None:
                 if length > end - at:
                     raise ModelFileError(
                         f"{path}: a part of {length} bytes goes beyond the {end - at} that are left"
+                        "; copy or save it again"
                     )
                 if field in messages:
                     cost += _MESSAGE
@@ -73,9 +77,14 @@ def check(data: bytes, path: str) -> None:
                     cost += _TEXT + length * (_NUMBER if (kind, field) in _INTEGERS else 1)
                 at += length
             else:
-                raise ModelFileError(f"{path}: not an ONNX file: a field of unknown kind {wire}")
+                raise ModelFileError(
+                    f"{path}: not an ONNX file: a field of unknown kind {wire}"
+                    "; copy or save it again"
+                )
             if at > end:
-                raise ModelFileError(f"{path}: the file ends within a number")
+                raise ModelFileError(
+                    f"{path}: the file ends within a number; copy or save it again"
+                )
             if cost > allowed:
                 raise ModelFileError(
                     f"{path}: reading its {len(data)} bytes would take more than {allowed} bytes "

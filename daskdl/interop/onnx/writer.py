@@ -64,7 +64,9 @@ def save(
     proto = to_proto(model, input_shape, dtype, channels_first=channels_first)
     path = Path(path)
     if not path.parent.is_dir():
-        raise ModelFileError(f"{path}: expected an existing folder, found no {path.parent}")
+        raise ModelFileError(
+            f"{path}: expected an existing folder, found no {path.parent}; make it first"
+        )
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(proto.SerializeToString())
@@ -85,7 +87,7 @@ def to_proto(
         import onnx
     except ImportError as error:
         raise MissingExtraError(
-            "ONNX files need the package onnx: pip install 'daskdl[onnx]'"
+            "ONNX files need the package onnx; pip install 'daskdl[onnx]'"
         ) from error
     if isinstance(model, Graph):
         return graph_model(model)
@@ -195,6 +197,7 @@ class _Writing:
         raise SettingsError(
             f"{type(self.model).__name__}: {key} of operation {name!r} depends on the samples: "
             f"{a!r} and {b!r}"
+            "; let forward make it the same for all"
         )
 
     def _value(self, a: Any, b: Any) -> Value:
@@ -217,6 +220,7 @@ class _Writing:
         raise SettingsError(
             f"{type(self.model).__name__}: an array of shape {one.shape} is computed of the "
             "samples by something else than operations of daskdl, which ONNX cannot have"
+            "; use those of daskdl.ops"
         )
 
 

@@ -56,7 +56,7 @@ def load(
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such frozen graph")
+        raise ModelFileError(f"{path}: there is no such frozen graph; check the path")
     if not channels_last:
         raise ModelFileError(
             f"{path}: TensorFlow's images are (N, H, W, C); leave channels_last out"
@@ -152,10 +152,14 @@ class _Reading:
             if state.get(name) == 2:
                 continue
             if state.get(name) == 1:
-                raise ModelFileError(f"{self.where}: node {name!r} needs its own result")
+                raise ModelFileError(
+                    f"{self.where}: node {name!r} needs its own result; freeze the graph again"
+                )
             node = self.nodes.get(name)
             if node is None:
-                raise ModelFileError(f"{self.where}: nothing computes {name!r}")
+                raise ModelFileError(
+                    f"{self.where}: nothing computes {name!r}; freeze the graph again"
+                )
             norm = None if self._is_input(node) else recognised(node, self.nodes)
             if norm is not None:
                 self.norms[name] = norm

@@ -34,7 +34,7 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Torch7")
+        raise ModelFileError(f"{path}: there is no such file of Torch7; check the path")
     return graph_of(path.read_bytes(), str(path), channels_last)
 
 
@@ -58,7 +58,10 @@ def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     unknown = {kind: path for kind, path in kinds.items() if kind not in TABLE}
     if unknown:
         listed = "; ".join(f"{kind} (at {path!r})" for kind, path in sorted(unknown.items()))
-        raise ModelFileError(f"{where}: modules that are not supported: {listed}")
+        raise ModelFileError(
+            f"{where}: modules that are not supported: {listed}"
+            "; take them out of the network before it is saved"
+        )
     shape = module.input_shape()
     build = module.build
     images = shape is None or len(shape) == 4
@@ -76,5 +79,5 @@ def _graph(found: Object, where: str, channels_last: bool) -> Graph:
         for v in listed_values
     ]
     if any(name == "x" for name in outputs):
-        raise ModelFileError(f"{where}: the network computes nothing")
+        raise ModelFileError(f"{where}: the network computes nothing; copy or save it again")
     return build.graph(outputs)

@@ -57,7 +57,7 @@ def read(path: str | Path) -> Any:
     """
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Torch7")
+        raise ModelFileError(f"{path}: there is no such file of Torch7; check the path")
     return from_bytes(path.read_bytes(), str(path))
 
 
@@ -106,6 +106,7 @@ class _Reading:
         if not 0 <= length <= len(self.data) - self.at:
             raise self.fail(
                 f"a text of {length} bytes goes beyond the {len(self.data) - self.at} that are left"
+                "; copy or save it again"
             )
         self.at += length
         return self.data[self.at - length : self.at]
@@ -146,7 +147,7 @@ class _Reading:
     def table(self, table: dict[Any, Any]) -> Reader:
         count = self.unpacked("<i")
         if not 0 <= count <= (len(self.data) - self.at) // 8:
-            raise self.fail(f"a table of {count} pairs goes beyond the file")
+            raise self.fail(f"a table of {count} pairs goes beyond the file; copy or save it again")
         for _ in range(count):
             key = yield
             value = yield
@@ -178,7 +179,10 @@ class _Reading:
         size = count * kind.itemsize
         if not 0 <= size <= len(self.data) - self.at:
             left = len(self.data) - self.at
-            raise self.fail(f"a storage of {size} bytes goes beyond the {left} that are left")
+            raise self.fail(
+                f"a storage of {size} bytes goes beyond the {left} that are left"
+                "; copy or save it again"
+            )
         self.at += size
         return np.frombuffer(self.data, kind, count, self.at - size)
 
@@ -193,14 +197,19 @@ class _Reading:
         if not axes or not isinstance(storage, np.ndarray):
             return np.zeros(0, kind.newbyteorder("="))
         if storage.dtype != kind or storage.ndim != 1:
-            raise self.fail(f"a tensor of {kind} has a storage of {storage.dtype}")
+            raise self.fail(
+                f"a tensor of {kind} has a storage of {storage.dtype}; copy or save it again"
+            )
         last = first + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
         if (
             min(sizes) < 0
             or (min(sizes) > 0 and (min(strides) < 0 or first < 0 or last >= storage.size))
             or math.prod(sizes) > storage.size
         ):
-            raise self.fail(f"a tensor of shape {sizes} goes beyond its {storage.size} numbers")
+            raise self.fail(
+                f"a tensor of shape {sizes} goes beyond its {storage.size} numbers"
+                "; copy or save it again"
+            )
         if min(sizes) == 0:
             return np.zeros(sizes, kind.newbyteorder("="))
         return np.lib.stride_tricks.as_strided(

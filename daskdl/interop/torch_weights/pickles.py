@@ -70,7 +70,9 @@ def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         TypeError,
         ValueError,
     ) as error:
-        raise DataError(f"{where}: damaged, or not what torch.save writes ({error})") from error
+        raise DataError(
+            f"{where}: damaged, or not what torch.save writes ({error}); copy or save it again"
+        ) from error
 
 
 def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:

@@ -79,7 +79,9 @@ def _safetensors(path: Path) -> dict[str, Array]:
         with safe_open(path, "numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: not a safetensors file that numpy can hold ({error})") from error
+        raise DataError(
+            f"{path}: not a safetensors file that numpy can hold ({error}); copy or save it again"
+        ) from error
 
 
 def _is_zip(path: Path) -> bool:
@@ -96,7 +98,7 @@ def _zip(path: Path) -> dict[str, Array]:
     except DataError:
         raise
     except _DAMAGED as error:
-        raise DataError(f"{path}: a damaged zip file ({error})") from error
+        raise DataError(f"{path}: a damaged zip file ({error}); copy or save it again") from error
 
 
 def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array]:
@@ -115,20 +117,29 @@ def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array
         info = archive.getinfo(name)
         left[0] -= info.file_size
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or left[0] < 0:
-            raise DataError(f"{path}: {name}: expected bytes as they are, of the file's own size")
+            raise DataError(
+                f"{path}: {name}: expected bytes as they are, of the file's own size"
+                "; copy or save it again"
+            )
         return archive.read(info)
 
     def bytes_of(key: str, count: int) -> bytes:
         name = f"{root}data/{key}"
         if name not in names:
-            raise DataError(f"{path}: there is no storage {key!r} in it")
+            raise DataError(f"{path}: there is no storage {key!r} in it; copy or save it again")
         data = content(name)
         if len(data) < count:
-            raise DataError(f"{path}: storage {key!r}: expected {count} bytes, found {len(data)}")
+            raise DataError(
+                f"{path}: storage {key!r}: expected {count} bytes, found {len(data)}"
+                "; copy or save it again"
+            )
         return data
 
     if f"{root}byteorder" in names and content(f"{root}byteorder") != b"little":
-        raise DataError(f"{path}: it was written on a big-endian machine, which is not supported")
+        raise DataError(
+            f"{path}: it was written on a big-endian machine, which is not supported"
+            "; save it again on another"
+        )
     tensors = Tensors(bytes_of, str(path))
     file = io.BytesIO(content(f"{root}data.pkl"))
     return _flattened(pickles.load(file, tensors.make, tensors.storage, str(path)), str(path))
@@ -157,13 +168,21 @@ def _old(path: Path) -> dict[str, Array]:
 
     start = file.read(2)
     if start[:1] != b"\x80":
-        raise DataError(f"{where}: not a file of torch.save: it begins with {start!r}")
+        raise DataError(
+            f"{where}: not a file of torch.save: it begins with {start!r}"
+            "; give what torch.save wrote"
+        )
     file.seek(0)
     if plain() != _MAGIC:
-        raise DataError(f"{where}: not a file of torch.save, or one of before 2017")
+        raise DataError(
+            f"{where}: not a file of torch.save, or one of before 2017; save it again by torch.save"
+        )
     plain()
     if not (plain() or {}).get("little_endian", True):
-        raise DataError(f"{where}: it was written on a big-endian machine, which is not supported")
+        raise DataError(
+            f"{where}: it was written on a big-endian machine, which is not supported"
+            "; save it again on another"
+        )
     place = file.tell()
     # Once for the sizes of the storages, which lie behind, and once with their numbers.
     sizes: dict[str, int] = {}
@@ -171,7 +190,10 @@ def _old(path: Path) -> dict[str, Array]:
 
     def measured(key: str, count: int) -> Any:
         if count > file.getbuffer().nbytes:
-            raise DataError(f"{where}: storage {key!r} of {count} bytes goes beyond the file")
+            raise DataError(
+                f"{where}: storage {key!r} of {count} bytes goes beyond the file"
+                "; copy or save it again"
+            )
         sizes[key] = count
         return bytes(0)
 
@@ -181,18 +203,21 @@ def _old(path: Path) -> dict[str, Array]:
     for key in plain() or []:
         at = file.tell()
         if key not in sizes or at + 8 + sizes[key] > whole.nbytes:
-            raise DataError(f"{where}: the file ends within storage {str(key)[:40]!r}")
+            raise DataError(
+                f"{where}: the file ends within storage {str(key)[:40]!r}; copy or save it again"
+            )
         (numbers,) = struct.unpack("<q", whole[at : at + 8])
         if numbers != first.counts[key]:
             raise DataError(
                 f"{where}: storage {key!r}: expected {first.counts[key]} numbers, found {numbers}"
+                "; copy or save it again"
             )
         data[key] = whole[at + 8 : at + 8 + sizes[key]]
         file.seek(at + 8 + sizes[key])
 
     def bytes_of(key: str, count: int) -> Any:
         if key not in data:
-            raise DataError(f"{where}: there is no storage {key!r} in it")
+            raise DataError(f"{where}: there is no storage {key!r} in it; copy or save it again")
         return data[key]
 
     tensors = Tensors(bytes_of, where)

@@ -40,11 +40,16 @@ class Tensors:
     def storage(self, given: Any) -> Array:
         """Return the storage that a persistent id names, one-dimensional."""
         if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage":
-            raise DataError(f"{self.where}: expected a storage, found {str(given)[:80]}")
+            raise DataError(
+                f"{self.where}: expected a storage, found {str(given)[:80]}; copy or save it again"
+            )
         _, kind, key, _, count, *view = given
         name = kind.name if isinstance(kind, Global) and kind.module == "torch" else str(kind)
         if name not in _STORAGES:
-            raise DataError(f"{self.where}: numbers of {name} are not supported")
+            raise DataError(
+                f"{self.where}: numbers of {name} are not supported"
+                "; convert them to float32 before saving"
+            )
         if (
             type(count) is not int
             or count < 0
@@ -53,6 +58,7 @@ class Tensors:
         ):
             raise DataError(
                 f"{self.where}: expected a storage's key and size, found {str(given)[:80]}"
+                "; copy or save it again"
             )
         if key not in self.storages:
             self.storages[key] = self._read(key, _STORAGES[name], count)
@@ -95,13 +101,17 @@ class Tensors:
         flat = self._array(storage)
         numbers = (offset, *shape, *strides)
         if len(shape) != len(strides) or any(type(n) is not int or n < 0 for n in numbers):
-            raise DataError(f"{self.where}: expected a tensor's place, found {str(numbers)[:80]}")
+            raise DataError(
+                f"{self.where}: expected a tensor's place, found {str(numbers)[:80]}"
+                "; copy or save it again"
+            )
         count = math.prod(shape)
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if count and (last >= flat.size or count > flat.size or len(shape) > 32):
             raise DataError(
                 f"{self.where}: a tensor of shape {shape}, strides {strides}, from {offset} on "
                 f"goes beyond its storage of {flat.size} numbers"
+                "; copy or save it again"
             )
         if not count:
             return np.zeros(shape, flat.dtype)
@@ -110,5 +120,8 @@ class Tensors:
 
     def _array(self, value: Any) -> Array:
         if not isinstance(value, np.ndarray):
-            raise DataError(f"{self.where}: expected a tensor, found {type(value).__name__}")
+            raise DataError(
+                f"{self.where}: expected a tensor, found {type(value).__name__}"
+                "; copy or save it again"
+            )
         return value

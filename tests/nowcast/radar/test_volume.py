@@ -41,5 +41,5 @@ def test_a_moment_can_be_chosen(polar):
 
 def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setattr(volume, "find_spec", lambda name: None if name == "xradar" else name)
-    with pytest.raises(MissingExtraError, match=r"needs xradar: pip install 'daskdl\[nowcast\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs xradar; pip install 'daskdl\[nowcast\]'"):
         volume.require_readers()
