@@ -66,7 +66,8 @@ def test_one_digest_in_process_and_on_any_workers_by_both_engines(
 ) -> None:
     net, samples, options = made(name)
     alone = nets.digest(nets.fitted(net, samples, **options))
-    for workers, engine in ((1, "gang"), (2, "gang"), (2, "graph"), (3, "gang")):
+    more = [] if name == "convolutional" else [(1, "graph"), (4, "gang"), (4, "graph")]
+    for workers, engine in ((1, "gang"), (2, "gang"), (2, "graph"), (3, "gang"), *more):
         net, samples, options = made(name)
         client = client_of(workers)
         together = nets.fitted(net, samples, client=client, engine=engine, **options)
@@ -74,10 +75,26 @@ def test_one_digest_in_process_and_on_any_workers_by_both_engines(
 
 
 @pytest.mark.kills
-def test_a_killed_worker_changes_nothing(client_of: ClientOf, tmp_path: Path) -> None:
-    alone = nets.digest(nets.fitted(nets.convolutional(), nets.images()))
-    samples = nets.images().map(_Once(tmp_path / "died", die))
-    together = nets.fitted(nets.convolutional(), samples, client=client_of(2), engine="gang")
+@pytest.mark.parametrize(
+    ("name", "engine", "workers"),
+    [
+        ("convolutional", "gang", 2),
+        *(
+            pytest.param(name, engine, 4, marks=pytest.mark.long)
+            for name in ("recurrent", "BERT", "ResNet")
+            for engine in ("gang", "graph")
+        ),
+    ],
+)
+def test_a_killed_worker_changes_nothing(
+    client_of: ClientOf, tmp_path: Path, name: str, engine: str, workers: int
+) -> None:
+    net, samples, options = made(name)
+    alone = nets.digest(nets.fitted(net, samples, **options))
+    net, samples, options = made(name)
+    samples = samples.map(_Once(tmp_path / "died", die))
+    client = client_of(workers)
+    together = nets.fitted(net, samples, client=client, engine=engine, **options)
     assert (tmp_path / "died").exists()
     assert nets.digest(together) == alone
 
