@@ -81,9 +81,8 @@ def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array
     q, k, v, y, stats = kept
     lead = dy.shape[:-2]
     new = [_like(x, x.shape) for x in (q, k, v)]
-    plan, arguments = _laid_out(
-        (q, k, v, y, _four(dy.astype(q.dtype, copy=False), lead), *new), how, lead
-    )
+    own = _four(dy.astype(q.dtype, copy=False), lead)  # named: the plan has addresses alone
+    plan, arguments = _laid_out((q, k, v, y, own, *new), how, lead)
     heads, work = len(stats), 5.0 * q.shape[2] * k.shape[2] * (q.shape[3] + v.shape[3])
     over_range(backward, heads, least_of(work), plan, *arguments, stats)
     dq, dk, dv = (x.reshape(*lead, *x.shape[2:]) for x in new)
