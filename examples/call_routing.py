@@ -111,14 +111,18 @@ class Minutes:
         self.seconds: list[float] = []
         self.p50: list[float] = []
         self.p99: list[float] = []
-        self._before, self._began = Histogram(), time.monotonic()
+        self._before, self._began = Histogram(), 0.0
 
     def look(self, stream: Stream) -> None:
-        """Take in a second."""
+        """Take in a second, counted from the first answer."""
         now = time.monotonic() - self._began
         if self.seconds and now - self.seconds[-1] < 1:
             return
         latest, lately = stream.status.latency(), Histogram()
+        if not self.seconds:
+            if not latest.counts.any():
+                return
+            self._began, now = time.monotonic(), 0.0
         lately.counts = np.maximum(latest.counts - self._before.counts, 0)
         self._before = latest
         p50, p99 = lately.percentiles(50, 99)
@@ -134,7 +138,7 @@ class Minutes:
         axes = figure.add_subplot()
         axes.plot(self.seconds, self.p50, label="p50")
         axes.plot(self.seconds, self.p99, label="p99")
-        axes.set(xlabel="time (s)", ylabel="latency (ms)", yscale="log")
+        axes.set(xlabel="time since the first answer (s)", ylabel="latency (ms)", yscale="log")
         axes.legend()
         figure.savefig(path)
 

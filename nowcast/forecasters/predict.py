@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -177,11 +177,12 @@ def predict_to(
         parts = forecaster.each_lead(start.frames(), start.leads, **asked)
     else:
         parts = divided(forecaster.forecast(start.frames(), start.leads, **asked))
-    described = (
-        forecast_dataset(start.rain, start.index, part, method, first=number)
-        for number, part in enumerate(parts, 1)
-    )
-    write_leads(described, start.leads, path)
+
+    def described() -> Iterator[xr.Dataset]:
+        for number in range(1, start.leads + 1):  # enumerate would keep what it gave last
+            yield forecast_dataset(start.rain, start.index, next(parts), method, first=number)
+
+    write_leads(described(), start.leads, path)
     time: np.datetime64 = start.rain["time"].values[start.index]
     return start.leads, time
 

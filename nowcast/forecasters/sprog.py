@@ -115,6 +115,7 @@ class Sprog:
                         if k < members:
                             quantile(sign * normal, chances, THRESHOLDS, ensemble[k, 0])
             yield Forecast(field, wanted, probability, ensemble, cuts)
+            del field, probability, cuts, ensemble, here, shift  # before the next ones are made
 
     def _chances(self, here: Arrival, wanted: Sequence[float], shift: Float | None) -> Float:
         """Return probabilities (threshold, y, x), corrected by a shift at `THRESHOLDS`."""

@@ -79,3 +79,4 @@ class Steps:
         ):  # fmt: skip
             assert made.members is not None
             yield replace(made, rain=made.members.mean(axis=0, dtype=np.float32))
+            del made  # before the next one is made

@@ -86,4 +86,5 @@ def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, pat
             part.drop_vars(still).to_zarr(
                 temporary, append_dim=LEAD, zarr_format=3, consolidated=False
             )
+            del part  # before the next one is made
         consolidate(temporary)
