@@ -58,6 +58,7 @@ def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name,
     once_and_in_order(real, name, 400)
 
 
+@pytest.mark.kills
 @pytest.mark.long
 def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real, name, model):
     begun(real, name, 3000)

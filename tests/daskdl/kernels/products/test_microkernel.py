@@ -110,7 +110,11 @@ def test_arrays_whose_addresses_are_in_use_are_named_until_then():
         for kernel in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(kernel, ast.FunctionDef):
                 continue
-            loops = [node.lineno for node in kernel.body if isinstance(node, ast.For | ast.While)]
+            loops = [
+                node.lineno
+                for node in kernel.body
+                if isinstance(node, ast.For | ast.While) and "keep(" not in ast.unparse(node)
+            ]
             for array, last in made_and_addressed(kernel):
                 found += 1
                 assert last >= max(loops, default=0), f"{path.name}: {kernel.name}: keep({array})"
