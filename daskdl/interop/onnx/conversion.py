@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.interop.building import attribute_name, channels_second
-from daskdl.interop.onnx.tensors import dtype_of, shape_of, to_array
+from daskdl.interop.onnx.tensors import checked_shape, dtype_of, to_array
 from daskdl.nn.graph import FEW, Graph, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call
 from daskdl.tensor import Array, Tensor, no_grad
@@ -85,9 +85,9 @@ class Conversion:
         for name, tensor in self.tensors.items():
             kind = self._kind(name, tensor, uses[name])
             if kind == "parameter":
-                parameters[name] = shape_of(tensor, self.where)
+                parameters[name] = checked_shape(tensor, self.folder, self.where)
             elif kind == "buffer":
-                buffers[name] = shape_of(tensor, self.where)
+                buffers[name] = checked_shape(tensor, self.folder, self.where)
             elif uses[name] or name in self.outputs:
                 self.constants[name] = to_array(tensor, self.folder, self.where)
         self._fold()

@@ -58,26 +58,16 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
         When type, shape and bytes do not go together.
     """
     where = f"{where}: tensor {tensor.name!r}"
-    dtype, shape = dtype_of(tensor.data_type, where), shape_of(tensor, where)
-    count = math.prod(shape)
+    dtype, shape = _checked(tensor, folder, where)
     if tensor.data_location == 1:
-        flat = _external(tensor, dtype, count, folder, where)
+        path, offset = _place(tensor, dtype, math.prod(shape), folder, where)
+        with path.open("rb") as file:
+            file.seek(offset)
+            flat = np.fromfile(file, dtype.newbyteorder("<"), math.prod(shape))
     elif tensor.HasField("raw_data"):
-        raw = tensor.raw_data
-        if len(raw) != count * dtype.itemsize:
-            raise ModelFileError(
-                f"{where}: expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
-                f"found {len(raw)}"
-                "; copy or save it again"
-            )
-        flat = np.frombuffer(raw, dtype.newbyteorder("<"))
+        flat = np.frombuffer(tensor.raw_data, dtype.newbyteorder("<"))
     else:
-        numbers = getattr(tensor, _FIELDS.get(dtype.name, "int32_data"))
-        if len(numbers) != count:
-            raise ModelFileError(
-                f"{where}: expected {count} numbers for shape {shape}, found {len(numbers)}"
-                "; copy or save it again"
-            )
+        numbers = _numbers(tensor, dtype)
         if dtype == np.float16:
             flat = np.array(numbers, np.int64).astype(np.uint16).view(np.float16)
         else:
@@ -88,10 +78,46 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
     return flat.reshape(shape).astype(wanted, copy=False)
 
 
-def _external(
+def checked_shape(tensor: Any, folder: Path | None, where: str) -> tuple[int, ...]:
+    """Return a tensor's shape, whose numbers are all there; arguments are those of `to_array`.
+
+    What is made by a shape alone, before the numbers are read, would have any size that a file
+    asks for.
+    """
+    return _checked(tensor, folder, f"{where}: tensor {tensor.name!r}")[1]
+
+
+def _checked(tensor: Any, folder: Path | None, where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return dtype and shape; a ModelFileError where there are other bytes than they need."""
+    dtype, shape = dtype_of(tensor.data_type, where), shape_of(tensor, where)
+    count = math.prod(shape)
+    if tensor.data_location == 1:
+        _place(tensor, dtype, count, folder, where)
+    elif tensor.HasField("raw_data"):
+        if len(tensor.raw_data) != count * dtype.itemsize:
+            raise ModelFileError(
+                f"{where}: expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
+                f"found {len(tensor.raw_data)}; copy or save it again"
+            )
+    elif len(_numbers(tensor, dtype)) != count:
+        raise ModelFileError(
+            f"{where}: expected {count} numbers for shape {shape}, "
+            f"found {len(_numbers(tensor, dtype))}; copy or save it again"
+        )
+    return dtype, shape
+
+
+def _numbers(tensor: Any, dtype: np.dtype[Any]) -> Any:
+    return getattr(tensor, _FIELDS.get(dtype.name, "int32_data"))
+
+
+def _place(
     tensor: Any, dtype: np.dtype[Any], count: int, folder: Path | None, where: str
-) -> Array:
-    """Return numbers of a file beside the model; no path leads out of its folder."""
+) -> tuple[Path, int]:
+    """Return the file beside the model, and where numbers begin; no path leads out of its folder.
+
+    It has as many bytes as they need.
+    """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None or not location:
@@ -122,6 +148,4 @@ def _external(
             f"{where}: expected {length} bytes at {offset} of {location!r}, which has "
             f"{path.stat().st_size}; the file says {given}"
         )
-    with path.open("rb") as file:
-        file.seek(offset)
-        return np.fromfile(file, dtype.newbyteorder("<"), count)
+    return path, offset

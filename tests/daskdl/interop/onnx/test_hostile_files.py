@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -88,8 +89,13 @@ def test_sizes_that_the_bytes_do_not_bear_out(dims):
     model = picture_model()
     del model.graph.initializer[0].dims[:]
     model.graph.initializer[0].dims.extend(dims)
-    with pytest.raises(ModelFileError, match=r"tensor 'conv.weight'|expected lengths"):
-        from_proto(model, "m")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match=r"tensor 'conv.weight'|expected lengths"):
+            from_proto(model, "m")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_nothing_of_a_file_is_run_or_written(tmp_path, monkeypatch):
