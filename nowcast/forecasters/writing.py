@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LEAD = "lead_time"
 #: Bytes of a forecast that is written as a whole: for a small one that is quicker.
 SMALL = 2**28
+#: Chunks, which are whole fields, of a large forecast that are written at a time.
+CHUNKS = 2
 
 
 def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path) -> None:
@@ -70,9 +72,12 @@ def _whole(parts: Iterable[xr.Dataset]) -> xr.Dataset:
 
 
 def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, path: Path) -> None:
-    with beside(path) as temporary:
+    import zarr
+
+    # Each chunk that is written at a time is in memory once more.
+    with beside(path) as temporary, zarr.config.set({"async.concurrency": CHUNKS}):
         first = without_encoding(first)
-        encoding = zarr_encoding(first)
+        encoding = zarr_encoding(first, quick=True)
         along = [str(name) for name, v in first.variables.items() if LEAD in v.dims]
         for name in along:
             # Units of the first time alone would be days.
