@@ -71,9 +71,9 @@ def _warn_once(message: str, detail: object) -> None:
 
 
 def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
-    """Add the files of a module, and of those whose functions it uses, of its package or this."""
+    """Add the files of a module, and of those whose functions it uses, of its package or ours."""
     module = sys.modules[name]
-    path, package = getattr(module, "__file__", None), name.rpartition(".")[0]
+    path, package = getattr(module, "__file__", None), name.partition(".")[0]
     if path is None or path in found:
         return found
     found[path] = os.stat(path)
@@ -81,9 +81,7 @@ def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_r
         # What is taken from a module, or a module from which functions are taken by name.
         of = "__name__" if isinstance(value, ModuleType) else "__module__"
         used = getattr(value, of, None) or ""
-        if used.startswith((f"{package or name}.", f"{__package__}.", "daskdl.compat.")) and (
-            used in sys.modules
-        ):
+        if used.startswith((f"{package}.", "daskdl.")) and used in sys.modules:
             _sources(used, found)
     return found
 

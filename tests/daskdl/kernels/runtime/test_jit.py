@@ -163,25 +163,29 @@ def outer(x):
 
 
 @pytest.mark.parametrize(
-    ("taken", "inner"),
-    [("from {package}.used import inner", "inner"), ("from {package} import used", "used.inner")],
+    ("home", "taken", "inner"),
+    [
+        ("one", "from {package}.one.used import inner", "inner"),
+        ("other", "from {package}.other import used", "used.inner"),
+    ],
 )
-def test_an_edit_of_an_inlined_function_is_noticed(taken, inner, tmp_path):
+def test_an_edit_of_an_inlined_function_is_noticed(home, taken, inner, tmp_path):
     package = "kernels_in_a_package"
-    folder = tmp_path / package
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    (folder / "user.py").write_text(USER.format(taken=taken.format(package=package), inner=inner))
+    for folder in (package, f"{package}/one", f"{package}/other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    user, file = tmp_path / package / "one" / "user.py", tmp_path / package / home / "used.py"
+    user.write_text(USER.format(taken=taken.format(package=package), inner=inner))
     environment = os.environ | {
         "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
     }
     used = "from daskdl.kernels.runtime.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
-    program = f"from {package}.user import outer; print(outer(3), outer.stats.cache_hits)"
+    program = f"from {package}.one.user import outer; print(outer(3), outer.stats.cache_hits)"
     found = []
     for added in (1, 1, 100):
-        (folder / "used.py").write_text(used.format(added))
-        os.utime(folder / "used.py", (added, added))
+        file.write_text(used.format(added))
+        os.utime(file, (added, added))
         done = subprocess.run(
             [sys.executable, "-c", program],
             env=environment, check=True, capture_output=True, text=True, timeout=120,
