@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError, ShapeError
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
 
 Float = NDArray[np.float32]
 
@@ -87,7 +87,10 @@ class Forecaster(Protocol):
 
 @runtime_checkable
 class EachLead(Protocol):
-    """A forecaster that gives lead times one by one: large grids have no memory for all."""
+    """A forecaster that gives lead times one by one: large grids have no memory for all.
+
+    A class that is derived from it has `forecast` by its ``each_lead``.
+    """
 
     def each_lead(
         self,
@@ -102,6 +105,24 @@ class EachLead(Protocol):
     ) -> Iterator[Forecast]:
         """Give what `Forecaster.forecast` returns, as a forecast of each lead time by itself."""
         ...
+
+    def forecast(
+        self,
+        rain: Float,
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Forecast; see `Forecaster.forecast`."""
+        parts = self.each_lead(
+            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
+            members=members, seed=seed,
+        )  # fmt: skip
+        return joined(parts, leads)
 
 
 def check_past(

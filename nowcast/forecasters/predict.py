@@ -189,7 +189,7 @@ def predict_to(
 
 @dataclass(frozen=True)
 class _Start:
-    """What a forecast starts from: the frames up to an index of a store, and how far it goes."""
+    """Start of a forecast: the frames up to an index of a store, and how many leads it has."""
 
     rain: xr.Dataset = field(repr=False)
     index: int

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
-from nowcast.forecasters.forecaster import check_past, check_thresholds
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import EachLead, check_past, check_thresholds
 from nowcast.lagrangian.advection import carry_all
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
@@ -26,7 +26,7 @@ CORRECTIONS = 2
 
 
 @dataclass(frozen=True)
-class Sprog:
+class Sprog(EachLead):
     """Spectral prognosis: octaves of dB rain, each an AR(2) in the frame that moves with the rain.
 
     The last three frames are brought to the place of the last one, taken apart into octaves, and
@@ -56,24 +56,6 @@ class Sprog:
     least: int = 2
     table: MarginTable = field(default=SHIPPED, repr=False)
     correction: Correction | None = None
-
-    def forecast(
-        self,
-        rain: Float,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
-        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`."""
-        parts = self.each_lead(
-            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
-            members=members, seed=seed,
-        )  # fmt: skip
-        return joined(parts, leads)
 
     def each_lead(
         self,

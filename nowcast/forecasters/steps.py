@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecaster import EachLead
 from nowcast.forecasters.sprog import Sprog
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.margins import SHIPPED
@@ -18,7 +19,7 @@ MEMBERS = 20
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(EachLead):
     """Members of `Sprog`, and their mean as the single field.
 
     As in STEPS, what the octaves of the rain forget is replaced by noise of the same scales and
@@ -40,27 +41,6 @@ class Steps:
     least: int = 2
     table: MarginTable = field(default=SHIPPED, repr=False)
 
-    def forecast(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
-        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
-
-        Without a number of members there are `MEMBERS`.
-        """
-        parts = self.each_lead(
-            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
-            members=members, seed=seed,
-        )  # fmt: skip
-        return joined(parts, leads)
-
     def each_lead(
         self,
         rain: NDArray[np.float32],
@@ -72,7 +52,10 @@ class Steps:
         members: int = 0,
         seed: int = 0,
     ) -> Iterator[Forecast]:
-        """Give the forecast of one lead time after the other; see `EachLead`."""
+        """Give the forecast of one lead time after the other; see `EachLead`.
+
+        Without a number of members there are `MEMBERS`.
+        """
         for made in Sprog(self.n_in, self.least, self.table).each_lead(
             rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
             members=members or MEMBERS, seed=seed,

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast, divided, joined
-from nowcast.forecasters.forecaster import check_past
+from nowcast.forecasters.forecast import THRESHOLDS, Forecast, divided
+from nowcast.forecasters.forecaster import EachLead, check_past
 from nowcast.forecasters.sprog import Sprog
 from nowcast.model.folder import Model, load_model
 from nowcast.model.moving.model import MovingModel
 
 
 @dataclass(frozen=True)
-class Trained:
+class Trained(EachLead):
     """Forecaster that asks a network which ``nowcast train`` wrote.
 
     Parameters
@@ -61,30 +61,6 @@ class Trained:
         found = gate.get("sentence") if isinstance(gate, dict) else None
         return str(found or "not compared with sprog")
 
-    def forecast(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
-        """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
-
-        Raises
-        ------
-        DataError
-            When the grid or the step is not the model's, or it was trained for fewer leads.
-        """
-        parts = self.each_lead(
-            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
-            members=members, seed=seed,
-        )  # fmt: skip
-        return joined(parts, leads)
-
     def each_lead(
         self,
         rain: NDArray[np.float32],
@@ -96,7 +72,13 @@ class Trained:
         members: int = 0,
         seed: int = 0,
     ) -> Iterator[Forecast]:
-        """Give the forecast of one lead time after the other; see `EachLead` and `forecast`."""
+        """Give the forecast of one lead time after the other; see `EachLead`.
+
+        Raises
+        ------
+        DataError
+            When the grid or the step is not the model's, or it was trained for fewer leads.
+        """
         longest = self.model.lead_minutes
         if leads * step_minutes > longest + 1e-6:
             raise DataError(

@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 
 
 class Weighing(NamedTuple):
-    """How keys are weighed.
+    """Settings of attention: which keys are seen, dropout, and the precision of products.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Weighing(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What gradients need: the arrays as they were taken, and each row's largest score and sum."""
+    """Arrays that gradients need: those taken and made, each row's largest score and sum."""
 
     query: Array
     key: Array

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.kernels.losses.softmax import _largest
 from daskdl.kernels.runtime.elementary import exponential
-from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
+from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.vectors.dropout import philox
+from daskdl.kernels.vectors.rows import row_largest, row_sum
 
 #: Places in a kernel's plan, which is a vector of int64: numbers of heads, rows and columns;
 #: whether a query sees no key behind it; whether there are a mask and dropout; the mask's steps;
@@ -52,23 +52,6 @@ def hide(plan, mask, head, query, count, first, width, scores):
             scores[r, c] = none
 
 
-@fastjit
-def _sum(x, r):
-    total = x.dtype.type(0)
-    for c in range(x.shape[1]):
-        total += x[r, c]
-    return total
-
-
-@fastjit
-def dot(a, b, r):
-    """Return the sum of products of two arrays' rows r."""
-    total = a.dtype.type(0)
-    for c in range(a.shape[1]):
-        total += a[r, c] * b[r, c]
-    return total
-
-
 @fusedjit
 def exponentials(scores, count, scale, tops, sums, factors):
     """Make exponentials of scores less their largest so far, and add these up.
@@ -88,14 +71,14 @@ def exponentials(scores, count, scale, tops, sums, factors):
     zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
     for r in range(count):
         before = tops[r]
-        found = _largest(scores, r) * scale
+        found = row_largest(scores, r) * scale
         top = before if found <= before else found  # NaN is found
         tops[r] = top
         start = zero if top == none else top  # nothing seen so far
         for c in range(scores.shape[1]):
             scores[r, c] = exponential(scores[r, c] * scale - start)
         factors[r] = exponential(before - start)
-        sums[r] = sums[r] * factors[r] + _sum(scores, r)
+        sums[r] = sums[r] * factors[r] + row_sum(scores, r)
 
 
 @fusedjit

@@ -9,18 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import exponential
-from daskdl.kernels.runtime.jit import fastjit, fusedjit
+from daskdl.kernels.runtime.jit import fusedjit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.vectors.rows import row_dot, row_largest, row_sum
 
 Array = NDArray[Any]
 
@@ -105,57 +104,6 @@ def _by_rows(kernel: Any, *inputs: Array) -> Array:
     return result.reshape(inputs[0].shape)
 
 
-# Below, matrices and the number of a row and not rows: a slice inside a loop counts references,
-# which takes longer than a row of a few classes.
-
-
-def _largest(x, r):
-    """Return the largest number of row r, NaN if there is one that is not negative."""
-    return max(x[r])
-
-
-@overload(_largest)
-def _largest_overload(x, r):
-    if x.dtype != types.float32:
-
-        def plain(x, r):
-            top = x[r, 0]
-            for c in range(x.shape[1]):
-                top = x[r, c] if x[r, c] > top else top
-            return top
-
-        return plain
-    lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
-
-    # As integers, with the digits of negative ones turned, floats keep their order; and unlike
-    # that of floats, their largest is found in vectors.
-    def implementation(x, r):
-        top = lowest
-        for c in range(x.shape[1]):
-            bits = np.float32(x[r, c]).view(np.int32)
-            key = np.int32(bits ^ ((bits >> sign) & rest))
-            top = max(top, key)
-        return np.int32(top ^ ((top >> sign) & rest)).view(np.float32)
-
-    return implementation
-
-
-@fastjit
-def _sum(x, r):
-    total = x.dtype.type(0)
-    for c in range(x.shape[1]):
-        total += x[r, c]
-    return total
-
-
-@fastjit
-def _dot(a, b, r):
-    total = a.dtype.type(0)
-    for c in range(a.shape[1]):
-        total += a[r, c] * b[r, c]
-    return total
-
-
 @fusedjit
 def _exponentials(x, first, stop, tops, results, start):
     """Write the exponentials of rows less their largest from ``start`` on, the largest to tops.
@@ -164,7 +112,7 @@ def _exponentials(x, first, stop, tops, results, start):
     """
     to = start
     for r in range(first, stop):
-        top = tops[r - first] = _largest(x, r)
+        top = tops[r - first] = row_largest(x, r)
         for c in range(x.shape[1]):
             results[np.uintp(to + c)] = x[r, c] - top
         to += x.shape[1]
@@ -180,7 +128,7 @@ def _softmax(x, y):
         stop = min(first + rows, x.shape[0])
         _exponentials(x, first, stop, tops, results, first * x.shape[1])
         for r in range(first, stop):
-            scale = one / _sum(y, r)
+            scale = one / row_sum(y, r)
             for c in range(x.shape[1]):
                 y[r, c] *= scale
 
@@ -188,7 +136,7 @@ def _softmax(x, y):
 @fusedjit
 def _softmax_back(y, dy, dx):
     for r in range(y.shape[0]):
-        dot = _dot(y, dy, r)
+        dot = row_dot(y, dy, r)
         for c in range(y.shape[1]):
             dx[r, c] = y[r, c] * (dy[r, c] - dot)
 
@@ -201,7 +149,7 @@ def _log_softmax(x, y):
         stop = min(first + rows, x.shape[0])
         _exponentials(x, first, stop, tops, results, first * x.shape[1])
         for r in range(first, stop):
-            top, rest = tops[r - first], x.dtype.type(np.log(_sum(y, r)))
+            top, rest = tops[r - first], x.dtype.type(np.log(row_sum(y, r)))
             for c in range(x.shape[1]):
                 y[r, c] = (x[r, c] - top) - rest
 
@@ -210,7 +158,7 @@ def _log_softmax(x, y):
 def _log_softmax_back(y, dy, dx):
     zero = y.dtype.type(0)
     for r in range(y.shape[0]):
-        total = _sum(dy, r)
+        total = row_sum(dy, r)
         for c in range(y.shape[1]):
             dx[r, c] = dy[r, c] - exponential(min(y[r, c], zero)) * total
 
@@ -225,7 +173,7 @@ def _cross_entropy(logits, labels, losses, scales, bad, which, start, end):
         stop = min(first + rows, end)
         _exponentials(logits, first, stop, tops, results, 0)
         for r in range(first, stop):
-            label, top, total = labels[r], tops[r - first], _sum(scratch, r - first)
+            label, top, total = labels[r], tops[r - first], row_sum(scratch, r - first)
             if label < 0 or label >= logits.shape[1]:
                 bad[which] = True
                 return

@@ -92,7 +92,7 @@ class Work(NamedTuple):
 
 
 class Layout:
-    """What a program's first run in some room with some threads tells of all later ones.
+    """Places of a program's arrays in one room: its first run learns them, later ones use them.
 
     Attributes
     ----------
