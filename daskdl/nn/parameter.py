@@ -16,7 +16,14 @@ from daskdl.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter"]
 
-_room = threading.local()
+
+class _Room(threading.local):
+    #: Numbers of all modules and those that are left, while :func:`at_most` limits them.
+    whole: int | None = None
+    left = 0
+
+
+_room = _Room()
 
 
 @contextmanager
@@ -26,23 +33,24 @@ def at_most(numbers: int) -> Iterator[None]:
     try:
         yield
     finally:
-        _room.__dict__.clear()
+        _room.whole = None
 
 
 def check_room(shape: int | tuple[int, ...]) -> None:
     """Raise a ShapeError for a tensor larger than :func:`at_most` allows; before it is made."""
+    if _room.whole is None:
+        return
     size = math.prod(shape) if isinstance(shape, tuple) else shape
-    whole = getattr(_room, "whole", None)
-    if whole is not None and size > min(whole, _room.left):
+    if size > min(_room.whole, _room.left):
         raise ShapeError(
-            f"expected modules of the {whole:,} numbers that the file holds, found one that asks "
-            f"for shape {shape}; the file is damaged, or was made to fill the memory"
+            f"expected modules of the {_room.whole:,} numbers that the file holds, found one that "
+            f"asks for shape {shape}; the file is damaged, or was made to fill the memory"
         )
 
 
 def _take_room(tensor: Tensor) -> None:
-    check_room(tensor.shape)
-    if hasattr(_room, "left"):
+    if _room.whole is not None:
+        check_room(tensor.shape)
         _room.left -= tensor.data.size
 
 
