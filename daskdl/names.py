@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from daskdl.errors import SettingsError
@@ -83,7 +83,16 @@ def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
     return [lower[one] for one in found]
 
 
-def check_keywords(where: str, known: Collection[str], given: Iterable[str]) -> None:
+#: Arguments of an optim method, which other libraries give to what trains.
+OF_OPTIM = ("learning_rate", "momentum", "weight_decay")
+
+
+def check_keywords(
+    where: str,
+    known: Collection[str],
+    given: Iterable[str],
+    beside: Mapping[str, Collection[str]] | None = None,
+) -> None:
     """Raise a SettingsError for an argument by another name than ours.
 
     Parameters
@@ -93,6 +102,8 @@ def check_keywords(where: str, known: Collection[str], given: Iterable[str]) -> 
     known : collection of str
         Names of its arguments.
     given : iterable of str
+    beside : mapping of str to collections of str, optional
+        Arguments of what else might be meant, by what it is called.
     """
     for name in given:
         if name in known:
@@ -104,7 +115,19 @@ def check_keywords(where: str, known: Collection[str], given: Iterable[str]) -> 
             )
         near = ", ".join(nearest(name, known))
         wanted = f"arguments such as {near}" if near else "no arguments by name"
-        raise SettingsError(f"{where}: expected {wanted}, found {name}=")
+        hint = _owner(name, beside) if beside else ""
+        raise SettingsError(f"{where}: expected {wanted}, found {name}={hint}")
+
+
+def _owner(name: str, beside: Mapping[str, Collection[str]]) -> str:
+    """Return the end of a sentence that says whose argument it is; empty if nobody's."""
+    for ours in (name, *(known for known, others in CALLED.items() if name in others)):
+        for where, known in beside.items():
+            if ours in known:
+                return f"; give {ours}= to {where}"
+        if ours in OF_OPTIM:
+            return f"; give {ours}= to the optimizer, such as SGD({ours}=...)"
+    return ""
 
 
 def named(function: Callable[P, R]) -> Callable[P, R]:
@@ -116,10 +139,20 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
         if not parameters.keys() >= keywords.keys():
-            check_keywords(where, known, keywords)
+            check_keywords(where, known, keywords, _beside(function, type(arguments[0])))
         return function(*arguments, **keywords)
 
     return call
+
+
+def _beside(function: Callable[..., Any], cls: type) -> dict[str, list[str]]:
+    """Return the arguments of a class's constructor and methods, but for one, by their names."""
+    public = [(f"{cls.__name__}.{n}", f) for n, f in inspect.getmembers(cls) if n[0] != "_"]
+    return {
+        where: list(inspect.signature(method).parameters)
+        for where, method in [(cls.__name__, cls.__init__), *public]  # type: ignore[misc]
+        if inspect.isroutine(method) and method.__name__ != function.__name__
+    }
 
 
 class Named:

@@ -52,6 +52,22 @@ def trainer() -> Trainer:
             lambda: Trainer(Linear(2, 1), criterion=MSELoss(), optimizer=SGD(0.1)),
             "Trainer: expected loss=, .* found criterion=",
         ),
+        (
+            lambda: Trainer(Linear(2, 1), MSELoss(), SGD(0.1), callbacks=[]),
+            "Trainer: expected arguments such as .*, found callbacks=; give callbacks= to .*fit$",
+        ),
+        (
+            lambda: Trainer(Linear(2, 1), MSELoss(), SGD(0.1), checkpoint_dir="run"),
+            "found checkpoint_dir=; give checkpoint= to Trainer.fit",
+        ),
+        (
+            lambda: Trainer(Linear(2, 1), MSELoss(), SGD(0.1), lr=0.1),
+            r"found lr=; give learning_rate= to the optimizer, such as SGD\(learning_rate=",
+        ),
+        (
+            lambda: trainer().fit(SAMPLES, epochs=1, metrics=[]),
+            "Trainer.fit: .*, found metrics=; give metrics= to Trainer$",
+        ),
         (lambda: trainer().evaluate(SAMPLES, bs=2), "Trainer.evaluate: expected batch_size=, "),
         (lambda: trainer().fit(SAMPLES, 3), r"none beside a SampleSet, .* \(epochs=3 is how often"),
         (
