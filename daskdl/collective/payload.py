@@ -38,13 +38,6 @@ class Payload:
     maxima: tuple[float, ...] = ()
 
 
-def header_of(payload: Payload | None) -> Header | None:
-    """Return the header of a payload; None for that of a shard without samples."""
-    if payload is None:
-        return None
-    return list(payload.sums), list(payload.maxima), [len(rows.ids) for rows in payload.rows]
-
-
 def add_headers(a: Any, b: Any) -> Any:
     """Return the header of a sum without its numbers of rows; either header may be None."""
     if a is None or b is None:

@@ -22,7 +22,6 @@ _BYTE = ir.IntType(8).as_pointer()
 _UPPER = 0xFFFF0000
 #: Bits of the control register of SSE and AVX: flush to zero, denormals are zeros.
 _FLUSH = 0x8040
-_SMALLEST = 2.0**-126
 
 #: Ways to multiply: by the instruction; by float32 arithmetic that the control register keeps from
 #: denormals; by float32 arithmetic and comparisons.

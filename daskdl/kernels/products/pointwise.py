@@ -47,11 +47,6 @@ PAGE = 4096
 _I32 = ir.IntType(32)
 
 
-def multiply_rows(x: Array, panels: Array, y: Array, ends: Finish) -> None:
-    """Write ``x @ weights`` to y, and finish it, see :func:`work_of`."""
-    work_of(x, panels, y, ends)()
-
-
 def work_of(x: Array, panels: Array, y: Array, ends: Finish) -> Callable[[], object]:
     """Return what writes ``x @ weights`` to y, and finishes it, whenever it is called.
 

@@ -63,13 +63,6 @@ def _groups(
     return kept, [(kind, math.prod(shape[axis] for axis in group)) for kind, group in groups]
 
 
-def sum_of_squares(x: Array) -> float:
-    """Return the sum of all squares, in float64 and with the same bits whatever the threads."""
-    vector = flat(x)
-    starts = np.arange(0, vector.size, BLOCK)
-    return float(squares_between(vector, starts, np.minimum(starts + BLOCK, vector.size)).sum())
-
-
 def squares_between(
     x: Array, starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> NDArray[np.float64]:

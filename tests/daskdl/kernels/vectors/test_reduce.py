@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.vectors.reduce import sum_of_squares, sum_over
+from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
 
 
 @given(shape=hnp.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4), data=st.data())
@@ -62,11 +62,13 @@ def test_nan_and_infinity_show():
 
 
 @pytest.mark.parametrize("n", [0, 1, 32_769, 300_001])
-def test_sum_of_squares(n):
+def test_sum_of_squares_by_blocks(n):
     x = np.random.default_rng(0).standard_normal(n, np.float32)
+    starts = np.arange(0, n, BLOCK)
+    stops = np.minimum(starts + BLOCK, n)
     results = []
     for threads in (1, 2, 3):
         with thread_budget(threads):
-            results.append(sum_of_squares(x))
+            results.append(squares_between(x, starts, stops).sum())
     assert len(set(results)) == 1
     assert results[0] == pytest.approx(np.sum(x.astype(float) ** 2), rel=1e-13)
