@@ -38,7 +38,7 @@ HOURS = 6.0
 #: Radars that look at simulated events in turn.
 RADARS = 4
 #: Samples of a training, which are seen again and again, and the most starts they are drawn of.
-SAMPLES, STARTS = 6400, 1600
+SAMPLES, STARTS = 12800, 1600
 #: Minutes between starts that judge.
 EVERY = 30
 #: Members of which the CRPS is computed.

@@ -85,10 +85,10 @@ class Sprog(EachLead):
             field = self._field(here, shift)[np.newaxis]
             probability = cuts = ensemble = None
             if wanted:
-                probability = self._chances(here, wanted, shift)[:, np.newaxis]
+                probability = self._chances(here, wanted, shift, spacing_km)[:, np.newaxis]
                 cuts = np.array([[best_cut(chance)] for chance in probability], np.float32)
             if members:
-                chances = self._chances(here, THRESHOLDS, shift)
+                chances = self._chances(here, THRESHOLDS, shift, spacing_km)
                 carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
                 ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
                 for number, normal in enumerate(carried):
@@ -99,13 +99,16 @@ class Sprog(EachLead):
             yield Forecast(field, wanted, probability, ensemble, cuts)
             del field, probability, cuts, ensemble, here, shift  # before the next ones are made
 
-    def _chances(self, here: Arrival, wanted: Sequence[float], shift: Float | None) -> Float:
+    def _chances(
+        self, here: Arrival, wanted: Sequence[float], shift: Float | None, spacing_km: float
+    ) -> Float:
         """Return probabilities (threshold, y, x), corrected by a shift at `THRESHOLDS`."""
         if shift is not None and tuple(wanted) != THRESHOLDS:
             shift = between(shift, THRESHOLDS, wanted)
         return exceedance(
-            here.expected, here.rank, here.moved, wanted, here.minutes, self.table, shift
-        )
+            here.expected, here.rank, here.moved, wanted, here.minutes, self.table,
+            spacing_km=spacing_km, shift=shift,
+        )  # fmt: skip
 
     def _field(self, here: Arrival, shift: Float | None) -> Float:
         """Return the distribution of the last frame, moved, at the expected field's ranks.

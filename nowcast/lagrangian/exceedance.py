@@ -12,6 +12,7 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
 from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL
+from nowcast.lagrangian.surroundings import Surroundings
 
 Float = NDArray[np.float32]
 
@@ -32,11 +33,13 @@ class MarginTable:
     """Numbers that turn rank margins into probabilities, by threshold and smooth in lead time.
 
     The probability that rain reaches a threshold is logistic(slope * margin + wet * logit(w) +
-    offset + dry * d). The margin is the logit of the pixel's rank in the expected field less the
-    logit of 1 - w, and w the fraction of the last frame, moved, that reaches the threshold: above 0
-    where the field matched to that frame's distribution says yes; d is how far the expected field
-    lies below the lightest rain, 1 where it is dry all around. Ranks, unlike rain rates, mean the
-    same to radars with other hardware, other climates and other errors.
+    offset + dry * d + near * logit(s) + wide * logit(S)). The margin is the logit of the pixel's
+    rank in the expected field less the logit of 1 - w, and w the fraction of the last frame, moved,
+    that reaches the threshold: above 0 where the field matched to that frame's distribution says
+    yes; d is how far the expected field lies below the lightest rain, 1 where it is dry all around;
+    s and S are the fractions in squares of 12 and 36 km around the pixel
+    (`nowcast.lagrangian.surroundings`). Ranks and fractions, unlike rain rates, mean the same to
+    radars with other hardware, other climates and other errors.
 
     Attributes
     ----------
@@ -45,8 +48,9 @@ class MarginTable:
     slope : tuple of (float, float)
         One pair a threshold: the slope at `AT_MINUTES`, and the factor by which it changes with
         each doubling of the lead time.
-    wet, offset, dry : tuple of (float, float)
-        One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds.
+    wet, offset, dry, near, wide : tuple of (float, float)
+        One pair a threshold: the number at `AT_MINUTES`, and what each doubling adds. Without
+        pairs, surroundings count nothing.
     """
 
     thresholds: tuple[float, ...]
@@ -54,9 +58,11 @@ class MarginTable:
     wet: tuple[tuple[float, float], ...]
     offset: tuple[tuple[float, float], ...]
     dry: tuple[tuple[float, float], ...]
+    near: tuple[tuple[float, float], ...] = ()
+    wide: tuple[tuple[float, float], ...] = ()
 
     def at(self, thresholds: Sequence[float], minutes: float) -> NDArray[np.float64]:
-        """Return slope, wet, offset and dry (threshold, 4) at a lead time.
+        """Return slope, wet, offset, dry, near and wide (threshold, 6) at a lead time.
 
         Between the table's thresholds the numbers are linear in the logarithm of the rain rate;
         beyond the first and the last they are these.
@@ -65,8 +71,8 @@ class MarginTable:
         at = np.log(np.asarray(thresholds, np.float64))
         known = np.log(self.thresholds)
         numbers = [[first * change**doublings for first, change in self.slope]] + [
-            [first + doublings * change for first, change in pairs]
-            for pairs in (self.wet, self.offset, self.dry)
+            [first + doublings * change for first, change in pairs or ((0, 0),) * len(known)]
+            for pairs in (self.wet, self.offset, self.dry, self.near, self.wide)
         ]
         return np.stack([np.interp(at, known, values) for values in numbers], axis=1)
 
@@ -78,6 +84,8 @@ def exceedance(
     thresholds: Sequence[float],
     minutes: float,
     table: MarginTable,
+    *,
+    spacing_km: float,
     shift: Float | None = None,
 ) -> Float:
     """Return the probability (threshold, y, x) that rain reaches each threshold.
@@ -95,6 +103,8 @@ def exceedance(
     minutes : float
         Lead time.
     table : MarginTable
+    spacing_km : float
+        Of the grid.
     shift : ndarray, (threshold, y, x) float32, optional
         Added to the logits of the probabilities, such as a network's correction.
 
@@ -103,7 +113,9 @@ def exceedance(
     ndarray, (threshold, y, x) float32
         From 0 to 1, never larger at a larger threshold; NaN where ``rank`` is.
     """
-    numbers, least = coefficients(rank, moved, table.at(thresholds, minutes), thresholds)
+    at = table.at(thresholds, minutes)
+    numbers, least = coefficients(rank, moved, at, thresholds)
+    cells, side = around(moved, thresholds, at, spacing_km)
     if shift is None:
         shift = np.empty((0, 0, 0), np.float32)
     out = np.empty((len(thresholds), *rank.shape), np.float32)
@@ -115,6 +127,8 @@ def exceedance(
         numbers,
         least,
         shift,
+        cells,
+        float(side),
     )
     return out
 
@@ -128,7 +142,7 @@ def coefficients(
     ----------
     rank, moved : ndarray, (y, x) float32
         As in `exceedance`.
-    numbers : ndarray, (threshold, 4)
+    numbers : ndarray, (threshold, 6)
         From `MarginTable.at`.
     thresholds : sequence of float
         In mm h-1.
@@ -145,11 +159,40 @@ def coefficients(
     least = 0.5 / count
     values = moved[known]
     made = np.empty((len(thresholds), 3), np.float32)
-    for row, threshold, (slope, wet, offset, dry) in zip(made, thresholds, numbers, strict=True):
+    for row, threshold, (slope, wet, offset, dry, *_) in zip(
+        made, thresholds, numbers, strict=True
+    ):
         share = np.count_nonzero(values >= np.float32(threshold)) / count
         odds = logit(np.clip(share, least, 1 - least))
         row[:] = slope, slope * odds + wet * odds + offset, dry
     return made, np.float32(least)
+
+
+def around(
+    moved: Float, thresholds: Sequence[float], numbers: NDArray[np.float64], spacing_km: float
+) -> tuple[Float, int]:
+    """Return what surroundings add to the logits, (threshold, cell_y, cell_x), and a cell's side.
+
+    Parameters
+    ----------
+    moved : ndarray, (y, x) float32
+        The last frame carried to the lead time, mm h-1.
+    thresholds : sequence of float
+        In mm h-1.
+    numbers : ndarray, (threshold, 6)
+        From `MarginTable.at`.
+    spacing_km : float
+        Of the grid.
+
+    Returns
+    -------
+    added : ndarray, (threshold, cell_y, cell_x) float32
+    side : int
+        Pixels along the side of a cell.
+    """
+    found = Surroundings.of(moved, thresholds, spacing_km)
+    near, wide = numbers[:, 4:].T.astype(np.float32)[..., np.newaxis, np.newaxis]
+    return near * found.near + wide * found.wide, found.side
 
 
 def dryness(expected: Float) -> Float:
@@ -184,9 +227,8 @@ def logit(p: NDArray[np.floating] | float) -> NDArray[np.float64]:
 
 def check_table(table: MarginTable) -> None:
     """Raise SettingsError unless every threshold of a table has its four pairs."""
-    counts = {
-        len(pairs) for pairs in (table.thresholds, table.slope, table.wet, table.offset, table.dry)
-    }
+    always = (table.thresholds, table.slope, table.wet, table.offset, table.dry)
+    counts = {len(pairs) for pairs in (*always, table.near or always[0], table.wide or always[0])}
     if len(counts) != 1:
         raise SettingsError(
             f"MarginTable: expected as many pairs as thresholds, found {sorted(counts)}."
@@ -205,10 +247,20 @@ def _classes(values, per_class, classes):
 
 
 @jit
-def _logistic(rank, dry, rows, out, numbers, least, shift):
+def _logistic(rank, dry, rows, out, numbers, least, shift, around, side):
     one = np.float32(1)
+    height, width = around.shape[1:]
+    across = np.empty((width, len(numbers)), np.float32)
     for i in range(rank.shape[0]):
         row = rows[i]
+        # What cells say is interpolated linearly to pixels, first along the column of cells.
+        y = min(max((row + 0.5) / side - 0.5, 0.0), height - 1.0)
+        above = min(int(y), max(height - 2, 0))
+        below, part = min(above + 1, height - 1), np.float32(y - above)
+        for cell in range(width):
+            for k in range(len(numbers)):
+                upper = around[k, above, cell]
+                across[cell, k] = upper + part * (around[k, below, cell] - upper)
         for j in range(rank.shape[1]):
             r = rank[i, j]
             if not np.isfinite(r):
@@ -217,11 +269,15 @@ def _logistic(rank, dry, rows, out, numbers, least, shift):
                 continue
             r = min(max(r, least), one - least)
             odds = np.log(r / (one - r))
-            below = one
+            x = min(max((j + 0.5) / side - 0.5, 0.0), width - 1.0)
+            left = min(int(x), max(width - 2, 0))
+            right, part = min(left + 1, width - 1), np.float32(x - left)
+            lowest = one
             for k in range(len(numbers)):
                 z = numbers[k, 0] * odds + numbers[k, 1] + numbers[k, 2] * dry[i, j]
+                z += across[left, k] + part * (across[right, k] - across[left, k])
                 if len(shift):
                     z += shift[k, row, j]
                 p = one / (one + np.exp(-z))
-                below = min(below, p)
-                out[k, row, j] = below
+                lowest = min(lowest, p)
+                out[k, row, j] = lowest

@@ -24,6 +24,7 @@ from nowcast.lagrangian.exceedance import (
     logit,
 )
 from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.surroundings import Surroundings
 from nowcast.model.archives import Archive, grid_spacing
 from nowcast.model.minutes import minutes
 from nowcast.rain.replacing import beside
@@ -60,6 +61,8 @@ class Sample:
         Logit of the fraction of the last frame, moved, that reaches each threshold.
     dry : ndarray, (pixel,) float64
         See `nowcast.lagrangian.exceedance.dryness`.
+    near, wide : ndarray, (threshold, pixel) float32
+        See `nowcast.lagrangian.surroundings.Surroundings`.
     observed : ndarray, (pixel,) float32
         Rain rate in mm h-1.
     """
@@ -69,7 +72,9 @@ class Sample:
     odds: NDArray[np.float64]
     wet: NDArray[np.float64]
     dry: NDArray[np.float64]
-    observed: NDArray[np.float32]
+    near: Float
+    wide: Float
+    observed: Float
 
 
 def draw(
@@ -105,12 +110,16 @@ def draw(
         least = 0.5 / count
         drawn = rng.choice(np.flatnonzero(known), PIXELS, replace=False)
         share = [(here.moved[known] >= np.float32(t)).mean() for t in THRESHOLDS]
+        around = Surroundings.of(here.moved, THRESHOLDS, spacing_km).at_pixels(known.shape)
+        near, wide = (field.reshape(len(THRESHOLDS), -1)[:, drawn] for field in around)
         yield Sample(
             source,
             float(np.log2(here.minutes / AT_MINUTES)),
             logit(np.clip(here.rank.ravel()[drawn], least, 1 - least)),
             logit(np.clip(share, least, 1 - least)),
             dryness(here.expected).ravel()[drawn].astype(np.float64),
+            near,
+            wide,
             truth.ravel()[drawn],
         )
 
@@ -135,16 +144,21 @@ def fit(drawn: Sequence[Sample], prior: MarginTable | None = None) -> MarginTabl
     numbers = []
     for k, threshold in enumerate(THRESHOLDS):
         wet = np.concatenate([np.full(len(s.odds), s.wet[k]) for s in drawn])
+        around = [np.concatenate(parts) for parts in zip(*((s.near[k], s.wide[k]) for s in drawn),
+                                                         strict=True)]  # fmt: skip
         event = observed >= np.float32(threshold)
-        begin = np.array([0.5, -0.5, 0, 0, 0, 0, 0, 0])
-        held = np.zeros(8)
+        begin = np.array([0.5, -0.5] + [0] * 10)
+        held = np.zeros(12)
         if prior is not None:
-            pairs = (prior.slope[k], prior.wet[k], prior.offset[k], prior.dry[k])
+            pairs = (prior.slope[k], prior.wet[k], prior.offset[k], prior.dry[k],
+                     prior.near[k], prior.wide[k])  # fmt: skip
             held = np.concatenate([np.log(pairs[0]), *pairs[1:]])
             begin = held.copy()
-        numbers.append(np.round(_fisher(odds + wet, wet, dry, doublings, event, weight, begin,
-                                        held), 3))  # fmt: skip
-    made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in (0, 2, 4, 6)]
+        parts = np.stack([wet, np.ones_like(wet), dry, *around], axis=1)
+        numbers.append(
+            np.round(_fisher(odds + wet, parts, doublings, event, weight, begin, held), 3)
+        )
+    made = [tuple((float(n[c]), float(n[c + 1])) for n in numbers) for c in range(0, 12, 2)]
     return MarginTable(THRESHOLDS, *made)
 
 
@@ -223,8 +237,8 @@ def read_table(path: Path) -> MarginTable:
     try:
         numbers = json.loads(path.read_text())["rank_margin"]
         pairs = [
-            tuple((float(first), float(change)) for first, change in numbers[name])
-            for name in ("slope", "wet", "offset", "dry")
+            tuple((float(first), float(change)) for first, change in numbers.get(name, ()))
+            for name in ("slope", "wet", "offset", "dry", "near", "wide")
         ]
         table = MarginTable(tuple(map(float, numbers["thresholds"])), *pairs)
         check_table(table)
@@ -262,27 +276,28 @@ def _frames(archive: Archive, first: int, stop: int) -> Float:
 
 def _fisher(
     margin: NDArray[np.float64],
-    wet: NDArray[np.float64],
-    dry: NDArray[np.float64],
+    parts: NDArray[np.float64],
     doublings: NDArray[np.float64],
     event: NDArray[np.bool_],
     weight: NDArray[np.float64],
     begin: NDArray[np.float64],
     held: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the pairs of slope, wet, offset and dry in a row.
+    """Return the pairs of the slope and of each of the other parts (pixel, part) in a row.
 
     By Fisher's scoring, with the logarithm of the slope linear in the doublings.
     """
     numbers = begin
+    x = np.empty((len(margin), len(begin)))
+    x[:, 2::2] = parts
+    x[:, 3::2] = parts * doublings[:, np.newaxis]
     for _ in range(60):
         steep = np.exp(numbers[0] + numbers[1] * doublings) * margin
-        parts = [steep, wet, np.ones_like(wet), dry]
-        x = np.stack([c for part in parts for c in (part, part * doublings)], axis=1)
+        x[:, 0], x[:, 1] = steep, steep * doublings
         z = steep + x[:, 2:] @ numbers[2:]
         p = 1 / (1 + np.exp(-np.clip(z, -30, 30)))
         upward = x.T @ (weight * (event - p)) - RIDGE * (numbers - held)
-        curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(8)
+        curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(len(begin))
         change = np.clip(np.linalg.solve(curvature, upward), -0.3, 0.3)
         numbers = numbers + change
         if np.abs(change).max() < 1e-5:

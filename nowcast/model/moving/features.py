@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 
 from nowcast.lagrangian.advection import carry
 from nowcast.lagrangian.arrival import Arrival
-from nowcast.lagrangian.blocks import known_means
+from nowcast.lagrangian.blocks import known_means, resample
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 from nowcast.lagrangian.exceedance import (
     THRESHOLDS,
     MarginTable,
+    around,
     coefficients,
     dryness,
     logit,
@@ -65,9 +66,8 @@ def features(
         Of the grid and of the frames.
     """
     side, six = cell_side(spacing_km), np.float32(6)
-    numbers, least = coefficients(
-        arrival.rank, arrival.moved, table.at(THRESHOLDS, arrival.minutes), THRESHOLDS
-    )
+    at = table.at(THRESHOLDS, arrival.minutes)
+    numbers, least = coefficients(arrival.rank, arrival.moved, at, THRESHOLDS)
     odds, share = known_means(odds_of(arrival.rank, least), side)
     dry, _ = known_means(dryness(arrival.expected), side)
     decibel = to_decibel(arrival.moved)
@@ -86,6 +86,7 @@ def features(
     speed, growth = _motion(cascade.motion[:, ::side, ::side], spacing_km, side, step_minutes)
     base = numbers[:, :1, np.newaxis] * odds + numbers[:, 1:2, np.newaxis]
     base = base + numbers[:, 2:, np.newaxis] * dry
+    base = base + resample(*around(arrival.moved, THRESHOLDS, at, spacing_km), odds.shape, side)
     maps += [last, (expected - mean) / six, dry, rough, share, speed / np.float32(50), growth]
     maps += list(np.clip(base, -9, 9) / np.float32(3))
     for number in _numbers(cascade, arrival, spacing_km, step_minutes):

@@ -12,8 +12,15 @@ from daskdl.data import Arrays, Recipe
 from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable
 from nowcast.lagrangian.arrival import Arrival, arrivals
+from nowcast.lagrangian.blocks import enlarge
 from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable, coefficients, dryness
+from nowcast.lagrangian.exceedance import (
+    THRESHOLDS,
+    MarginTable,
+    around,
+    coefficients,
+    dryness,
+)
 from nowcast.model.moving.features import CHANNELS, cell_side, features, odds_of
 from nowcast.rain.frames import WindowRecipe
 
@@ -143,12 +150,13 @@ class MovingRecipe(Recipe):
         )
         at = np.ix_(rows, columns)
         known = np.isfinite(here.rank) & np.isfinite(here.moved)
-        numbers, least = coefficients(
-            here.rank, here.moved, self.table.at(THRESHOLDS, here.minutes), THRESHOLDS
-        )
+        table = self.table.at(THRESHOLDS, here.minutes)
+        numbers, least = coefficients(here.rank, here.moved, table, THRESHOLDS)
+        cells, cell = around(here.moved, THRESHOLDS, table, spacing_km)
         odds = odds_of(here.rank[at], least)[..., np.newaxis]
         dry = dryness(here.expected[at])[..., np.newaxis]
         base = np.nan_to_num(odds * numbers[:, 0] + numbers[:, 1] + dry * numbers[:, 2])
+        base += np.moveaxis(enlarge(cells, known.shape, cell)[:, *at], 0, -1)
         rain = observed[at]
         levels = np.asarray(THRESHOLDS, np.float32)
         reached = (rain[..., np.newaxis] >= levels).sum(-1).astype(np.int8)

@@ -28,7 +28,7 @@ def test_even_odds_lie_where_the_matched_field_reaches_the_threshold() -> None:
     expected += np.random.default_rng(0).normal(0, 1e-3, expected.shape).astype(np.float32)
     rank = ranks(expected)
     matched = match(rank, rain)
-    p = exceedance(expected, rank, rain, (1.0,), 30, PLAIN)[0]
+    p = exceedance(expected, rank, rain, (1.0,), 30, PLAIN, spacing_km=1.0)[0]
     agree = (p >= 0.5) == (matched >= 1)
     assert 0.05 < (matched >= 1).mean() < 0.5
     assert agree.mean() > 0.999
@@ -36,7 +36,9 @@ def test_even_odds_lie_where_the_matched_field_reaches_the_threshold() -> None:
 
 def test_a_longer_lead_is_less_sure() -> None:
     rain = storms((64, 64), 1)
-    near, far = (exceedance(rain, ranks(rain), rain, (1.0,), m, PLAIN)[0] for m in (30, 60))
+    near, far = (
+        exceedance(rain, ranks(rain), rain, (1.0,), m, PLAIN, spacing_km=1.0)[0] for m in (30, 60)
+    )
     np.testing.assert_allclose(logit(far), logit(near) / 2, rtol=1e-3, atol=1e-3)
 
 
@@ -48,7 +50,15 @@ def test_what_ships_is_monotone_and_falls_with_lead() -> None:
     rank = ranks(rain)
     sharpness = []
     for minutes in (5, 15, 30, 60, 120, 300):
-        p = exceedance(to_decibel(rain), rank, rain, (0.1, 0.3, 1.0, 3.0, 50.0), minutes, SHIPPED)
+        p = exceedance(
+            to_decibel(rain),
+            rank,
+            rain,
+            (0.1, 0.3, 1.0, 3.0, 50.0),
+            minutes,
+            SHIPPED,
+            spacing_km=1.0,
+        )
         assert np.isnan(p[:, :10]).all()
         assert (np.diff(p[:, 10:], axis=0) <= 0).all()
         assert (p[:, 10:] >= 0).all()

@@ -22,7 +22,8 @@ def samples(slope: float, count: int, seed: int = 0) -> list[Sample]:
     odds = rng.normal(0, 2, count)
     wet = np.zeros(len(THRESHOLDS))
     rain = np.where(rng.random(count) < 1 / (1 + np.exp(-slope * odds)), 50, 0).astype(np.float32)
-    return [Sample("a", 0.0, odds, wet, np.zeros(count), rain)]
+    around = np.zeros((len(THRESHOLDS), count), np.float32)
+    return [Sample("a", 0.0, odds, wet, np.zeros(count), around, around, rain)]
 
 
 def test_the_slope_that_made_the_data_is_found():
