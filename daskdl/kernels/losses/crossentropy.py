@@ -1,4 +1,4 @@
-"""Cross entropy beyond the plain one of softmax.py: weighted rows, soft targets."""
+"""Cross entropy beyond the plain one of softmax.py: weighted rows, soft targets, logarithms."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import exponential
-from daskdl.kernels.runtime.jit import fastjit, fusedjit
+from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.team import over_rows
+from daskdl.kernels.runtime.team import over_range, over_rows
+from daskdl.kernels.runtime.threads import threads
 
 Array = NDArray[Any]
 
@@ -91,6 +92,39 @@ def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) 
     return result.reshape(logits.shape)
 
 
+def nll(x: Array, labels: Array, shares: Array) -> NDArray[np.float64] | None:
+    """Return -share * x[label] of each row; None if a label is not in ``range(C)``.
+
+    Parameters
+    ----------
+    x : array (..., C)
+    labels : integer array (...)
+    shares : array (rows,), or (1,) for all rows
+        A row whose share is 0 gives 0, even if it is not finite.
+    """
+    rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
+    losses, bad = np.empty(len(rows)), np.zeros(threads(), np.bool_)
+    over_range(_nll, len(rows), grain.STREAM, rows, numbers, hits, losses, bad)
+    return None if bad.any() else losses
+
+
+def nll_gradient(x: Array, labels: Array, shares: Array, factors: Array) -> Array:
+    """Return the gradient of ``sum(factors * losses)`` to ``x``.
+
+    Parameters
+    ----------
+    x, labels, shares :
+        As :func:`nll` had them.
+    factors : array (N,), or one for all
+        Of stretches of equally many rows.
+    """
+    rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
+    result, each = empty(rows.shape, rows.dtype), flat(factors, np.float64)
+    least = grain.least(grain.SUM, rows.shape[1])
+    over_range(_nll_back, len(rows), least, numbers, hits, each, result)
+    return result.reshape(x.shape)
+
+
 def same_dtype(x: Array, dtype: Any) -> Array:
     """Return a contiguous writable copy, so that a kernel is compiled for one kind of array."""
     return np.array(x, dtype, order="C")
@@ -160,3 +194,23 @@ def _soft_gradient(logits, targets, scales, factors, result):
         top, scale = scales[r, 0], logits.dtype.type(factor * mass * scales[r, 1])
         for c in range(logits.shape[1]):
             result[r, c] = scale * exponential(logits[r, c] - top) - factor * targets[r, c]
+
+
+@jit
+def _nll(x, labels, shares, losses, bad, which, start, stop):
+    """Do some rows; mark the part if a label is out of range."""
+    for r in range(start, stop):
+        label, share = labels[r], shares[r if shares.size > 1 else 0]
+        if label < 0 or label >= x.shape[1]:
+            bad[which] = True
+            return
+        losses[r] = 0.0 if share == 0 else share * -np.float64(x[r, label])
+
+
+@jit
+def _nll_back(labels, shares, factors, result, which, start, stop):
+    stretch = max(1, labels.size // max(1, factors.size))
+    for r in range(start, stop):
+        for c in range(result.shape[1]):
+            result[r, c] = 0
+        result[r, labels[r]] = -(factors[r // stretch] * shares[r if shares.size > 1 else 0])

@@ -176,27 +176,30 @@ def nll(
     x = log_probabilities
     labels = integer_labels("nll", labels, x)
     shape = (len(labels) if labels.ndim else 1, -1)
-    labels, factors = _counted(labels, ignore_index)
-    check_labels("nll", labels, x.shape[-1])
+    labels, shares = _counted(labels, ignore_index)
     if weight is not None:
-        factors = factors * per_class("nll", weight, x.shape[-1], np.float64)[labels.reshape(-1)]
-    at = np.arange(labels.size), labels.reshape(-1)
-    losses = _product(factors, -x.reshape(-1, x.shape[-1])[at])
+        weight = per_class("nll", weight, x.shape[-1], np.float64)
+        check_labels("nll", labels, x.shape[-1])
+        shares = shares * weight[labels.reshape(-1)]
+    losses = weighted.nll(x, labels, shares)
+    if losses is None:
+        check_labels("nll", labels, x.shape[-1])  # which says what it is
+    assert losses is not None
 
     def slope(s: Array) -> Array:
-        dx = np.zeros((losses.size, x.shape[-1]), x.dtype)
-        each = np.broadcast_to(s.reshape(-1, 1), _cut(losses, shape).shape).reshape(-1)
-        dx[at] = -(each * factors)
-        return dx.reshape(x.shape)
+        return weighted.nll_gradient(x, labels, shares, s)
 
     return _samples(losses, shape), (slope, None)
 
 
 def _counted(labels: Array, ignored: int | None) -> tuple[Array, Array]:
-    """Return labels without what is ignored, and each position's share in its sample's mean."""
+    """Return labels without what is ignored, and each position's share in its sample's mean.
+
+    It is one number, (1,), where all have the same.
+    """
     positions = max(1, math.prod(labels.shape[1:]))
     if ignored is None:
-        return labels, np.full(labels.size, 1 / positions)
+        return labels, np.array([1 / positions])
     counts = labels != ignored
     n = counts.reshape(-1, positions).sum(1, keepdims=True) if labels.size else np.zeros((0, 1))
     shares = counts.reshape(-1, positions) / np.maximum(n, 1)
@@ -213,4 +216,4 @@ def _cut(losses: Array, shape: tuple[int, int]) -> Array:
 
 
 def _samples(losses: Array, shape: tuple[int, int]) -> Array:
-    return _cut(losses, shape).sum(1)
+    return losses if losses.size == shape[0] else _cut(losses, shape).sum(1)

@@ -56,3 +56,24 @@ def test_threads_do_not_change_the_bits():
             results.append((losses, soft, hard))
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_logarithms_at_labels_are_the_same_bits_with_any_threads():
+    rng = np.random.default_rng(3)
+    x, labels, shares = (
+        rng.random((70_000, 3), np.float32),
+        rng.integers(0, 3, 70_000),
+        rng.random(70_000),
+    )
+    shares[7], x[7] = 0, np.nan
+    slopes = rng.random(7)
+    expected = np.zeros_like(x)
+    expected[np.arange(len(x)), labels] = -np.repeat(slopes, 10_000) * shares
+    for threads in (1, 3):
+        with thread_budget(threads):
+            losses = crossentropy.nll(x, labels, shares)
+            np.testing.assert_array_equal(losses[:7], (-x[np.arange(7), labels[:7]] * shares[:7]))
+            assert losses[7] == 0
+            found = crossentropy.nll_gradient(x, labels, shares, slopes)
+            np.testing.assert_array_equal(found, expected)
+            assert crossentropy.nll(x, np.append(labels[1:], 3), shares) is None
