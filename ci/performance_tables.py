@@ -159,10 +159,16 @@ def hosts(found: Figure) -> list[str]:
 def scaling(found: Figure) -> list[str]:
     """Return a line for each row; times are milliseconds of an iteration."""
     header = ("scaling", "workers", "batch", "samples/s", "ms", *PARTS, "efficiency, %", "cores, %")
+    size: tuple[str, ...] = ()
+    if (
+        found.get("settings", {}).get("simulate") is not None
+    ):  # a model's name would say nothing of its size
+        header, size = ("gradient, MB", *header), (f"{found['megabytes']:.3g}",)
     return table(
         header,
         (
             (
+                *size,
                 row["scaling"],
                 row["workers"],
                 row["batch"],

@@ -77,7 +77,7 @@ def run(
                 ]
             return min(found, key=lambda run: run.seconds)
 
-        print(HEADER, flush=True)
+        print(f"{subject(settings)}\n{HEADER}", flush=True)
         rows = []
         for row in sweep(measure, plan):
             rows.append(row)
@@ -86,6 +86,7 @@ def run(
     if json is not None:
         content = {
             "settings": asdict(settings),
+            "workload": subject(settings),
             "megabytes": 4e-6 * settings.numbers(),
             "machines": facts,
         }
@@ -100,7 +101,12 @@ def run(
 def title(settings: Settings, facts: list[dict[str, Any]]) -> str:
     """Return the title of the picture: workload, or what is simulated, and processors."""
     kinds = ", ".join(f"{one['hosts']} x {one['processor']}" for one in facts)
+    return f"{subject(settings)}: {kinds}"
+
+
+def subject(settings: Settings) -> str:
+    """Return what is measured: a model, or the size of a gradient and how long is waited."""
     if settings.simulate is None:
-        return f"{settings.model}: {kinds}"
+        return settings.model
     megabytes = 4e-6 * settings.numbers()
-    return f"a gradient of {megabytes:.3g} MB, {settings.simulate:g} s of waiting: {kinds}"
+    return f"a gradient of {megabytes:.3g} MB, {settings.simulate:g} s of waiting"

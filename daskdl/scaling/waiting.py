@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ FORWARD = 1 / 3
 #: Numbers of a sample.
 FEATURES = 4
 
+#: Layers among which weights and time are shared out, so that gradients are ready one by one.
+LAYERS = 32
+
 
 @op
 def waited(x: Any, weight: Any, *, seconds: float) -> Any:
@@ -33,14 +37,25 @@ def waited(x: Any, weight: Any, *, seconds: float) -> Any:
         clear(gradient)
         gradient[:few] = (dy * x).sum(0)
         _wait(began + (1 - FORWARD) * seconds)
-        return None, gradient
+        return dy * weight[:few], gradient
 
     _wait(time.perf_counter() + FORWARD * seconds)
     return x * weight[:few], backward
 
 
+class WaitingLayer(Module):
+    """So many weights, at least as many as a sample has, and so many seconds for each sample."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
+
+    def forward(self, x: Any) -> Any:
+        """Return x (N, F) times the first F weights, later."""
+        return waited(x, self.weight, seconds=self._seconds * len(x))
+
+
 class Waiting(Module):
-    """So many weights, and a step of a known time.
+    """So many weights in equal layers, and a step of a known time, as long in each of them.
 
     Parameters
     ----------
@@ -51,11 +66,15 @@ class Waiting(Module):
     """
 
     def __init__(self, size: int, seconds: float = 0.0) -> None:
-        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
+        count = max(1, min(LAYERS, size // FEATURES))
+        ends = [size * k // count for k in range(count + 1)]
+        self.layers = [WaitingLayer(b - a, seconds / count) for a, b in pairwise(ends)]
 
     def forward(self, x: Any) -> Any:
-        """Return x (N, F) times the first F weights, later."""
-        return waited(x, self.weight, seconds=self._seconds * len(x))
+        """Return x (N, F) times the first F weights of all layers, later."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
 
 def waiting(workload: Workload, seconds: float, size: int) -> Workload:
