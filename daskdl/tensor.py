@@ -46,15 +46,7 @@ _clock = itertools.count()
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Compute without recording: nothing is kept for gradients, as prediction wants it.
-
-    Examples
-    --------
-    >>> with no_grad():
-    ...     y = Tensor([1.0], requires_grad=True) * 2
-    >>> wants_grad(y)
-    False
-    """
+    """Compute without recording: nothing is kept for gradients, as prediction wants it."""
     before = recording()
     _mode.recording = False
     try:
@@ -222,13 +214,17 @@ class Tensor:
         kind = f"{self.data.dtype.kind}{8 * self.data.dtype.itemsize}"
         return f"{type(self).__name__}({kind}{list(self.shape)})"
 
-    def backward(self, gradient: ArrayLike | None = None) -> None:
+    def backward(
+        self, gradient: ArrayLike | None = None, passed: Callable[[int], object] | None = None
+    ) -> None:
         """Add the gradient of this tensor to ``grad`` of every tensor it was made from.
 
         Parameters
         ----------
         gradient : array of this tensor's shape, optional
             Where to start; 1 for a scalar.
+        passed : callable, optional
+            Told the order of each operation whose gradients went on; what is left came before it.
 
         Raises
         ------
@@ -256,6 +252,8 @@ class Tensor:
             # Results come after their inputs on the clock: the latest node has all it waits for.
             node = max(pending, key=_order) if len(pending) > 1 else next(iter(pending))
             _pass_on(node, pending.pop(node), pending)
+            if passed is not None:
+                passed(node.order)
 
 
 _order = operator.attrgetter("order")

@@ -7,7 +7,7 @@ from typing import Any
 
 import dask
 import yaml
-from dask.utils import parse_timedelta
+from dask.utils import parse_bytes, parse_timedelta
 
 from daskdl.errors import SettingsError
 
@@ -24,6 +24,18 @@ def seconds(name: str) -> float:
     except Exception as error:  # parse_timedelta has many ways to say that it is none
         raise SettingsError(
             f"dask.config daskdl.{name}: expected a duration such as '5 minutes', found {value!r}; "
+            "set it in Dask's configuration"
+        ) from error
+
+
+def n_bytes(name: str) -> int:
+    """Return the bytes set under ``daskdl.<name>``; 0 for null."""
+    value = dask.config.get(f"daskdl.{name}")
+    try:
+        return 0 if value is None else int(parse_bytes(value))
+    except Exception as error:
+        raise SettingsError(
+            f"dask.config daskdl.{name}: expected bytes such as '4 MiB', found {value!r}; "
             "set it in Dask's configuration"
         ) from error
 

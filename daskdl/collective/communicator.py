@@ -39,7 +39,7 @@ class Communicator:
 
     def __init__(self, group: Group, rank: int, exchange: Exchange) -> None:
         self.group, self.rank = group, rank
-        self.plan, self._place = group.plans[rank], group.tree[rank]
+        self.plan, self._place = group.plan(rank), group.tree[rank]
         self._exchange = exchange
         self._step = 0  # of calls that are not given one
 
@@ -54,7 +54,7 @@ class Communicator:
         BrokenGangError
             When a peer cannot be reached or does not come in time.
         """
-        peers = group.plans[rank].peers
+        peers = group.plan(rank).peers
         addresses = {peer: group.addresses[peer] for peer in peers}
         names = {peer: group.name(peer) for peer in peers}
         who = run, attempt, rank
@@ -71,25 +71,27 @@ class Communicator:
         """Shards of this rank."""
         return self.group.shards(self.rank)
 
-    def reduce_scatter(self, reduction: Reduction, step: int) -> Payload:
+    def reduce_scatter(self, reduction: Reduction, step: int, kind: str = "reduce") -> Payload:
         """Add up all shards' payloads; return the sum of the parts that this rank owns.
 
         Parameters
         ----------
         reduction : Reduction
-            Of this rank's plan, with the payloads of its own shards put in.
-        step : int
+            Of this rank's plan or of one of its buckets, with the payloads of its own shards put
+            in.
+        step, kind : int, str
+            For messages and errors.
 
         Raises
         ------
         BrokenGangError
             As all that goes over an exchange.
         """
-        for i, round_ in enumerate(self.plan.reduce):
+        for i, round_ in enumerate(reduction.plan.reduce):
             reduction.begin_round()
             room = {peer: partial(reduction.room, i, peer) for peer in round_.receives}
             sends = reduction.outgoing(round_)
-            reduction.take(i, self._exchange.swap(step, f"reduce {i}", sends, room))
+            reduction.take(i, self._exchange.swap(step, f"{kind} {i}", sends, room))
         return reduction.total()
 
     def all_gather(
@@ -264,6 +266,15 @@ class Communicator:
         step = self._next()
         self.gather(None, (), step)
         self.broadcast(None, step)
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether :meth:`interrupt` ends what another thread waits for."""
+        return self._exchange.interruptible
+
+    def interrupt(self, why: str) -> None:
+        """Let another thread wait no longer for what peers have not sent; it gets an error."""
+        self._exchange.interrupt(why)
 
     def close(self, why: str | None = None) -> None:
         """End the attempt on this rank; peers that still wait are told ``why``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -57,6 +58,8 @@ class Exchange:
         self._run, self._attempt, self._names = run, attempt, dict(names)
         self._transport, self._patience = transport, patience
         self._rendezvous, self._comms = rendezvous, dict(comms or {})
+        self._interrupted: str | None = None
+        self._thread = threading.get_ident()
 
     @classmethod
     def open(
@@ -126,7 +129,9 @@ class Exchange:
         if not (sends or receives):
             return {}
         assert self._transport is not None, "no peer was connected"
-        at = {} if self._rendezvous is None else self._rendezvous.at
+        # What the rank is at is what the thread does that opened this.
+        known = self._rendezvous is not None and threading.get_ident() == self._thread
+        at = self._rendezvous.at if known and self._rendezvous else {}
         before = at.get(self._run, "")
         at[self._run] = f"{self.step_name} {step}, {kind}"
         try:
@@ -135,6 +140,15 @@ class Exchange:
             raise self._broken(step, kind, error) from error.error
         finally:
             at[self._run] = before
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether :meth:`interrupt` has an effect."""
+        return isinstance(self._transport, SocketTransport)
+
+    def interrupt(self, why: str) -> None:
+        """Let :meth:`swap` in another thread wait no longer for a peer that sends nothing."""
+        self._interrupted = why
 
     def close(self, why: str | None = None) -> None:
         """End the attempt here; peers that still wait for something are told ``why``."""
@@ -146,6 +160,8 @@ class Exchange:
             self._in_loop(self._close(why))
 
     def _ended(self) -> str | None:
+        if self._interrupted is not None:
+            return self._interrupted
         return self._rendezvous and self._rendezvous.why(self._run, self._attempt)
 
     def _broken(self, step: int, kind: str, lost: PeerError) -> BrokenGangError:

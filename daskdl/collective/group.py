@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from daskdl.collective.broadcast_tree import TreePlace, broadcast_tree
@@ -23,12 +24,15 @@ class Group:
         The rank that holds each shard; each rank has a shard.
     patience : float
         Seconds that a rank waits for another.
+    buckets : int
+        Equal parts of a vector, each of which is shared out among the ranks.
     """
 
     id: str
     addresses: tuple[str, ...]
     owners: tuple[int, ...]
     patience: float
+    buckets: int = 1
 
     def is_of(self, addresses: tuple[str, ...], owners: tuple[int, ...]) -> bool:
         """Return whether these workers and shards are the group's."""
@@ -44,10 +48,14 @@ class Group:
         """Return a rank's shards."""
         return [s for s, owner in enumerate(self.owners) if owner == rank]
 
-    @property
-    def plans(self) -> list[Plan]:
-        """Return each rank's plan."""
-        return _plans(self.owners)
+    def plan(self, rank: int) -> Plan:
+        """Return a rank's plan of the whole vector."""
+        return _plan(self.owners, self.buckets, rank)
+
+    def bucket_plans(self, rank: int) -> list[Plan]:
+        """Return a rank's plan of each bucket, from the vector's beginning on."""
+        whole, n = _plans(self.owners)[rank], self.buckets
+        return [whole.within((Fraction(k, n), Fraction(k + 1, n))) for k in range(n)]
 
     @property
     def tree(self) -> list[TreePlace]:
@@ -58,6 +66,12 @@ class Group:
 @lru_cache(maxsize=4)
 def _plans(owners: tuple[int, ...]) -> list[Plan]:
     return plans(owners)
+
+
+@lru_cache(maxsize=512)
+def _plan(owners: tuple[int, ...], buckets: int, rank: int) -> Plan:
+    whole = _plans(owners)[rank]
+    return whole.in_buckets(buckets) if buckets > 1 else whole
 
 
 @lru_cache(maxsize=4)

@@ -11,10 +11,11 @@ and its message is sent all the same, since it carries loss and counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 from daskdl.collective.tree import fold
 
@@ -72,6 +73,8 @@ class Plan:
         The parts of the vector of which it gets the sum.
     gather : list of GatherRound
         At their end it has the whole vector.
+    span : Span
+        The part of the vector that is added up.
     """
 
     local: list[tuple[Node, Node, Node]]
@@ -79,12 +82,67 @@ class Plan:
     root: Node
     owned: list[Span]
     gather: list[GatherRound]
+    span: Span = WHOLE
 
     @property
     def peers(self) -> list[int]:
         """Ranks with which it speaks."""
         steps: list[ReduceRound | GatherRound] = [*self.reduce, *self.gather]
         return sorted({peer for step in steps for peer in (*step.sends, *step.receives)})
+
+    def within(self, span: Span) -> Plan:
+        """Return the plan by which a part of the vector is shared out as here the whole is."""
+        start, length = span[0], span[1] - span[0]
+
+        def at(inner: Span) -> Span:
+            return start + inner[0] * length, start + inner[1] * length
+
+        def parts(of: Mapping[int, Sequence[tuple[Node, Span]]]) -> dict[int, Any]:
+            return {peer: [(node, at(s)) for node, s in each] for peer, each in of.items()}
+
+        reduce = [
+            ReduceRound(
+                parts(r.sends),
+                parts(r.receives),
+                [(left, right, result, at(s)) for left, right, result, s in r.adds],
+            )
+            for r in self.reduce
+        ]
+        gather = [
+            GatherRound(
+                {peer: list(map(at, spans)) for peer, spans in r.sends.items()},
+                {peer: list(map(at, spans)) for peer, spans in r.receives.items()},
+            )
+            for r in self.gather
+        ]
+        return Plan(self.local, reduce, self.root, list(map(at, self.owned)), gather, at(self.span))
+
+    def in_buckets(self, count: int) -> Plan:
+        """Return the plan by which as many equal parts are shared out, all in the same rounds."""
+        each = [self.within((Fraction(k, count), Fraction(k + 1, count))) for k in range(count)]
+        reduce = [
+            ReduceRound(
+                _merged(r.sends for r in rounds),
+                _merged(r.receives for r in rounds),
+                [add for r in rounds for add in r.adds],
+            )
+            for rounds in zip(*(plan.reduce for plan in each), strict=True)
+        ]
+        gather = [
+            GatherRound(_merged(r.sends for r in rounds), _merged(r.receives for r in rounds))
+            for rounds in zip(*(plan.gather for plan in each), strict=True)
+        ]
+        owned = joined([span for plan in each for span in plan.owned])
+        return Plan(self.local, reduce, self.root, owned, gather)
+
+
+def _merged(parts: Iterable[Mapping[int, list[Any]]]) -> dict[int, list[Any]]:
+    """Return what each peer has in any of these, in their order."""
+    found: dict[int, list[Any]] = {}
+    for each in parts:
+        for peer, items in each.items():
+            found.setdefault(peer, []).extend(items)
+    return found
 
 
 def additions(shards: int) -> tuple[list[tuple[Node, Node, Node]], Node]:

@@ -61,7 +61,7 @@ class Reduction:
     Parameters
     ----------
     plan : Plan
-        This rank's.
+        This rank's, of the whole vector or of a part of it.
     size : int
         Of the vector.
     codec : Codec
@@ -80,7 +80,7 @@ class Reduction:
         tables: Sequence[Shape] = (),
         unit: int = UNIT,
     ) -> None:
-        self._plan, self._size, self._unit = plan, size, unit
+        self.plan, self._size, self._unit = plan, size, unit
         self._codec = codec or Float32()
         self._tables = tuple(tables)
         self._held: dict[Node, Partial] = {}
@@ -117,9 +117,9 @@ class Reduction:
             held.pieces.append((slice(0, self._size), payload.vector))
             held.rows.append((WHOLE, payload.rows))
         self._held[0, shard] = held
-        for left, right, result in self._plan.local:
+        for left, right, result in self.plan.local:
             if result not in self._held and left in self._held and right in self._held:
-                self._add(left, right, result, WHOLE)
+                self._add(left, right, result, self.plan.span)
                 for node in (left, right):
                     self._held[node].pieces.clear()
                     self._held[node].rows.clear()
@@ -145,7 +145,7 @@ class Reduction:
 
     def take(self, index: int, headers: Mapping[int, Sequence[Any]]) -> None:
         """Add what has come in a round."""
-        step = self._plan.reduce[index]
+        step = self.plan.reduce[index]
         for peer, parts in step.receives.items():
             rows = iter(self._rows[peer])
             for i, ((node, span), header) in enumerate(zip(parts, headers[peer], strict=True)):
@@ -167,7 +167,7 @@ class Reduction:
         ValueError
             When no shard has samples.
         """
-        root = self._held[self._plan.root]
+        root = self._held[self.plan.root]
         if root.header is None:
             raise ValueError("Reduction: expected a payload of at least one shard, found none")
         whole = root.view(self.owned[0]) if len(self.owned) == 1 else None
@@ -182,7 +182,7 @@ class Reduction:
                 stop = start + _length(part)
                 self._codec.round(whole[start:stop], part.start)
                 start = stop
-        parts = [root.rows_in(span) for span in self._plan.owned]
+        parts = [root.rows_in(span) for span in self.plan.owned]
         rows = [Rows.joined(each) for each in zip(*parts, strict=True)]
         none = [Rows.none_of(shape) for shape in self._tables]
         return Payload(whole, tuple(rows or none), tuple(root.header[0]), tuple(root.header[1]))

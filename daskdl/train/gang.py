@@ -22,13 +22,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.placement import Place
-from daskdl.cluster.settings import seconds
+from daskdl.cluster.settings import n_bytes, seconds
 from daskdl.collective.parts import UNIT
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.errors import ClusterError
+from daskdl.train.buckets import count_of
 from daskdl.train.draws import draws_of
 from daskdl.train.job import Job
 from daskdl.train.member import run_groups
@@ -107,6 +108,7 @@ class GangEngine(OnCluster):
         tools = job.tools()
         self._tables = Tables.of(tools.model)
         self._unit = max(UNIT, tools.optimizer.unit)
+        self._bytes, self._bucket = 4 * tools.model.vector.size, n_bytes("bucket-size")
         self._formed: tuple[Gang, Future] | None = None
         self._session: Session | None = None
         self._workers: dict[str, int] = {}  # that the session was made for
@@ -180,7 +182,9 @@ class GangEngine(OnCluster):
         if self._formed is None or not self._formed[0].is_of(members, owners):
             name = f"gang-{self._job.id}-{self._attempt}"
             stays = self._cluster.direct
-            gang = Gang(name, members, owners, self._patience, stays=stays, unit=self._unit)
+            buckets = count_of(self._bytes, self._bucket, len(members), bool(self._tables))
+            put = name, members, owners, self._patience, buckets
+            gang = Gang(*put, stays=stays, unit=self._unit)
             self._formed = gang, self._cluster.send(f"members-{name}", gang, members[0])
             self._at = -1
         gang, future = self._formed

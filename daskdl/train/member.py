@@ -10,10 +10,8 @@ from itertools import zip_longest
 
 from distributed import get_worker
 
-from daskdl.collective.codec import codec_of
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.errors import BrokenGangError
-from daskdl.collective.reduction import Reduction
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
@@ -21,6 +19,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.predict.measures import Measured
 from daskdl.train import step
 from daskdl.train.ahead import Ahead, Place
+from daskdl.train.buckets import Buckets
 from daskdl.train.clocks import Stopwatch
 from daskdl.train.draws import Draw, Draws, draws_of, noted
 from daskdl.train.gang_update import SlicedUpdate, WholeUpdate, gather_all
@@ -106,9 +105,9 @@ class Member:
         tools = job.tools()
         self.tables = Tables.of(tools.model)
         shapes, size = self.tables.shapes, tools.model.vector.size
-        self.reduction = Reduction(comm.plan, size, codec_of(job.rounded), shapes, gang.unit)
-        end = tools.model.flat.size
-        own = [slice(s.start, min(s.stop, end)) for s in self.reduction.owned if s.start < end]
+        self.buckets = Buckets(job, gang, comm, size, shapes)
+        end, owned = tools.model.flat.size, gang.slices(comm.rank, self.tables)
+        own = [slice(s.start, min(s.stop, end)) for s in owned if s.start < end]
         method = tools.optimizer.part(own)
         self.ahead = Ahead(job, 1)
         self.update = (
@@ -138,8 +137,9 @@ class Member:
             draws = draws_of(shares, self.comm.shards)
 
     def close(self) -> None:
-        """Let go of samples that were drawn and are not needed."""
+        """Let go of samples that were drawn and are not needed, and of an exchange that is on."""
         self.ahead.close()
+        self.buckets.close()
 
     def _group(
         self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
@@ -151,7 +151,7 @@ class Member:
         for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
             measured = self._gradients(t, draw, following, partitions, weights)
             watch = Stopwatch()
-            total = Gradient.of_payload(self.comm.reduce_scatter(self.reduction, t))
+            total = Gradient.of_payload(self.buckets.total())
             reduce = watch.lap()
             record, broadcast = self.update.step(t, total)
             records.append(replace(record, reduce=reduce, broadcast=broadcast))
@@ -168,21 +168,31 @@ class Member:
         partitions: Sequence[Partition],
         weights: Vector,
     ) -> Measured:
-        """Put the gradients of the own shards into the reduction; return their metrics."""
-        self.reduction.begin()
+        """Put the gradients of the own shards into the buckets; return their metrics."""
+        self.buckets.begin(t)
         at = t, draw.epoch, draw.iteration
         measured: list[Measured] = []
-        shards = zip(self.comm.shards, partitions, draw.shards, strict=True)
-        for i, (shard, partition, (start, count)) in enumerate(shards):
+        shards = [*zip(self.comm.shards, partitions, draw.shards, strict=True)]
+        busy = [i for i, (*_, (_, count)) in enumerate(shards) if count]
+        for shard, _, (_, count) in shards:
+            if not count:
+                self.buckets.put(shard, None)
+        for i in busy:
+            shard, partition, (start, count) = shards[i]
             self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
             after: Place | None = None
             if following is not None and following.shards[i][1]:
                 after = (t + 1, following.epoch, following.iteration), *following.shards[i]
             prepared = partial(self.ahead.draw, partition, shard, (at, start, count), after)
             put = (self.job, weights, partition, at, shard, start, count)
-            found = step.gradient(*put, draw=prepared) if count else None
-            self.reduction.put(shard, found.payload() if found else None)
-            measured += found.measured if found else ()
+            if i == busy[-1] and self.buckets.early:
+                back = partial(self.buckets.back, shard)
+                found = step.gradient(*put, keep=False, draw=prepared, back=back)
+                self.buckets.last(shard, found)
+            else:
+                found = step.gradient(*put, draw=prepared)
+                self.buckets.put(shard, found)
+            measured += found.measured
         self.rendezvous.at[self.job.id] = f"iteration {t}"  # with the peers
         return self.job.tools().merged(measured)
 

@@ -27,6 +27,6 @@ class Gang(Group):
 
     def slices(self, rank: int, tables: Tables) -> list[slice]:
         """Return the slices of the whole vector that a member steps, those of tables last."""
-        spans = self.plans[rank].owned
+        spans = self.plan(rank).owned
         own = [slice_of(span, tables.start, self.unit) for span in spans]
         return own + tables.slices(spans)

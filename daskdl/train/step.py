@@ -24,6 +24,7 @@ from daskdl.nn import Module, drawing
 from daskdl.nn.inputs import as_inputs, call
 from daskdl.optim import Method
 from daskdl.rows import Rows
+from daskdl.tensor import Tensor
 from daskdl.train.ahead import drawn
 from daskdl.train.clocks import Clocks
 from daskdl.train.gradient import Gradient, total_of
@@ -33,6 +34,8 @@ from daskdl.train.tables import Tables
 
 Vector = NDArray[np.float32]
 
+#: From loss, model and count to whether all gradients are finite.
+Back = Callable[[Tensor, Module, int], bool]
 
 #: Phases of an iteration, in seconds. Data, forward and backward are those of the mean shard, and
 #: idle is how much longer the slowest takes in all three. Reduce and broadcast are the gang
@@ -90,6 +93,7 @@ def gradient(
     count: int,
     keep: bool = True,
     draw: Callable[[], tuple[Indices, Batch]] | None = None,
+    back: Back | None = None,
 ) -> Gradient:
     """Return a shard's part of the gradient of one iteration.
 
@@ -106,6 +110,9 @@ def gradient(
         Whether it outlasts the next gradient of this thread; otherwise it is the model's own.
     draw : callable, optional
         Gives the positions and samples, which may have been drawn before.
+    back : callable, optional
+        Takes the loss's gradients and multiplies them by the count where they are, in the model's
+        own vector, which is then returned; see :data:`Back`.
     """
     step, epoch, iteration = at
     where = f"iteration {step} (epoch {epoch}), shard {shard}"
@@ -131,18 +138,24 @@ def gradient(
         measured = (tools.measure(prediction, batch),) if job.measures else ()
         del prediction  # the tape lets go of what it has gone back through
         clock.append(time.perf_counter())
-        loss.backward()
+        held = model.joined
+        parameters, done = held.grad.size, None
+        if back is not None:  # which hands on what is ready, buffers with the last layers
+            np.multiply(buffers, np.float32(count), out=held.whole_grad[parameters:])
+            done = back(loss, model, count)
+        else:
+            loss.backward()
         held = model.joined
         tables = held.tables.values()
         rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
         vector = empty(held.whole.size, np.float32) if keep else held.whole_grad
-        parameters = held.grad.size
-        sound = times(held.grad, count, vector[:parameters])
+        sound = times(held.grad, count, vector[:parameters]) if done is None else done
         sound &= all(finite(r.values.reshape(-1)) for r in rows)
         if not (sound and np.isfinite(loss.data).all()):
             buffers[:] = before
             raise TrainingError(explain(model, batch, draws, float(loss)))
-        np.multiply(buffers, np.float32(count), out=vector[parameters:])
+        if done is None:
+            np.multiply(buffers, np.float32(count), out=vector[parameters:])
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
         summed = tuple(r.times(count) for r in rows)

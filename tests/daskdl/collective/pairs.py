@@ -13,13 +13,16 @@ from distributed.security import Security
 
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.exchange import Exchange
-from daskdl.collective.group import Group
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
+from daskdl.train.members import Gang
 
 
 def over_sockets(
-    owners: Sequence[int], function: Callable[[Communicator], Any], patience: float = 20.0
+    owners: Sequence[int],
+    function: Callable[[Communicator], Any],
+    patience: float = 20.0,
+    buckets: int = 1,
 ) -> list[Any]:
     """Run a function on every rank, a thread each, with socket pairs between them.
 
@@ -29,17 +32,17 @@ def over_sockets(
         By rank; what a rank raised is raised.
     """
     addresses = tuple(f"rank-{r}" for r in range(max(owners) + 1))
-    group = Group("g", addresses, tuple(owners), patience)
+    group = Gang("g", addresses, tuple(owners), patience, buckets)
     ends: list[dict[int, PeerSocket]] = [{} for _ in addresses]
-    for rank, plan in enumerate(group.plans):
-        for peer in plan.peers:
+    for rank in range(len(addresses)):
+        for peer in group.plan(rank).peers:
             if peer not in ends[rank]:
                 one, other = socket.socketpair()
                 ends[rank][peer], ends[peer][rank] = PeerSocket(one), PeerSocket(other)
 
     def run(rank: int) -> Any:
         names = {peer: group.name(peer) for peer in ends[rank]}
-        transport = SocketTransport(ends[rank], patience)
+        transport = SocketTransport(ends[rank], patience, lambda: exchange._ended())
         exchange = Exchange("run", 0, names, transport, patience)
         comm = Communicator(group, rank, exchange)
         try:
