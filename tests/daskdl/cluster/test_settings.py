@@ -5,13 +5,14 @@ import datetime
 import dask
 import pytest
 
-from daskdl.cluster.settings import seconds, setting
+from daskdl.cluster.settings import n_bytes, seconds, setting
 from daskdl.errors import SettingsError
 
 
 def test_every_default_is_of_its_kind() -> None:
+    kinds = {"attempts": setting, "threads": setting, "bucket-size": n_bytes}
     for name in dask.config.get("daskdl"):
-        (setting if name in ("attempts", "threads") else seconds)(name)
+        kinds.get(name, seconds)(name)
 
 
 def test_what_the_user_sets_rules() -> None:
@@ -23,6 +24,9 @@ def test_what_the_user_sets_rules() -> None:
     with dask.config.set({"daskdl.group-time": datetime.timedelta(minutes=2)}):
         assert seconds("group-time") == 120
     assert seconds("group-time") == 8
+    assert n_bytes("bucket-size") == 0
+    with dask.config.set({"daskdl.bucket-size": "4 MiB"}):
+        assert n_bytes("bucket-size") == 4 << 20
     assert setting("threads") is None
 
 
