@@ -46,12 +46,12 @@ def fine_tune(
 def main() -> None:
     """Read the arguments, train, and print how good the network is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", type=Path)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("features")
-    parser.add_argument("out", type=Path)
+    parser.add_argument("model", type=Path, help="ONNX file")
+    parser.add_argument("data", type=Path, help=".npz of x and y, samples and labels from 0")
+    parser.add_argument("features", help="name of the value that the old head reads")
+    parser.add_argument("out", type=Path, help="ONNX file that is written")
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--freeze", action="store_true")
+    parser.add_argument("--freeze", action="store_true", help="only the new head learns")
     accuracy = fine_tune(**vars(parser.parse_args()))
     print(f"accuracy {accuracy:.3f}")
 
