@@ -9,13 +9,14 @@ import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
 from daskdl.cluster.placement import Place
+from daskdl.cluster.plugins import installed
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.waiting import done, same_run
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
@@ -340,16 +341,7 @@ class Cluster:
 
     def install(self, plugin: WorkerPlugin, what: str) -> None:
         """Have all workers, also those that come later, set up a plugin."""
-        with daskdl_there(what):
-            try:
-                self._client.register_plugin(plugin)
-            except (OSError, TimeoutError, AttributeError, RuntimeError, ValueError) as error:
-                raise self._gone(what) from error
-            except Exception:
-                # The scheduler keeps it although it has failed, and would not send it again.
-                with suppress(Exception):
-                    self._client.unregister_worker_plugin(plugin.name)
-                raise
+        installed(self._client, plugin, what, self.check_scheduler)
 
     def lock(self, name: str) -> Any:
         """Return a lock that the scheduler keeps, and gives back when its holder is lost.
