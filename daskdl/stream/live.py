@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ def as_line(status: Status) -> str:
     told = status.as_dict()
     return (
         f"{status.records:,} records, {status.rate:,.0f}/s, lag {sum(status.lag().values()):,}, "
-        f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {told['dead_letters']:,} dead letters, "
+        f"p50 {_ms(p50)}, p99 {_ms(p99)}, {told['dead_letters']:,} dead letters, "
         f"{len(status.workers)} workers, model {status.model.name}"
     )
 
@@ -71,7 +72,7 @@ def as_table(status: Status) -> Table:
     table = Table(
         title=f"{status.records:,} records, {status.rate:,.0f}/s; model {status.model.name} "
         f"{status.model.sha256[:12]}",
-        caption=f"latency p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms",
+        caption=f"latency p50 {_ms(p50)}, p95 {_ms(p95)}, p99 {_ms(p99)}",
     )
     for column in (
         "worker",
@@ -89,6 +90,11 @@ def as_table(status: Status) -> Table:
         (own_p99,) = report.histogram().percentiles(99)
         table.add_row(
             address, str(len(own)), f"{report.records:,}", f"{report.dead:,}",
-            f"{sum(lag.get(p, 0) for p in own):,}", str(report.errors), f"{own_p99:.1f}",
+            f"{sum(lag.get(p, 0) for p in own):,}", str(report.errors),
+            _ms(own_p99).removesuffix(" ms"),
         )  # fmt: skip
     return table
+
+
+def _ms(latency: float) -> str:
+    return "-" if math.isnan(latency) else f"{latency:.1f} ms"
