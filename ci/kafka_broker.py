@@ -60,7 +60,7 @@ class Broker:
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
-            self._process.wait(30)
+            self._process.wait(120)  # it writes its state, on a disk that may be busy
             self._process = None
 
     def signal(self, number: signal.Signals) -> None:

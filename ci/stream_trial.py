@@ -2,12 +2,14 @@
 
 Usage: python -m ci.stream_trial [--messages 100000] [--at-least-once]
 
-A broker, a Dask scheduler, three workers and the driver are processes of their own. While messages
-arrive at a steady rate, workers are killed (kill -9) five times, one is stopped for 20 s and woken,
-the broker is ended and started again, and later cut off for 5 s (SIGSTOP), the driver is killed and
-started again, and the model is swapped twice. At the end a reader of committed messages compares
-answers and dead letters with what the broker has of the messages. JSON with the counts is printed;
-it fails when something was lost or out of order, or came twice without --at-least-once.
+A broker, a Dask scheduler, three workers and the driver are processes of their own; all clients
+speak with the broker through a proxy. While messages arrive at a steady rate, workers are killed
+(kill -9) five times, one is stopped for 20 s and woken, the broker is ended and started again, and
+later stopped for 5 s (SIGSTOP), the proxy resets all connections again and again for 5 s (twice),
+the driver is killed and started again, and the model is swapped twice. At the end a reader of
+committed messages compares answers and dead letters with what the broker has of the messages. JSON
+with the counts is printed; it fails when something was lost or out of order, or came twice without
+--at-least-once.
 """
 
 from __future__ import annotations
@@ -28,9 +30,15 @@ from pathlib import Path
 from typing import Any
 
 from ci.kafka_broker import Broker, answers_of, make_topics, read_all
+from ci.kafka_proxy import Proxy
 
 PARTITIONS, WORKERS = 8, 3
 POISON_EVERY = 1000
+#: Seconds in which the stream begins, and in which it has done what is left; machines may be busy.
+PATIENCE = 600
+
+#: Partition and offset of a message by its number.
+Places = dict[int, tuple[int, int]]
 
 
 class Machines:
@@ -100,15 +108,15 @@ class Machines:
         code = None
         if self.driver is not None:
             self.driver.terminate()
-            code = self.driver.wait(60)
+            code = self.driver.wait(120)
         for process in [*self.workers, self.scheduler]:
             process.kill()
             process.wait()
         return code
 
 
-def send(servers: str, messages: int, rate: float, acknowledged: Counter[int]) -> None:
-    """Produce numbered texts at a rate, and count those that the broker has acknowledged."""
+def send(servers: str, numbers: range, rate: float, acknowledged: Places) -> None:
+    """Produce numbered texts at a rate, and note those that the broker has acknowledged."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -117,16 +125,21 @@ def send(servers: str, messages: int, rate: float, acknowledged: Counter[int]) -
 
     def delivered(error: Any, message: Any) -> None:
         if error is None:
-            acknowledged[message.partition()] += 1
+            acknowledged[number_of(message)] = message.partition(), message.offset()
 
     began, draw = time.monotonic(), random.Random(0)
-    for i in range(messages):
+    for i in numbers:
         words = b"\xff" if i % POISON_EVERY == 0 else b""
         value = b"%d w%d w%d w%d " % (i, *(draw.randrange(20) for _ in range(3))) + words
         producer.produce("calls", value, partition=i % PARTITIONS, on_delivery=delivered)
         producer.poll(0)
-        time.sleep(max(0.0, began + i / rate - time.monotonic()))
+        time.sleep(max(0.0, began + (i - numbers.start) / rate - time.monotonic()))
     producer.flush(120)
+
+
+def number_of(message: Any) -> int:
+    """Return the number that a message begins with."""
+    return int(message.value().split(b" ", 1)[0])
 
 
 def order_model(servers: str, path: Path) -> None:
@@ -152,11 +165,18 @@ def committed(servers: str) -> tuple[int, int]:
         consumer.close()
 
 
-def counted(servers: str, acknowledged: int) -> dict[str, Any]:
-    """Compare what was answered with what the broker has."""
+def counted(servers: str, acknowledged: Places) -> dict[str, Any]:
+    """Compare what was answered with what the broker has.
+
+    A message whose acknowledgement was cut off may be sent, and so be there, again. A broker that
+    loses messages gives their places to others, behind the back of who has read and committed there
+    before: what is not answered of these is counted apart.
+    """
     calls, routes = read_all(servers, "calls"), read_all(servers, "routes")
     dead = read_all(servers, "routes.dead-letter")
-    there = {(p, m.offset()) for p, messages in calls.items() for m in messages}
+    there = {(p, m.offset()): number_of(m) for p, messages in calls.items() for m in messages}
+    sent = set(there.values())
+    given_twice = {place for n, place in acknowledged.items() if there.get(place) != n}
     found: Counter[tuple[int, int]] = Counter()
     disorder = 0
     for messages in routes, dead:
@@ -175,12 +195,14 @@ def counted(servers: str, acknowledged: int) -> dict[str, Any]:
             found.update((partition, offset) for offset in offsets)
     shas = Counter(a["sha256"] for each in routes.values() for a in answers_of(each))
     return {
-        "acknowledged": acknowledged,
-        "lost_by_the_broker": acknowledged - len(there),
+        "acknowledged": len(acknowledged),
+        "lost_by_the_broker": len(acknowledged.keys() - sent),
         "messages": len(there),
+        "of_these_sent_again": len(there) - len(sent),
         "answers": sum(map(len, routes.values())),
         "dead_letters": sum(map(len, dead.values())),
-        "lost": len(there - found.keys()),
+        "lost": len(there.keys() - found.keys() - given_twice),
+        "not_answered_at_places_given_twice": len(given_twice & there.keys() - found.keys()),
         "twice": sum(n - 1 for n in found.values()),
         "out_of_order": disorder,
         "answers_by_model": sorted(shas.values(), reverse=True),
@@ -201,13 +223,14 @@ def main(arguments: list[str] | None = None) -> int:
         (folder / "kafka").mkdir()
         broker = Broker(folder / "kafka")
         broker.start()
+        between = Proxy(broker.port)
         for seed, model in enumerate(["first", "second", "third"]):
             text_model(folder, model, seed)
-        make_topics(broker.servers, PARTITIONS, "calls", "routes", "routes.dead-letter")
-        make_topics(broker.servers, 1, "control")
-        machines = Machines(folder, broker.servers, not args.at_least_once)
+        make_topics(between.servers, PARTITIONS, "calls", "routes", "routes.dead-letter")
+        make_topics(between.servers, 1, "control")
+        machines = Machines(folder, between.servers, not args.at_least_once)
         try:
-            result = trial(broker, machines, args.messages, args.seconds)
+            result = trial(broker, between, machines, args.messages, args.seconds)
         except BaseException:
             for log in folder.glob("*.log"):
                 print(f"--- {log.name}\n{log.read_text()[-3000:]}", file=sys.stderr)
@@ -215,6 +238,7 @@ def main(arguments: list[str] | None = None) -> int:
         finally:
             broker.signal(signal.SIGCONT)
             code = machines.end()
+            between.close()
             broker.end()
         driver = (folder / "driver.log").read_text()
     result["driver_exit_code"] = code
@@ -224,20 +248,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if good and (args.at_least_once or not result["twice"]) else 1
 
 
-def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> dict[str, Any]:
+def trial(
+    broker: Broker, between: Proxy, machines: Machines, messages: int, seconds: float
+) -> dict[str, Any]:
     """Send, break, wait, and return the counts."""
+    servers = between.servers
     for _ in range(WORKERS):
         machines.add_worker()
     machines.start_driver()
-    acknowledged: Counter[int] = Counter()
-    limit = time.monotonic() + 120
-    while committed(broker.servers)[0] < 1:  # the first message shows that all are at work
+    acknowledged: Places = {}
+    limit = time.monotonic() + PATIENCE
+    while committed(servers)[0] < 1:  # the first message shows that all are at work
         if not acknowledged:
-            send(broker.servers, 8, 1e9, acknowledged)
+            send(servers, range(8), 1e9, acknowledged)
         assert time.monotonic() < limit, "the stream does not begin"
         time.sleep(0.5)
     sending = threading.Thread(
-        target=send, args=(broker.servers, messages - 8, messages / seconds, acknowledged)
+        target=send, args=(servers, range(8, messages), messages / seconds, acknowledged)
     )
     sending.start()
     began = time.monotonic()
@@ -247,10 +274,16 @@ def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> 
         time.sleep(2)
         broker.start()
 
-    def cut() -> None:
+    def stopped() -> None:
         broker.signal(signal.SIGSTOP)
         time.sleep(5)
         broker.signal(signal.SIGCONT)
+
+    def cut() -> None:
+        until, draw = time.monotonic() + 5, random.Random(1)
+        while time.monotonic() < until:
+            between.drop()
+            time.sleep(draw.uniform(0.05, 1))
 
     def zombie() -> None:
         process = machines.workers[-1]
@@ -258,37 +291,39 @@ def trial(broker: Broker, machines: Machines, messages: int, seconds: float) -> 
         threading.Timer(20, os.kill, (process.pid, signal.SIGCONT)).start()
 
     def swap(name: str) -> Callable[[], None]:
-        return lambda: order_model(broker.servers, machines.folder / f"{name}.safetensors")
+        return lambda: order_model(servers, machines.folder / f"{name}.safetensors")
 
     steps: list[tuple[str, Callable[[], None]]] = [
         ("a worker killed", machines.kill_worker),
         ("model swapped", swap("second")),
         ("a worker killed", machines.kill_worker),
+        ("connections cut for 5 s", cut),
         ("a worker stopped for 20 s", zombie),
         ("a worker killed", machines.kill_worker),
         ("broker ended and started", broker_again),
         ("a worker killed", machines.kill_worker),
         ("driver killed", machines.restart_driver),
-        ("connection cut for 5 s", cut),
+        ("broker stopped for 5 s", stopped),
         ("model swapped", swap("third")),
+        ("connections cut for 5 s", cut),
         ("a worker killed", machines.kill_worker),
     ]
     events = []
     for i, (what, step) in enumerate(steps, 1):
         time.sleep(max(0.0, began + seconds * i / (len(steps) + 1) - time.monotonic()))
-        events.append(f"{time.monotonic() - began:.0f} s, {committed(broker.servers)[0]}: {what}")
+        events.append(f"{time.monotonic() - began:.0f} s, {committed(servers)[0]}: {what}")
         print(events[-1], file=sys.stderr, flush=True)
         step()
     sending.join()
-    limit = time.monotonic() + 180
+    limit = time.monotonic() + PATIENCE
     while True:
-        done, there = committed(broker.servers)
+        done, there = committed(servers)
         print(f"{time.monotonic() - began:.0f} s, {done} of {there}", file=sys.stderr, flush=True)
         if done >= there or time.monotonic() > limit:
             break
         time.sleep(1)
-    total = sum(acknowledged.values())
-    return {**counted(broker.servers, total), "events": events}
+    dropped = {"connections_cut": between.dropped}
+    return {**counted(servers, acknowledged), **dropped, "events": events}
 
 
 if __name__ == "__main__":
