@@ -17,6 +17,7 @@ from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
 from daskdl.nn.inputs import each, parts_of
+from daskdl.predict.first import First
 from daskdl.predict.given import encoder_of
 from daskdl.predict.predictor import Predictor
 
@@ -76,11 +77,13 @@ def of_samples(
     predictor: Predictor,
     functions: Sequence[Callable[..., Any]],
     number: int,
+    known: First | None = None,
 ) -> Array:
-    """Return the results of a partition of a SampleSet."""
+    """Return the results of a partition of a SampleSet, whose first one may be known."""
     warn(partition.bad, len(partition))  # nobody may have counted them
     with naming(number):
-        return only(predictor.over(inputs_of(partition, functions, number), len(partition)))
+        inputs = inputs_of(partition, functions, number)
+        return only(predictor.over(inputs, len(partition), known))
 
 
 def inputs_of(

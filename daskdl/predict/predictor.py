@@ -22,6 +22,7 @@ from daskdl.nn import Module
 from daskdl.nn.inference import Inference, constants_of, optimized
 from daskdl.nn.inputs import as_arrays, as_inputs, call, each, parts_of
 from daskdl.nn.watching import arrays, bytes_of, watched
+from daskdl.predict.first import First
 from daskdl.tensor import Tensor
 
 Array = NDArray[Any]
@@ -120,11 +121,18 @@ class Predictor:
         """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them."""
         return self.over(lambda start, stop: each(lambda a: a[start:stop], x), rows(x))
 
-    def over(self, batch: Callable[[int, int], Any], n: int) -> Any:
-        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
+    def over(self, batch: Callable[[int, int], Any], n: int, known: First | None = None) -> Any:
+        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b.
+
+        One that is ``known``, where it is the first of them, is not computed again.
+        """
         results = dict[Any, Array]()
         with self.at_work() as model:
             size, stop = self.batch_size or 1, 0
+            if n and known is not None and known.is_of(batch(0, 1)):
+                one, stop = known.result, 1
+                results = {0: np.empty((n, *one.shape[1:]), one.dtype)}
+                results[0][:1] = one
             while stop < n or not results:
                 start, stop = stop, min(stop + size, n)
                 if self.batch_size is None and not start and n > 1:

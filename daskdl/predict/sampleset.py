@@ -17,6 +17,7 @@ from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.first import first
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
             f"predict: expected samples with x, found {sorted(one)}"
             "; name the array x when the SampleSet is made"
         )
-    predictor, result = predictor.tried(nested(one, "x"))
+    inputs = nested(one, "x")
+    predictor, result = predictor.tried(inputs)
     result = partitions.only(result)
+    known = {0: first(inputs, result)}
     held = held_by_workers(predictor)
     name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
     recipes = dict(enumerate(_spread(samples.known)))
@@ -50,8 +53,8 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     tasks: dict[Key, Any] = {}
     for i in recipes:
         key = (name, i, *zeros)
-        inputs = TaskRef((f"load-{name}", i)), _reference(held), samples.functions, i
-        tasks[key] = Task(key, partitions.of_samples, *inputs)
+        given = TaskRef((f"load-{name}", i)), _reference(held), samples.functions, i, known.get(i)
+        tasks[key] = Task(key, partitions.of_samples, *given)
     layers = HighLevelGraph.from_collections(
         name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
     )

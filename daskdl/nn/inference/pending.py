@@ -11,6 +11,8 @@ from daskdl.tensor import Array, Tensor
 
 #: Computes a result with what has joined it.
 Compute = Callable[["Joined"], Array]
+#: Given numbers, returns them with more joined.
+Extend = Callable[[Array, "Joined"], Array]
 
 
 class Norm(NamedTuple):
@@ -37,14 +39,26 @@ class Joined(NamedTuple):
         """Whether numbers are cut off, so that nothing else can be added before."""
         return self.low != -np.inf or self.high != np.inf
 
+    def beyond(self, before: Joined) -> Joined:
+        """Return the steps that are left where those of ``before`` are done."""
+        done = zip(self[:3], before[:3], strict=True)
+        rest = (None if mine is theirs else mine for mine, theirs in done)
+        return Joined(*rest, self.low, self.high)
+
 
 class Pending(Tensor):
     """A tensor whose shape is known and whose numbers are not computed yet.
+
+    What is made of it by :meth:`with_` takes its place, and is computed in its stead. Where
+    somebody else makes use of it too before that is computed, it is computed itself, once, and what
+    was made of it from that.
 
     Parameters
     ----------
     compute : callable
         Given what has joined, returns the array of ``shape``; called once at most.
+    extend : callable
+        Joins more to what was computed.
     shape : tuple of int
         In the order of the memory, channels last.
     dtype : numpy.dtype
@@ -53,23 +67,28 @@ class Pending(Tensor):
         Order in which the tensor shows the axes of its memory.
     origin : Pending, optional
         The same result with its axes in another order: it is computed once for both.
+    before : Pending, optional
+        The result that this takes the place of.
     """
 
     __slots__ = (
-        "_compute", "_found", "_kind", "_origin", "axes", "joined", "memory_shape", "takes_bias",
+        "_before", "_compute", "_extend", "_found", "_kind", "_origin", "_uses", "axes", "joined",
+        "memory_shape", "takes_bias",
     )  # fmt: skip
 
     def __init__(
         self,
         compute: Compute,
+        extend: Extend,
         shape: tuple[int, ...],
         dtype: Any,
         joined: Joined = Joined(),  # noqa: B008
         axes: tuple[int, ...] | None = None,
         origin: Pending | None = None,
+        before: Pending | None = None,
     ) -> None:
         self._compute: Compute | None = compute
-        self._origin = origin
+        self._extend, self._origin, self._before, self._uses = extend, origin, before, 0
         self._found: Array | None = None
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
@@ -87,12 +106,26 @@ class Pending(Tensor):
         if self._compute is not None:
             compute, self._compute = self._compute, None
             if self._origin is None:
-                found = compute(self.joined)
+                found = self._numbers(compute)
             else:
                 found, self._origin = self._origin._memory(), None
             self._found = found if self.axes is None else found.transpose(self.axes)
         assert self._found is not None
         return self._found
+
+    def _numbers(self, compute: Compute) -> Array:
+        """Return the numbers in memory's order, from those of a result before if others use it."""
+        before, self._before = self._before, None
+        while before is not None and before.waiting and before._uses < 2:
+            before = before._before
+        if before is None:
+            return compute(self.joined)
+        return self._extend(before._memory(), self.joined.beyond(before.joined))
+
+    def use(self) -> Pending:
+        """Return it, and note that somebody will read it, or make something else of it."""
+        (self if self._origin is None else self._origin)._uses += 1
+        return self
 
     def _memory(self) -> Array:
         """Return the numbers as they lie in memory, computed when they are first asked for."""
@@ -124,7 +157,11 @@ class Pending(Tensor):
     def with_(self, joined: Joined) -> Pending:
         """Return a tensor that is computed with more joined to it, in place of this one."""
         assert self._compute is not None
-        return Pending(self._compute, self.memory_shape, self._kind, joined, self.axes)
+        before = self if self._origin is None else self._origin
+        return Pending(
+            self._compute, self._extend, self.memory_shape, self._kind, joined, self.axes,
+            before=before,
+        )  # fmt: skip
 
     def turned(self, axes: tuple[int, ...]) -> Pending:
         """Return it with its axes in another order."""
@@ -134,7 +171,9 @@ class Pending(Tensor):
         if order == tuple(range(self.ndim)):
             order = None
         origin = self if self._origin is None else self._origin
-        return Pending(self._compute, self.memory_shape, self._kind, self.joined, order, origin)
+        return Pending(
+            self._compute, self._extend, self.memory_shape, self._kind, self.joined, order, origin
+        )
 
     def in_memory_order(self, array: Array) -> Array | None:
         """Return an array of this tensor's shape as the memory of this has it; None if it lies so.
@@ -146,3 +185,8 @@ class Pending(Tensor):
         if self.axes is not None:
             array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
         return array if array.flags.carray else None
+
+
+def used(value: Any) -> Any:
+    """Return a value that will be read later, and note it where it is not computed yet."""
+    return value.use() if isinstance(value, Pending) else value

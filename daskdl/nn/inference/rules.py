@@ -21,8 +21,10 @@ from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.norms.batchnorm_add import normalise_plus
 from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.passes import Pass, array_of, rule
-from daskdl.nn.inference.pending import Joined, Norm, Pending
+from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, used
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.batchnorm import _inference
 from daskdl.ops.conv2d import check
@@ -50,6 +52,7 @@ def conv2d(
     geometry = Geometry(filters.shape[1:3], stride, pad, dilation, groups)
     check("conv2d", x, filters, shift, geometry)
     rows, columns = geometry.size(*x.shape[1:3])
+    used(x)
 
     def compute(joined: Joined) -> Array:
         norm = joined.norm
@@ -64,7 +67,8 @@ def conv2d(
         y: Array = run.call(found, image, joined.beside, joined.low, joined.high)
         return y
 
-    return Pending(compute, (len(x), rows, columns, len(filters)), filters.dtype)
+    shape = len(x), rows, columns, len(filters)
+    return Pending(compute, _extend(run), shape, filters.dtype)
 
 
 def _key(run: Pass, norm: Norm | None) -> Any:
@@ -73,6 +77,7 @@ def _key(run: Pass, norm: Norm | None) -> Any:
 
 def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
     """Let an affine map with the model's own weights (out, in) wait."""
+    used(x)
 
     def compute(joined: Joined) -> Array:
         rows, norm = run.plain(x), joined.norm
@@ -82,7 +87,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
         y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
         return y
 
-    return Pending(compute, (*x.shape[:-1], len(weight)), weight.dtype)
+    return Pending(compute, _extend(run), (*x.shape[:-1], len(weight)), weight.dtype)
 
 
 @rule(ops.linear)
@@ -148,15 +153,16 @@ def batch_norm(
     if x.shape[-1:] != norm.mean.shape:
         return None
     if isinstance(x, Pending) and x.waiting and x.axes is None and _is_bare(x.joined):
-        found = x.with_(x.joined._replace(norm=norm))
+        found = x.use().with_(x.joined._replace(norm=norm))
     else:
-        found = Pending(_normalised(run, x, norm), tuple(x.shape), x.dtype, Joined(norm=norm))
+        compute = _normalised(run, used(x), norm)
+        found = Pending(compute, _extend(run), tuple(x.shape), x.dtype, Joined(norm=norm))
     if residual is not None:
         with_residual = _added(found, residual)
         if with_residual is None:
             return None
         found = with_residual
-    return found.with_(found.joined._replace(low=0.0)) if relu else found
+    return found.use().with_(found.joined._replace(low=0.0)) if relu else found
 
 
 def _is_bare(joined: Joined) -> bool:
@@ -168,13 +174,39 @@ def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
     """Return what computes a norm that no convolution takes, in one pass with what joins it."""
 
     def compute(joined: Joined) -> Array:
-        key = "norm", run.prepared.key(*norm[:4]), norm.eps
-        lanes = run.prepared.get(key, lambda: _lanes(norm))
-        limits = joined.low, joined.high
-        y: Array = run.call(_normalise, lanes, array_of(x), joined.beside, *limits)
-        return y
+        return _norm_of(run, array_of(x), norm, joined)
 
     return compute
+
+
+def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
+    key = "norm", run.prepared.key(*norm[:4]), norm.eps
+    lanes = run.prepared.get(key, lambda: _lanes(norm))
+    y: Array = run.call(_normalise, lanes, x, joined.beside, joined.low, joined.high)
+    return y
+
+
+def _extend(run: Pass) -> Extend:
+    """Return what joins more to numbers that somebody else reads too, in passes of their own."""
+
+    def extend(x: Array, joined: Joined) -> Array:
+        if joined.norm is not None:
+            return _norm_of(run, x, joined.norm, joined)
+        more = joined.beside if joined.bias is None else joined.bias
+        if joined.bias is not None and joined.beside is not None:
+            x, more = run.call(np.add, x, joined.bias), joined.beside
+        y: Array = run.call(_ended, x, more, joined.low, joined.high)
+        return y
+
+    return extend
+
+
+def _ended(x: Array, more: Array | None, low: float, high: float) -> Array:
+    if more is not None:
+        x = added(x, more)
+    if (low, high) == (-np.inf, np.inf):
+        return x
+    return np.clip(x, low, high, out=empty(x.shape, x.dtype))
 
 
 class _Lanes(NamedTuple):
@@ -203,8 +235,10 @@ def _added(found: Pending, other: Any) -> Pending | None:
     """Return a result with another array added where it is written; None where that cannot be."""
     if found.joined.beside is not None or found.joined.limited or found.shape != other.shape:
         return None
-    beside = found.in_memory_order(array_of(other))
-    return None if beside is None else found.with_(found.joined._replace(beside=beside))
+    beside = found.use().in_memory_order(array_of(other))
+    if beside is None or not found.waiting:  # the other one may have been made of this
+        return None
+    return found.with_(found.joined._replace(beside=beside))
 
 
 @rule(ops.add)
@@ -225,7 +259,9 @@ def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:
     vector = array_of(other)
     if vector.shape != found.shape[-1:] or vector.dtype != found.dtype:
         return None
-    return found.with_(found.joined._replace(bias=vector)) if run.prepared.key(vector) else None
+    if not run.prepared.key(vector):
+        return None
+    return found.use().with_(found.joined._replace(bias=vector))
 
 
 def _limits(x: Any, low: float, high: float) -> Any:
@@ -236,7 +272,7 @@ def _limits(x: Any, low: float, high: float) -> Any:
     limits = max(before.low, low), min(before.high, high)
     if limits[0] > limits[1]:
         return None
-    return x.with_(before._replace(low=limits[0], high=limits[1]))
+    return x.use().with_(before._replace(low=limits[0], high=limits[1]))
 
 
 @rule(ops.relu)

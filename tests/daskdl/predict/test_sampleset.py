@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 import dask.bag as db
@@ -12,6 +12,9 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import DataError
+from daskdl.nn import Module
+from daskdl.predict.first import LARGEST
+from daskdl.tensor import Tensor
 from tests.daskdl.predict.networks import by_hand, inputs, network
 
 MODEL = network()
@@ -73,3 +76,46 @@ def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
         found = MODEL.predict(samples).compute(scheduler="sync")
     same(found, np.delete(EXPECTED[:8], 5, 0))
     assert "1 of 4 records left out: bag 1, element 1 (expected x of 1 axes" in caplog.text
+
+
+class Counted(Module):
+    """Notes how many samples pass."""
+
+    passed: ClassVar[list[int]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return twice the samples."""
+        self.passed.append(len(x))
+        return x * 2.0
+
+
+def noisy(batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    return {"x": batch["x"] + rng.random(batch["x"].shape, np.float32)}
+
+
+def test_the_sample_that_is_tried_first_is_not_computed_again() -> None:
+    Counted.passed.clear()
+    samples = SampleSet.from_arrays(x=X, partitions=2)
+    np.testing.assert_array_equal(Counted().predict(samples).compute(), 2 * X)
+    assert sum(Counted.passed) == len(X)
+    one = SampleSet.from_arrays(x=X[:1])
+    np.testing.assert_array_equal(Counted().predict(one).compute(), 2 * X[:1])
+
+
+def test_a_first_sample_that_is_another_one_in_its_task_is_computed_there() -> None:
+    Counted.passed.clear()
+    samples = SampleSet.from_arrays(x=X, partitions=2).map(noisy)
+    found = Counted().predict(samples).compute()
+    assert sum(Counted.passed) == len(X) + 1
+    assert ((found >= 2 * X) & (found <= 2 * X + 2)).all()
+    filtered = SampleSet.from_arrays(x=X, partitions=len(X)).filter(
+        lambda batch: batch["x"][:, 0] > 0
+    )
+    np.testing.assert_array_equal(Counted().predict(filtered).compute(), 2 * X[X[:, 0] > 0])
+
+
+def test_a_result_too_large_for_a_graph_is_computed_by_its_task() -> None:
+    x = np.zeros((3, LARGEST // 4 + 1), np.float32)
+    found = Counted().predict(SampleSet.from_arrays(x=x))
+    assert len(cloudpickle.dumps(found.dask)) < x.nbytes + LARGEST
+    np.testing.assert_array_equal(found.compute(), 2 * x)

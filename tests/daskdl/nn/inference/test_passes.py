@@ -8,6 +8,7 @@ import pytest
 from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.products.affine import Affine
 from daskdl.nn import BatchNorm, Conv2d, Linear, Module, Parameter
 from daskdl.nn.inference import Inference
 from daskdl.tensor import Tensor, no_grad, recording
@@ -32,6 +33,31 @@ class Model(Module):
 def _used_twice(m, x):
     y = m.conv(x)
     return ops.relu(y) + y
+
+
+def _activated_and_used(m, x):
+    y = m.conv(x)
+    return m.linear(ops.relu(y)) + y
+
+
+def _plus_itself(m, x):
+    y = m.conv(x)
+    return y + y
+
+
+def _normed_and_used(m, x):
+    y = m.conv(x)
+    return ops.relu(m.norm(y)) + ops.relu6(y + m.other(x)) + y
+
+
+def _turned_and_used(m, x):
+    y = ops.transpose(m.conv(x), axes=(0, 3, 1, 2))
+    return ops.relu(y) + ops.clip(y, low=-1.0, high=2.0) + y
+
+
+def _biased_and_used(m, x):
+    y = ops.matmul(m.conv(x), ops.transpose(m.linear.weight, axes=(1, 0)))
+    return ops.relu(y + m.factor) + y
 
 
 def _read_first(m, x):
@@ -135,11 +161,37 @@ def test_a_result_that_is_shown_in_two_orders_is_computed_once(monkeypatch):
         back = (ops.transpose(y, axes=(0, 2, 3, 1)) for _ in range(2))
         return ops.concatenate(*(m.linear(z) for z in back), axis=0)
 
-    calls = []
-    whole = Convolution.__call__
-    monkeypatch.setattr(
-        Convolution, "__call__", lambda self, *given: calls.append(self) or whole(self, *given)
-    )
+    calls = _calls(monkeypatch)
     model = Model(forward).eval()
     Inference(model).run(model, images(1, 8))
-    assert len(calls) == 1
+    assert sum(isinstance(call, Convolution) for call in calls) == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _used_twice, _activated_and_used, _plus_itself, _normed_and_used, _turned_and_used,
+        _biased_and_used,
+    ],
+)  # fmt: skip
+def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, monkeypatch):
+    calls = _calls(monkeypatch)
+    model = Model(function).eval()
+    Inference(model).run(model, images(1, 8))
+    assert len(calls) == len({id(call) for call in calls})
+    assert len(calls) == {_normed_and_used: 2, _activated_and_used: 2, _biased_and_used: 2}.get(
+        function, 1
+    )
+
+
+def _calls(monkeypatch):
+    """Return a list to which each convolution and affine map that is computed is added."""
+    calls = []
+    for kind in (Convolution, Affine):
+
+        def counted(self, *given, whole=kind.__call__):
+            calls.append(self)
+            return whole(self, *given)
+
+        monkeypatch.setattr(kind, "__call__", counted)
+    return calls
