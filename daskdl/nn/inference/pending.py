@@ -41,9 +41,13 @@ class Joined(NamedTuple):
 
     def beyond(self, before: Joined) -> Joined:
         """Return the steps that are left where those of ``before`` are done."""
-        done = zip(self[:3], before[:3], strict=True)
-        rest = (None if mine is theirs else mine for mine, theirs in done)
-        return Joined(*rest, self.low, self.high)
+        return Joined(
+            None if self.norm is before.norm else self.norm,
+            None if self.bias is before.bias else self.bias,
+            None if self.beside is before.beside else self.beside,
+            self.low,
+            self.high,
+        )
 
 
 class Pending(Tensor):
@@ -73,7 +77,7 @@ class Pending(Tensor):
 
     __slots__ = (
         "_before", "_compute", "_extend", "_found", "_kind", "_origin", "_uses", "axes", "joined",
-        "memory_shape", "takes_bias",
+        "memory_shape", "source", "takes_bias",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +97,7 @@ class Pending(Tensor):
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
         self.takes_bias = False  # whether a vector may join as Joined.bias
+        self.source: Any = None  # of a convolution: what it is made of
         self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
 
     @property
@@ -115,12 +120,23 @@ class Pending(Tensor):
 
     def _numbers(self, compute: Compute) -> Array:
         """Return the numbers in memory's order, from those of a result before if others use it."""
-        before, self._before = self._before, None
-        while before is not None and before.waiting and before._uses < 2:
-            before = before._before
+        before, self._before = self._replaced(), None
         if before is None:
             return compute(self.joined)
         return self._extend(before._memory(), self.joined.beyond(before.joined))
+
+    def _replaced(self) -> Pending | None:
+        """Return the last result that this takes the place of and that others use; maybe none."""
+        before = self._before
+        while before is not None and before.waiting and before._uses < 2:
+            before = before._before
+        return before
+
+    def alone(self) -> Pending | None:
+        """Return the result that this shows, if it waits and has one reader at most."""
+        found = self if self._origin is None else self._origin
+        mine = found.waiting and found._uses < 2 and found._replaced() is None
+        return found if mine else None
 
     def use(self) -> Pending:
         """Return it, and note that somebody will read it, or make something else of it."""
@@ -156,24 +172,24 @@ class Pending(Tensor):
 
     def with_(self, joined: Joined) -> Pending:
         """Return a tensor that is computed with more joined to it, in place of this one."""
-        assert self._compute is not None
         before = self if self._origin is None else self._origin
-        return Pending(
-            self._compute, self._extend, self.memory_shape, self._kind, joined, self.axes,
-            before=before,
-        )  # fmt: skip
+        return self._like(joined, self.axes, before=before)
 
     def turned(self, axes: tuple[int, ...]) -> Pending:
         """Return it with its axes in another order."""
-        assert self._compute is not None
         before = self.axes or tuple(range(self.ndim))
         order: tuple[int, ...] | None = tuple(before[i] for i in axes)
         if order == tuple(range(self.ndim)):
             order = None
         origin = self if self._origin is None else self._origin
-        return Pending(
-            self._compute, self._extend, self.memory_shape, self._kind, self.joined, order, origin
-        )
+        return self._like(self.joined, order, origin=origin)
+
+    def _like(self, joined: Joined, axes: tuple[int, ...] | None, **more: Any) -> Pending:
+        assert self._compute is not None
+        made = self._compute, self._extend, self.memory_shape, self._kind
+        found = Pending(*made, joined, axes, **more)
+        found.source = self.source
+        return found
 
     def in_memory_order(self, array: Array) -> Array | None:
         """Return an array of this tensor's shape as the memory of this has it; None if it lies so.

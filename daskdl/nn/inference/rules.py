@@ -23,6 +23,7 @@ from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import added
+from daskdl.nn.inference.blocks import Source, with_those_before
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, used
 from daskdl.ops.arguments import FLOATS
@@ -52,23 +53,26 @@ def conv2d(
     geometry = Geometry(filters.shape[1:3], stride, pad, dilation, groups)
     check("conv2d", x, filters, shift, geometry)
     rows, columns = geometry.size(*x.shape[1:3])
-    used(x)
 
-    def compute(joined: Joined) -> Array:
-        norm = joined.norm
-
+    def prepare(norm: Norm | None) -> Convolution:
         def make() -> Convolution:
             return Convolution(*_folded(filters, shift, norm), geometry, columns)
 
-        found = run.prepared.get((key, geometry, columns, _key(run, norm)), make)
-        image = array_of(x)
+        found: Convolution = run.prepared.get((key, geometry, columns, _key(run, norm)), make)
+        return found
+
+    def compute(joined: Joined) -> Array:
+        found = prepare(joined.norm)
+        whole, image = with_those_before(run, found, x)
         if not (found.any_order and image.flags.behaved):
-            image = run.plain(x)
-        y: Array = run.call(found, image, joined.beside, joined.low, joined.high)
+            image = run.plain(image)
+        y: Array = run.call(whole, image, joined.beside, joined.low, joined.high)
         return y
 
     shape = len(x), rows, columns, len(filters)
-    return Pending(compute, _extend(run), shape, filters.dtype)
+    found = Pending(compute, _extend(run), shape, filters.dtype)
+    found.source = Source(used(x), prepare)
+    return found
 
 
 def _key(run: Pass, norm: Norm | None) -> Any:

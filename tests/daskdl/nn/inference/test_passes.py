@@ -7,6 +7,7 @@ import pytest
 
 from daskdl import ops
 from daskdl.errors import ShapeError
+from daskdl.kernels.convolution import bottleneck
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.nn import BatchNorm, Conv2d, Linear, Module, Parameter
@@ -22,6 +23,10 @@ class Model(Module):
         self._function = function
         self.conv, self.norm = Conv2d(3, 16, 3, padding=1, seed=0), BatchNorm(16)
         self.other, self.linear = Conv2d(3, 16, 1, seed=1), Linear(16, 16, seed=2)
+        self.each, self.back = (
+            Conv2d(16, 16, 3, padding=1, groups=16, seed=3),
+            Conv2d(16, 3, 1, seed=4),
+        )
         self.norm.running_mean.data[:] = np.linspace(-1, 1, 16)
         self.norm.running_variance.data[:] = np.linspace(0.5, 2, 16)
         self.factor = Parameter(np.full(16, 3.0))
@@ -124,6 +129,20 @@ def _as_array(m, x):
     return Tensor(np.asarray(m.linear(ops.mean(m.conv(x), axis=(1, 2)))))
 
 
+def _three_convolutions(m, x):
+    return x + m.back(ops.relu6(m.each(ops.relu6(m.other(x)))))
+
+
+def _two_convolutions(m, x):
+    return ops.relu(m.back(m.norm(m.each(ops.concatenate(*[x] * 6)[..., :16]))))
+
+
+def _three_and_what_is_between(m, x):
+    wide = ops.relu6(m.other(x))
+    y = m.back(ops.relu(m.each(wide)))
+    return ops.concatenate(wide, y)
+
+
 FUNCTIONS = [f for name, f in list(globals().items()) if name[0] == "_" and name[1] != "_"]
 
 
@@ -184,10 +203,27 @@ def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, m
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "together"),
+    [(_three_convolutions, 1), (_two_convolutions, 1), (_three_and_what_is_between, 1)],
+)
+def test_expansion_depthwise_and_projection_are_one_kernel(function, together, monkeypatch):
+    monkeypatch.setattr(bottleneck, "STAYS", 0)
+    calls = _calls(monkeypatch)
+    model = Model(function).eval()
+    (found,) = Inference(model).run(model, images(2, 8))
+    assert sum(isinstance(call, bottleneck.Bottleneck) for call in calls) == together
+    assert sum(isinstance(call, Convolution) for call in calls) == (
+        function is _three_and_what_is_between
+    )
+    monkeypatch.setattr(bottleneck, "STAYS", 1 << 30)
+    np.testing.assert_array_equal(Inference(model).run(model, images(2, 8))[0], found)
+
+
 def _calls(monkeypatch):
     """Return a list to which each convolution and affine map that is computed is added."""
     calls = []
-    for kind in (Convolution, Affine):
+    for kind in (Convolution, Affine, bottleneck.Bottleneck):
 
         def counted(self, *given, whole=kind.__call__):
             calls.append(self)

@@ -1,0 +1,189 @@
+"""Inverted residuals in inference: expansion, depthwise convolution and projection row by row.
+
+The expanded image is several times as large as what comes in and goes out, and leaves the caches
+between two kernels. Here a tile of a few rows goes through all three convolutions before the next
+one begins, so that what was expanded stays in L2. Rows that the next tile sees too are kept. Each
+number is summed up as the kernels of the three convolutions do it, with their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution import depthwise
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.products import pointwise
+from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.team import work_over_range
+from daskdl.kernels.runtime.threads import threads
+
+Array = NDArray[np.floating]
+#: Least and greatest number that a result is limited to.
+Limits = tuple[float, float]
+
+#: Bytes of a tile between the convolutions, of a core's L2.
+ROOM = 384 << 10
+#: Bytes of an expanded batch that stay in L2 anyway.
+STAYS = 256 << 10
+#: Bytes of weights up to which they are read for each tile.
+WEIGHTS = 512 << 10
+
+
+class Bottleneck:
+    """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one.
+
+    Parameters
+    ----------
+    expand : Convolution, optional
+    middle, project : Convolution
+    expand_limits, middle_limits : Limits
+        Of the results in between.
+    """
+
+    def __init__(
+        self,
+        expand: Convolution | None,
+        middle: Convolution,
+        project: Convolution,
+        expand_limits: Limits,
+        middle_limits: Limits,
+    ) -> None:
+        self.expand, self.middle, self.project = expand, middle, project
+        self.limits = expand_limits, middle_limits
+
+    def __call__(
+        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+    ) -> Array:
+        """Return the projection, as :class:`Convolution` does it: (N, rows, columns, out)."""
+        rows, columns = self.middle.geometry.size(*x.shape[1:3])
+        y = empty((len(x), rows, columns, self.project.filters), x.dtype)
+        if y.size:
+            self.work_of(y, x, beside, low, high)()
+        return y
+
+    def work_of(
+        self,
+        y: Array,
+        x: Array,
+        beside: Array | None = None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Callable[[], object]:
+        """Return what writes to y what a call returns, for arrays and threads that stay."""
+        geometry, channels = self.middle.geometry, self.middle.filters
+        tile = _rows_of(geometry, x.shape, y.shape, channels, x.itemsize)
+        tiles = -(-y.shape[1] // tile)
+        offsets = geometry.offsets()
+        plan = np.array([*geometry.stride, tile, tiles, offsets[:, 0].min(), offsets[:, 0].max()])
+        room = scratch("bottleneck", (threads(), ROOM // x.itemsize), x.dtype)
+        first = self.middle if self.expand is None else self.expand
+        panels = np.empty((0, 0, 0), x.dtype) if self.expand is None else self.expand.packed
+        zeros = np.zeros(channels, x.dtype)
+        return work_over_range(
+            _tiles, len(x) * tiles, 1, x, panels, _ends(y, first, self.limits[0]), offsets,
+            self.middle.packed, _ends(y, self.middle, self.limits[1]), self.project.packed,
+            y, ends_of(y, self.project.bias, beside, low, high), plan, zeros, room,
+        )  # fmt: skip
+
+
+def serves(
+    expand: Convolution | None, middle: Convolution, project: Convolution, shape: tuple[int, ...]
+) -> bool:
+    """Return whether a batch (N, H, W, in) is computed faster by a :class:`Bottleneck`."""
+    pointwise_ones = [project] if expand is None else [expand, project]
+    if middle.way != "depthwise" or any(c.way != "pointwise" for c in pointwise_ones):
+        return False
+    itemsize, geometry, channels = middle.bias.itemsize, middle.geometry, middle.filters
+    if sum(c.packed.nbytes for c in pointwise_ones) > WEIGHTS:
+        return False
+    if shape[0] * shape[1] * shape[2] * channels * itemsize <= STAYS:
+        return False
+    rows, columns = geometry.size(*shape[1:3])
+    return _rows_of(geometry, shape, (shape[0], rows, columns), channels, itemsize) > 0
+
+
+def _rows_of(
+    geometry: Geometry, shape: Sequence[int], results: Sequence[int], channels: int, itemsize: int
+) -> int:
+    """Return of how many rows of results a tile is; 0 where not even one finds room."""
+    reach, step = geometry.reach[0], geometry.stride[0]
+    above, below = shape[2] * channels * itemsize, results[2] * channels * itemsize
+    # A tile takes above * ((rows - 1) * step + reach) + below * rows.
+    most = (ROOM - above * (reach - step)) // (above * step + below)
+    if most < 1 or not results[1]:
+        return 0
+    tiles = max(-(-results[1] // most), -(-threads() // shape[0]))
+    return -(-results[1] // tiles)
+
+
+def _ends(like: Array, convolution: Convolution, limits: Limits) -> tuple[Array, Array]:
+    return convolution.bias, np.array(limits, like.dtype)
+
+
+@jit
+def _tiles(
+    x, panels, expand_ends, offsets, taps, middle_ends, last_panels, y, ends, plan, zeros, room,
+    which, start, stop,
+):  # fmt: skip
+    """Compute the tiles ``start`` to ``stop`` of all images."""
+    step, across, tile, tiles, top, bottom = plan
+    height, width, channels = x.shape[1], x.shape[2], taps.shape[1]
+    rows, columns, filters = y.shape[1:]
+    results, beside = y.reshape(-1, filters), ends[1].reshape(-1, filters)
+    flat = x.reshape(-1, x.shape[3])
+    line, expands = width * channels, panels.shape[0] > 0
+    own = room[which]
+    middle_room = own[own.size - tile * columns * channels :]
+    whole, places = np.array([step, across, 0, 0, 1, 1, tile, columns]), offsets.copy()
+    kept_from, kept_to = 0, 0  # rows of the image that lie in the room
+    for index in range(start, stop):
+        n, t = divmod(index, tiles)
+        first, last = t * tile, min((t + 1) * tile, rows)
+        low, high = 0, height
+        if expands:
+            low = min(max(0, first * step + top), height)
+            high = max(low, min(height, (last - 1) * step + bottom + 1))
+            done = low
+            if index > start and t > 0 and kept_from <= low < kept_to:
+                done = min(kept_to, high)
+                _move(own, (low - kept_from) * line, (done - low) * line)
+            expanded = own[: (high - low) * line].reshape(-1, channels)
+            target = expanded[(done - low) * width :]
+            source = flat[(n * height + done) * width : (n * height + high) * width]
+            pointwise.product(
+                source, 0, panels, target, (expand_ends[0], target, expand_ends[1]), 0,
+                source.shape[0], 0, panels.shape[0],
+            )  # fmt: skip
+            kept_from, kept_to = low, high
+            image = expanded.reshape(1, high - low, width, channels)
+        else:
+            image = x[n : n + 1]
+        for tap in range(offsets.shape[0]):
+            places[tap, 0] = offsets[tap, 0] + first * step - low
+        count = (last - first) * columns
+        middle = middle_room[: count * channels].reshape(1, last - first, columns, channels)
+        whole[6] = last - first
+        depthwise._sums(
+            image, places, taps, middle, whole, zeros, False,
+            (middle_ends[0], middle, middle_ends[1]), 0, 0, last - first,
+        )  # fmt: skip
+        begin = (n * rows + first) * columns
+        part = results[begin : begin + count]
+        pointwise.product(
+            middle.reshape(-1, channels), 0, last_panels, part,
+            (ends[0], beside[begin : begin + count], ends[2]), 0, count, 0, last_panels.shape[0],
+        )  # fmt: skip
+
+
+@jit
+def _move(room, source, count):
+    """Move numbers to the beginning of the room, which may overlap."""
+    for i in range(count):
+        room[i] = room[source + i]
