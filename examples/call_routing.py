@@ -172,7 +172,6 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
     names = sorted(set(labels))
     with tempfile.TemporaryDirectory() as folder:
         model, spoken = Path(folder) / "calls.safetensors", Path(folder) / "spoken.json"
-        spoken.write_text(json.dumps(train(texts, labels, model, args.epochs, args.seed)))
         specialists = {name: f"{args.group}-{name}" for name in names}
         routes = Routes(
             f"{args.group}-rest", f"{args.group}-dead-letter", specialists, args.sure,
@@ -181,6 +180,7 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
         brokers, calls = Brokers(args.brokers), f"{args.group}-calls"
         sink = KafkaSink(brokers, args.group, exactly_once=True, create_topics=True)
         sink.check([Partition(calls, p) for p in range(4)], [calls])
+        spoken.write_text(json.dumps(train(texts, labels, model, args.epochs, args.seed)))
         stream = Stream(
             KafkaSource(brokers, [calls], args.group), sink, model, routes,
             schema="json:text", echo=True,

@@ -1,4 +1,4 @@
-"""Features of the object in each picture, from store to store, in one Dask graph.
+r"""Features of the object in each picture, from store to store, in one Dask graph.
 
 Every picture of a Parquet store or a PostgreSQL table is decoded; a detector finds the object; the
 box with the highest score is cut out of the original; a second network describes it by numbers,
@@ -10,8 +10,8 @@ It is the application that JD.com published with BigDL: SSD, then DeepBit.
 
 Run: python examples/image_features.py 'shop/*.parquet' features/ \
          --detector detector.safetensors --describer deepbit.safetensors --workers 2
-     python examples/image_features.py postgresql://me@host/shop features/ --table pictures --key id
-         --detector detect.prototxt --detector-look 384,1,0,1 --describer net.onnx
+     python examples/image_features.py postgresql://me@host/shop features/ --table pictures \
+         --key id --detector detect.prototxt --detector-look 384,1,0,1 --describer net.onnx
 A look is the side in pixels, the channels, and mean and deviation in fractions of white.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -31,15 +32,13 @@ from typing import Any
 
 import dask
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
 import daskdl
 from daskdl import SampleSet, connect
 from daskdl.data.image import Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 from daskdl.search import packed
 
 #: Pictures that are decoded and looked at together.
@@ -193,16 +192,17 @@ def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Sett
     return report
 
 
-SCHEMA = pa.schema(
-    [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
-     ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())]
-)  # fmt: skip
-
-
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
     """Write a partition's file with what was left out; it has its name once it is on the disk."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     told = {"pictures": report.pictures, "found": report.found, "left_out": report.left_out}
-    schema = SCHEMA.with_metadata({"report": json.dumps(told)})
+    schema = pa.schema(
+        [("name", pa.string()), ("box", pa.list_(pa.int32(), 4)), ("score", pa.float32()),
+         ("label", pa.int32()), ("features", pa.list_(pa.float32())), ("code", pa.binary())],
+        {"report": json.dumps(told)},
+    )  # fmt: skip
     beside = path.with_name(f".{path.name}.{os.getpid()}-{time.monotonic_ns()}")
     try:
         with beside.open("wb") as file:
@@ -221,6 +221,8 @@ def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
 
 def told_by(path: Path) -> Report:
     """Return the report of a file that is there."""
+    import pyarrow.parquet as pq
+
     report = json.loads(pq.read_schema(path).metadata[b"report"])
     return Report(report["pictures"], report["found"], [tuple(n) for n in report["left_out"]])
 
@@ -262,7 +264,7 @@ def main(arguments: list[str] | None = None) -> Report:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("source", help="Parquet files, or postgresql://user@host/database")
-    parser.add_argument("folder", type=Path, help="for the results")
+    parser.add_argument("folder", type=Path, help="for the results, Parquet files")
     parser.add_argument("--table", help="of the database")
     parser.add_argument("--key", help="column of the table with different values")
     parser.add_argument("--partitions", type=int, help="of the table")
@@ -270,14 +272,20 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument("--name", default="name", help="column of names")
     parser.add_argument("--detector", required=True, help=".safetensors, .prototxt or .onnx")
     parser.add_argument("--describer", required=True, help="likewise")
-    parser.add_argument("--detector-look", type=Look.of, default=Look(128))
-    parser.add_argument("--describer-look", type=Look.of, default=Look(28, 1, 0.286, 0.353))
+    parser.add_argument("--detector-look", type=Look.of, default=Look(128), help="see above")
+    parser.add_argument("--describer-look", type=Look.of, default=Look(28, 1, 0.286, 0.353),
+                        help="likewise")  # fmt: skip
     parser.add_argument("--least", type=float, default=0.5, help="score of an object")
     parser.add_argument("--on-error", choices=["raise", "skip"], default="skip")
     parser.add_argument("--most-pixels", type=int, default=50_000_000, help="of a picture")
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
     parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
     options = parser.parse_args(arguments)
+    if importlib.util.find_spec("pyarrow") is None:
+        raise MissingExtraError(
+            "image_features: expected what writes Parquet, found no pyarrow; "
+            "pip install -e '.[parquet]'"
+        )
 
     columns = {"image": options.image, "name": options.name}
     if options.source.startswith("postgresql:"):

@@ -19,7 +19,7 @@ from PIL import Image
 
 from daskdl import SampleSet, connect, save
 from daskdl.data.image.boxes import iou
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 from daskdl.models import DeepBit, MobileSSD
 from daskdl.models.vgg import VGG16Trunk
 from tests.disks import fill, small_disk
@@ -241,3 +241,10 @@ def test_a_published_detector_of_caffe(example, wheel, tmp_path, monkeypatch):
         if f"p{i}" in boxes
     ]
     assert np.median(good) > 0.6
+
+
+def test_without_pyarrow_the_extra_is_named(example, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    models = ["--detector", "none", "--describer", "none"]
+    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[parquet\]'"):
+        example.main(["pictures", str(tmp_path), *models])
