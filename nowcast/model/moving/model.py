@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.lagrangian.arrival import Arrival
-from nowcast.lagrangian.blocks import enlarge
+from nowcast.lagrangian.blocks import enlarge, softened
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
 from nowcast.model.display import of_model
@@ -85,7 +85,7 @@ class MovingModel:
         inputs = features(cascade, arrival, table, spacing_km=spacing_km, step_minutes=step_minutes)
         made = _in_squares(self.network, inputs)
         side = cell_side(spacing_km)
-        return enlarge(np.moveaxis(made, -1, 0), arrival.rank.shape, side)
+        return enlarge(softened(np.moveaxis(made, -1, 0)), arrival.rank.shape, side)
 
     def shape(self, settings: TrainSettings) -> TrainSettings:
         """Return settings with this network's shape, to go on training it.

@@ -37,6 +37,8 @@ PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MISSING = 0.8
 #: Regions overlap by the rest of this part of their side.
 STRIDE = 0.375
+#: Part of the machine's memory that samples may take, so that they are made once, not every epoch.
+KEPT = 0.2
 
 
 def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> MovingModel:
@@ -59,6 +61,7 @@ def train_moving(job: Job, start: MovingModel | None, table: MarginTable) -> Mov
         )
     )  # fmt: skip
     job.announce(samples, validation, "samples")
+    samples = _kept(samples, job)
     fitted = fit(
         samples, validation, job.settings, job.out, client=job.client, progress=job.progress,
         start=None if start is None else start.network,
@@ -229,6 +232,18 @@ def fit(
     }
     best = min(losses, key=lambda part: losses[part])
     return Fitted(Averaged(networks, best), histories, best, losses)
+
+
+def _kept(samples: SampleSet, job: Job) -> SampleSet:
+    """Make samples that are seen again here, now, if they fit into the memory; others stay lazy."""
+    import psutil
+
+    seen_again = job.settings.epochs * job.settings.networks > 1
+    fits = samples.nbytes <= KEPT * psutil.virtual_memory().total
+    if job.client is not None or not seen_again or not fits:
+        return samples
+    job.say(f"making the samples, which then stay in memory ({samples.nbytes / 1e9:.1f} GB)")
+    return samples.persist()
 
 
 def _thinned(recipes: Sequence[WindowRecipe], share: float) -> list[WindowRecipe]:

@@ -53,7 +53,7 @@ def test_one_that_has_weights_changes_it_where_sprog_knows(rain):
     assert made.thresholds == (0.3, 1.0)
     assert np.array_equal(np.isnan(made.rain), np.isnan(plain.rain))
     difference = np.abs(made.probability[1] - plain.exceedance(1.0))
-    assert np.nanmax(difference) > 0.02
+    assert np.nanmax(difference) > 0.005
     assert (made.probability[0] >= made.probability[1])[np.isfinite(made.probability[0])].all()
     assert np.nanmean(np.abs(made.rain - plain.rain)) > 0
 
@@ -83,7 +83,7 @@ def test_no_lines_of_blocks(name, rain):
                     steps[phase::period].mean(),
                     np.delete(steps, np.arange(phase, len(steps), period)).mean(),
                 )
-                assert here < 1.35 * there, (axis, period, phase)
+                assert here < 1.15 * there, (axis, period, phase)
 
 
 def test_large_grids_are_computed_in_squares_with_the_same_result(rain, monkeypatch):
