@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from daskdl import console
 from nowcast.commands.calibrate import calibrate
 from nowcast.commands.demo import demo
@@ -22,4 +24,6 @@ for command in (ingest, export, calibrate, train, predict, verify, plot, simulat
 
 def main() -> int:
     """Run the command line and return its exit code."""
+    # CF has no place for this angle; the WKT beside its attributes, which is what is read, has one.
+    warnings.filterwarnings("ignore", "angle from rectified to skew grid", UserWarning)
     return console.run(app, install="daskdl[nowcast]")

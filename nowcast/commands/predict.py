@@ -84,7 +84,7 @@ def _ingested(scans: Path, store: Path) -> Path:
 
     try:
         with progress_bar("read the scans") as advance:
-            report = ingest([scans], store, progress=advance)
+            report = ingest([scans], store, progress=advance, called=str(scans))
     except DataError as error:
         raise DataError(
             f"{scans}: expected a rain store (zarr) as nowcast ingest writes it, or a folder of "
@@ -92,4 +92,5 @@ def _ingested(scans: Path, store: Path) -> Path:
             "nowcast ingest --help lists what is read"
         ) from error
     say(f"{report.written} scans read, {len(report.failed)} files not read")
+    say(f"{scans}: of {report.area}, {report.coverage}")
     return store

@@ -41,6 +41,7 @@ def ingest(
     *,
     client: Client | None = None,
     progress: Show | None = None,
+    called: str | None = None,
     **given: Any,
 ) -> IngestReport:
     """Put the rain of radar scans into a zarr store, made or appended to.
@@ -63,6 +64,8 @@ def ingest(
         for the call by default.
     progress : callable of (done, total), optional
         Called after each scan.
+    called : str, optional
+        Name of what is written in messages; by default its path.
     **given
         Single settings, over those of ``settings``.
 
@@ -86,7 +89,7 @@ def ingest(
         )
     require_readers()
     files = find_files(sources)
-    report = IngestReport(store=str(path))
+    report = IngestReport(store=called or str(path))
     with connected(client, files.size()) as cluster, writer.locked(path):
         headers = of_one_radar(_read_headers(cluster, files, report), report)
         scans, repeated = group_scans(headers, settings.step)

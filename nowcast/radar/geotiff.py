@@ -1,8 +1,9 @@
-"""Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity or rain rate.
+"""Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity, rain rate or amount.
 
-Gain, offset and codes stand in GDAL's metadata; files without them are of one of the two products
-that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32 and
-mm h-1 = 0.01 n. The lowest number is no echo, the highest missing.
+Gain (or scale), offset and codes stand in GDAL's metadata; files without them are of the product
+that their name says, with the conversion that the institute documents: dBZ = 0.5 n - 32,
+mm h-1 = 0.01 n, and mm = 0.01 n over the hours of the name (RR12H). The lowest number is no echo,
+the highest missing. Floating-point numbers are the quantity itself.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.rain.grid import Grid
 
 # By unit: factor and offset where the file has none.
-CONVERSIONS = {"dbz": (0.5, -32.0), "mm/h": (0.01, 0.0)}
-NAMES = {"dbz": "dbz", "rr": "mm/h", "rate": "mm/h"}
+CONVERSIONS = {"dbz": (0.5, -32.0), "mm/h": (0.01, 0.0), "mm": (0.01, 0.0)}
+#: What a file's name says of its unit; amounts are RR with a number.
+NAMES = {r"(?<![a-z])(dbz)(?![a-z])": "dbz", r"(?<![a-z])(rr|rate)(?![a-z0-9])": "mm/h"}
+#: Of amounts: the hours that they fell in, in the file's name.
+HOURS = re.compile(r"(?<![a-z])rr(\d{1,2})h(?![a-z])")
+#: The code of a projection that has none and is described by the file's own numbers.
+OWN_PROJECTION = 32767
 LONGEST_METADATA = 1 << 16
 
 
@@ -36,6 +42,7 @@ def read_header(path: Path, name: str) -> Header:
             station=items.get("composite area") or "FMI composite",
             times=(_time(items, page, name),),
             grid=_grid(page),
+            accumulation=_interval(name) if unit == "mm" else None,
             reflectivity=unit == "dbz",
         )
 
@@ -54,14 +61,21 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
                     "'daskdl[geotiff]'"
                 ) from error
             raise
-    if raw.dtype.kind not in "ui":
-        raise DataError(f"expected whole numbers, found {raw.dtype}")
-    gain, offset = CONVERSIONS["dbz" if header.reflectivity else "mm/h"]
+    if raw.dtype.kind not in "uif":
+        raise DataError(
+            f"expected an image of numbers, found {raw.dtype}; convert it to whole ones"
+        )
+    unit = "dbz" if header.reflectivity else "mm/h" if header.accumulation is None else "mm"
+    gain, offset = CONVERSIONS[unit] if raw.dtype.kind in "ui" else (1.0, 0.0)
     gain, offset = _number(items, "gain", gain), _number(items, "offset", offset)
     values = (raw * np.float64(gain) + offset).astype(np.float32)
+    if header.accumulation is not None:
+        values /= np.float32(header.accumulation / np.timedelta64(1, "h"))
     silent = np.float32(-np.inf if header.reflectivity else 0.0)
-    values[raw == _number(items, "nodata", float(np.iinfo(raw.dtype).max))] = np.nan
-    values[raw == _number(items, "undetect", 0.0)] = silent
+    highest = float(np.iinfo(raw.dtype).max) if raw.dtype.kind in "ui" else np.nan
+    lowest = 0.0 if raw.dtype.kind in "ui" else np.nan
+    values[raw == _number(items, "nodata", highest)] = np.nan
+    values[raw == _number(items, "undetect", lowest)] = silent
     return np.ascontiguousarray(values[::-1])
 
 
@@ -91,6 +105,8 @@ def _items(page: Any) -> dict[str, str]:
         items[key] = (item.text or "").strip()
         if key == "quantity":
             items["unit"] = item.get("unit", "").lower()
+    if "scale" in items:  # GDAL's own word for the gain
+        items.setdefault("gain", items["scale"])
     return items
 
 
@@ -105,15 +121,28 @@ def _unit(items: dict[str, str], name: str) -> str:
     unit = items.get("unit", "")
     if unit in CONVERSIONS:
         return unit
-    parts = re.split(r"[^a-z]+", Path(name).name.lower())
-    for part, known in NAMES.items():
-        if part in parts:
+    file = Path(name).name.lower()
+    if HOURS.search(file):
+        return "mm"
+    for pattern, known in NAMES.items():
+        if re.search(pattern, file):
             return known
     raise DataError(
-        f"expected a quantity in dBZ or mm/h in the metadata, or DBZ or RR in the file's name, "
-        f"found {unit or 'none'}"
+        f"expected a quantity in dBZ, mm/h or mm in the metadata, or DBZ, RR or RR1H in the file's "
+        f"name, found {unit or 'none'}"
         "; write it into either"
     )
+
+
+def _interval(name: str) -> np.timedelta64:
+    """Return the length of the interval of an amount, from the file's name."""
+    found = HOURS.search(Path(name).name.lower())
+    if found is None or not int(found[1]):
+        raise DataError(
+            "expected the hours of the amount in the file's name, as RR12H, found "
+            f"{Path(name).name}; write them into it"
+        )
+    return np.timedelta64(int(found[1]) * 3600, "s")
 
 
 def _time(items: dict[str, str], page: Any, name: str) -> np.datetime64:
@@ -151,6 +180,11 @@ def _grid(page: Any) -> Grid:
             "expected a projection by its EPSG code, a pixel scale and a tie point, found "
             f"{', '.join(map(str, tags)) or 'none'}"
             "; write it with these, as gdal_translate does"
+        )
+    if int(code) == OWN_PROJECTION:
+        raise DataError(
+            "expected a projection with an EPSG code, found one that the file describes by itself"
+            "; give it the code, as gdal_edit.py -a_srs EPSG:3067 or gdalwarp -t_srs does"
         )
     crs = pyproj.CRS.from_epsg(int(code))
     dx, dy = float(scale[0]), float(scale[1])

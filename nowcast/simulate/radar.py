@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import SettingsError
 from nowcast.simulate.weather import Weather
 
 if TYPE_CHECKING:
@@ -69,6 +70,19 @@ class Radar:
     noise_at_1km: float = -43.0
     blocked: tuple[int, ...] = (131, 132)
     gap: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.rays < 1 or self.gates < 1:
+            raise SettingsError(
+                f"Radar: expected at least one ray and one gate, found {self.rays} rays of "
+                f"{self.gates} gates"
+            )
+        outside = [ray for ray in self.blocked if not 0 <= ray < self.rays]
+        if outside:
+            raise SettingsError(
+                f"Radar, blocked: expected rays from 0 to {self.rays - 1}, found {outside}; name "
+                "others, or none by blocked=()"
+            )
 
     @property
     def azimuth(self) -> NDArray[np.float64]:

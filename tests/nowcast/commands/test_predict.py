@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -105,7 +107,10 @@ def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_p
     simulate(tmp_path / "scans", hours=0.5, step_minutes=10, seed=3)
     command = ["predict", str(tmp_path / "scans"), "--lead", "20min", "--thresholds", "0.5,2"]
     assert run(app, [*command, "--members", "3", "--out", str(tmp_path / "f.nc")]) == 0
-    assert "scans read, 0 files not read" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "scans read, 0 files not read" in told
+    # What is missing, dry and wet is told as by an ingest, under the name that was given.
+    assert re.search(rf"{re.escape(str(tmp_path))}.*: of the radar's range, .* % missing", told)
     with open_forecast(tmp_path / "f.nc") as made:
         assert made["rain_rate"].dims == ("lead_time", "y", "x")
         p = made["exceedance_probability"]

@@ -105,7 +105,14 @@ def write_grib(path: Path, *, count: int = 2) -> Path:
     return path
 
 
-def write_geotiff(path: Path, *, metadata: bool = True, reflectivity: bool = True) -> Path:
+def write_geotiff(
+    path: Path,
+    *,
+    metadata: bool = True,
+    reflectivity: bool = True,
+    real: bool = False,
+    epsg: int = 3067,
+) -> Path:
     """Write a composite of the Finnish institute; reflectivity is 5 dBZ a mm h-1."""
     import tifffile
 
@@ -129,12 +136,14 @@ def write_geotiff(path: Path, *, metadata: bool = True, reflectivity: bool = Tru
         for key, value in items.items()
     )
     # Raster type area; the projected system of EPSG 3067 (TM35FIN).
-    keys = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 3067)
+    keys = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, epsg)
     tags = [
         (33550, "d", 3, (250.0, 250.0, 0.0), True),
         (33922, "d", 6, (0.0, 0.0, 0.0, 118_331.0, 7_907_751.0, 0.0), True),
         (34735, "H", len(keys), keys, True),
     ]
+    if real:
+        raw = values.astype(np.float32)
     if metadata:
         tags.append((42112, "s", 0, f"<GDALMetadata>{text}</GDALMetadata>", True))
     tifffile.imwrite(path, raw, compression="zlib", extratags=tags, metadata=None)

@@ -41,8 +41,46 @@ def test_rain_rates(tmp_path, metadata):
     np.testing.assert_allclose(found, rain(), atol=0.011)
 
 
+def test_amounts_over_the_hours_of_the_name_become_rates(tmp_path):
+    path = tmp_path / "202406011200_FIN-RR12H-3067-250M.tif"
+    header = read_header(write_geotiff(path, metadata=False, reflectivity=False))
+    assert header.accumulation == np.timedelta64(12, "h")
+    found = composite.read_rain(header, 0, ZRRelation())
+    np.testing.assert_allclose(found, rain() / 12, atol=0.001)
+
+
+def test_an_amount_over_an_unknown_time_is_refused(tmp_path):
+    with pytest.raises(DataError, match="expected a quantity in dBZ, mm/h or mm"):
+        read_header(write_geotiff(tmp_path / "202406011200-RR5MIN.tif", metadata=False))
+
+
+def test_scale_and_offset_as_gdal_writes_them(tmp_path):
+    path = write_geotiff(tmp_path / "202406011215-dbz.tif")
+    content = path.read_bytes()
+    assert b'"Gain"' in content
+    path.write_bytes(content.replace(b'"Gain">0.5<', b'"SCALE">.4<'))
+    found = composite.read_rain(read_header(path), 0, ZRRelation(hail_cap=None))
+    decibel = np.where(rain() == 0, -np.inf, 0.4 * (2 * (5 * rain() + 32)) - 32)
+    np.testing.assert_allclose(found, ZRRelation(hail_cap=None).rain_rate(decibel), rtol=0.05)
+
+
+def test_floating_point_numbers_are_the_quantity(tmp_path):
+    path = write_geotiff(
+        tmp_path / "202406011215-rr.tif", metadata=False, reflectivity=False, real=True
+    )
+    np.testing.assert_allclose(
+        composite.read_rain(read_header(path), 0, ZRRelation()), rain(), atol=0.011
+    )
+
+
+def test_a_projection_without_a_code_is_refused_in_a_sentence(tmp_path):
+    path = write_geotiff(tmp_path / "202406011215-dbz.tif", epsg=32767)
+    with pytest.raises(DataError, match="expected a projection with an EPSG code"):
+        read_header(path)
+
+
 def test_a_name_that_says_nothing_is_refused(tmp_path):
-    with pytest.raises(DataError, match="expected a quantity in dBZ or mm/h"):
+    with pytest.raises(DataError, match="expected a quantity in dBZ, mm/h or mm"):
         read_header(write_geotiff(tmp_path / "202406011215.tif", metadata=False))
     with pytest.raises(DataError, match="expected an observation time"):
         read_header(write_geotiff(tmp_path / "FIN-DBZ.tif", metadata=False))

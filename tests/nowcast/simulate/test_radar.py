@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from daskdl.errors import SettingsError
 from nowcast.simulate.radar import A, B, Radar
 from nowcast.simulate.weather import Weather
 
@@ -113,6 +114,14 @@ def test_blocked_and_lost_rays_are_missing():
     lost = measure(Uniform(), Radar(blocked=(), gap=1.0))
     assert 1 <= np.isnan(lost).all(1).sum() <= 3
     assert not np.isnan(measure(Uniform())).any()
+
+
+def test_rays_that_there_are_not_cannot_be_blocked():
+    with pytest.raises(SettingsError, match=r"blocked: expected rays from 0 to 35, found \[131"):
+        Radar(rays=36)
+    assert Radar(rays=36, blocked=()).rays == 36
+    with pytest.raises(SettingsError, match="expected at least one ray"):
+        Radar(rays=0, blocked=())
 
 
 def test_noise_comes_from_the_generator():
