@@ -154,7 +154,7 @@ def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[
         return done
     began = time.process_time()
     at = folder / "-".join(["model", fold.name, str(fold.count), *map(str, key.values())])
-    own = {name: key[name] for name in ("network", "networks")}
+    own = {name: key[name] for name in ("network", "networks", "seed")}
     own["augment"] = fold.name != "simulated"  # radars are less alike than simulated days
     trained, sprog = learn(fold, at, key["iterations"], own)
     spent = time.process_time() - began
@@ -177,6 +177,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=1000, help="of each training")
     parser.add_argument("--network", default="small", help="see nowcast train")
     parser.add_argument("--networks", type=int, default=1, help="that are averaged")
+    parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
     parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
     parser.add_argument("--radars", help="of real events, those that judge, with commas between")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "learning")
@@ -195,7 +196,7 @@ def main() -> None:
         folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill")
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
-    names = ("iterations", "network", "networks", "organised")
+    names = ("iterations", "network", "networks", "organised", "seed")
     key = {name: getattr(options, name) for name in names}
     print(HEAD)
     rows = []
