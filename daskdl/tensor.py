@@ -22,9 +22,8 @@ Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
 #: function of no arguments is called only if that input wants one.
 Backward = Callable[..., Any]
-#: Receiver of an operation's gradient: a leaf, or the node that made a tensor and the number of
-#: that result; None if no gradient is wanted. Not the tensor itself: its array is freed when nobody
-#: and no backward needs it any more.
+#: Receiver of a gradient: a leaf, or the node that made a tensor and the number of that result; None
+#: if none is wanted. Not the tensor, whose array is freed when nobody and no backward needs it.
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
 #: Gradient to a result from its readers so far; two where its backward is to add them.
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
@@ -46,9 +45,12 @@ _clock = itertools.count()
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Compute without recording: nothing is kept for gradients, as prediction wants it."""
-    before = recording()
-    _mode.recording = False
+    """Compute without recording: nothing is kept for gradients, as prediction wants it.
+
+    >>> with no_grad(): print(wants_grad(Tensor([1.0], requires_grad=True) * 2))
+    False
+    """
+    before, _mode.recording = recording(), False
     try:
         yield
     finally:

@@ -52,7 +52,8 @@ def test_the_workers_compute_it(client: Client) -> None:
                 port = 0.0
             return Tensor(np.full((len(x), 1), port, np.float32))
 
-    ports = np.unique(Where().predict(X, client=client))
+    # The first sample is tried here, and its result is not computed again.
+    ports = np.unique(Where().predict(X, client=client)[1:])
     assert set(ports) == {float(w.rsplit(":", 1)[1]) for w in client.scheduler_info()["workers"]}
     assert np.unique(Where().predict(X)) == [0.0]
     assert np.unique(Where().predict(X, client=False)) == [0.0]

@@ -26,7 +26,8 @@ def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> Non
     assert len(found["rows"]) == 2
     assert picture.read_bytes().startswith(b"\x89PNG")
     out, err = capsys.readouterr()
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 4
+    assert out.startswith("a gradient of 0.5 MB, 0.02 s of waiting")
     assert "run 2 of 2: 2 workers, 64 samples an iteration" in err
 
 

@@ -8,7 +8,7 @@ import pytest
 from daskdl.kernels.convolution import conv2d
 from daskdl.kernels.convolution.few_filters import joined, together
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.products.microkernel import COLUMNS
+from daskdl.kernels.products.microkernel import COLUMNS, WIDEST_COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.convolutions import correlate
 
@@ -64,7 +64,7 @@ def test_bits_do_not_depend_on_threads():
 @pytest.mark.parametrize(
     ("geometry", "filters", "columns"),
     [
-        (SAME3, COLUMNS, 28),  # no column is idle
+        (SAME3, WIDEST_COLUMNS, 28),  # no column is idle
         (SAME3._replace(groups=2), 2, 28),
         (SAME3._replace(dilation=(1, 2)), 2, 28),
         (Geometry((3, 1)), 2, 28),  # neighbours see nothing together
