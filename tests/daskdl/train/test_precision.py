@@ -54,7 +54,7 @@ def test_same_bits_on_any_number_of_workers_and_in_both_engines(
         np.testing.assert_array_equal(other.model.vector, alone.model.vector)
 
 
-@pytest.mark.long  # beside `python -m ci.bench.accuracy`; slow where bfloat16 is computed in float32
+@pytest.mark.long  # slow where bfloat16 is computed in float32; see ci.bench.accuracy too
 def test_learns_what_float32_does_and_predicts_near_it() -> None:
     trainer = trained(epochs=12, client=False)
     model, x, y = trainer.model, *(samples(1).head(48)[name] for name in ("x", "y"))
