@@ -22,8 +22,8 @@ Array = NDArray[Any]
 #: Takes the gradients to an operation's results to those to its inputs. A gradient that is a
 #: function of no arguments is called only if that input wants one.
 Backward = Callable[..., Any]
-#: Receiver of a gradient: a leaf, or the node that made a tensor and the number of that result; None
-#: if none is wanted. Not the tensor, whose array is freed when nobody and no backward needs it.
+#: Receiver of a gradient: a leaf, or the node that made a tensor and the number of that result, or
+#: None. Not the tensor itself, whose array is freed when nobody and no backward needs it any more.
 Source: TypeAlias = "Tensor | tuple[Node, int] | None"
 #: Gradient to a result from its readers so far; two where its backward is to add them.
 Gathered: TypeAlias = "Array | tuple[Array, Array] | None"
