@@ -83,12 +83,16 @@ class Sprog(EachLead):
                     cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
                 )
             field = self._field(here, shift)[np.newaxis]
-            probability = cuts = ensemble = None
+            probability = chances = cuts = ensemble = None
             if wanted:
                 probability = self._chances(here, wanted, shift, spacing_km)[:, np.newaxis]
                 cuts = np.array([[best_cut(chance)] for chance in probability], np.float32)
             if members:
-                chances = self._chances(here, THRESHOLDS, shift, spacing_km)
+                chances = (
+                    probability[:, 0]
+                    if probability is not None and wanted == THRESHOLDS
+                    else self._chances(here, THRESHOLDS, shift, spacing_km)
+                )
                 carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
                 ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
                 for number, normal in enumerate(carried):
@@ -97,7 +101,15 @@ class Sprog(EachLead):
                         if k < members:
                             quantile(sign * normal, chances, THRESHOLDS, ensemble[k, 0])
             yield Forecast(field, wanted, probability, ensemble, cuts)
-            del field, probability, cuts, ensemble, here, shift  # before the next ones are made
+            del (
+                field,
+                probability,
+                chances,
+                cuts,
+                ensemble,
+                here,
+                shift,
+            )  # before the next ones are made
 
     def _chances(
         self, here: Arrival, wanted: Sequence[float], shift: Float | None, spacing_km: float

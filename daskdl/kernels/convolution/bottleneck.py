@@ -18,8 +18,8 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
@@ -36,7 +36,7 @@ STAYS = 256 << 10
 WEIGHTS = 512 << 10
 
 
-class Bottleneck:
+class Bottleneck(Prepared):
     """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one.
 
     Parameters
@@ -58,15 +58,9 @@ class Bottleneck:
         self.expand, self.middle, self.project = expand, middle, project
         self.limits = expand_limits, middle_limits
 
-    def __call__(
-        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
-    ) -> Array:
-        """Return the projection, as :class:`Convolution` does it: (N, rows, columns, out)."""
-        rows, columns = self.middle.geometry.size(*x.shape[1:3])
-        y = empty((len(x), rows, columns, self.project.filters), x.dtype)
-        if y.size:
-            self.work_of(y, x, beside, low, high)()
-        return y
+    def shape_of(self, x: Array) -> tuple[int, ...]:
+        """Return the shape of the projection for x (N, H, W, in): (N, rows, columns, out)."""
+        return len(x), *self.middle.geometry.size(*x.shape[1:3]), self.project.filters
 
     def work_of(
         self,

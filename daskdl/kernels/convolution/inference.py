@@ -28,13 +28,14 @@ from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.finish import Finish, ends_of, finish
 from daskdl.kernels.products.microkernel import COLUMNS
+from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision
 
 Array = NDArray[np.floating]
 
 
-class Convolution:
+class Convolution(Prepared):
     """A convolution whose weights do not change any more.
 
     Parameters
@@ -81,22 +82,9 @@ class Convolution:
         groups = tuple(direct.by_group(weight, self.within))
         return groups[0][:, 0] if self.way == "pointwise" else groups
 
-    def __call__(
-        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
-    ) -> Array:
-        """Return ``min(max(convolution + bias + beside, low), high)``, (N, rows, columns, out).
-
-        Parameters
-        ----------
-        x : array (N, H, W, in), aligned, and C-contiguous unless they may lie in ``any_order``
-        beside : array (N, rows, columns, out), C-contiguous, optional
-        low, high : float
-        """
-        rows, columns = self.geometry.size(*x.shape[1:3])
-        y = empty((len(x), rows, columns, self.filters), x.dtype)
-        if y.size:
-            self.work_of(y, x, beside, low, high)()
-        return y
+    def shape_of(self, x: Array) -> tuple[int, ...]:
+        """Return the shape of the result for x (N, H, W, in): (N, rows, columns, out)."""
+        return len(x), *self.geometry.size(*x.shape[1:3]), self.filters
 
     def work_of(
         self,

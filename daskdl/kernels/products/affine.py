@@ -32,8 +32,8 @@ from daskdl.kernels.products.microkernel import (
     multiply_few_and_end,
 )
 from daskdl.kernels.products.precise import in_bfloat16
+from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 
@@ -41,7 +41,7 @@ Array = NDArray[np.floating]
 _POINT = Geometry((1, 1))
 
 
-class Affine:
+class Affine(Prepared):
     """``x @ weight.T + bias`` with weights that do not change any more.
 
     Parameters
@@ -62,21 +62,9 @@ class Affine:
         if bias is not None:
             self.bias[: len(weight)] = bias
 
-    def __call__(
-        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
-    ) -> Array:
-        """Return ``min(max(x @ weight.T + bias + beside, low), high)``.
-
-        Parameters
-        ----------
-        x : array (..., in), C-contiguous and aligned
-        beside : array (..., out), C-contiguous, optional
-        low, high : float
-        """
-        y = empty((*x.shape[:-1], self.filters), x.dtype)
-        if y.size:
-            self.work_of(y, x, beside, low, high)()
-        return y
+    def shape_of(self, x: Array) -> tuple[int, ...]:
+        """Return the shape of the result for x (..., in): (..., out)."""
+        return *x.shape[:-1], self.filters
 
     def work_of(
         self,

@@ -13,7 +13,7 @@ from daskdl.tensor import Array
 
 
 class Source(NamedTuple):
-    """What a convolution that waits is made of: its input, and who prepares it with a norm."""
+    """Holds the input of a convolution that waits, and prepares its weights with a norm."""
 
     x: Any
     prepare: Callable[[Norm | None], Convolution]

@@ -1,4 +1,4 @@
-"""What a stream shows of itself while it runs."""
+"""Tests of the table and the line that a running stream shows."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +52,22 @@ def test_a_store_is_fitted_and_its_probabilities_are_right_on_average(tmp_path):
     assert brier[0] < 0.8 * brier[1]  # rain that only moves is surer than real rain
     write_table(table, tmp_path / "own.json", {"starts": used})
     assert read_table(tmp_path / "own.json") == table
+
+
+def test_a_file_from_before_surroundings_counted_goes_on_without_them(tmp_path):
+    write_table(SHIPPED, tmp_path / "own.json", {})
+    numbers = json.loads((tmp_path / "own.json").read_text())
+    del numbers["rank_margin"]["near"], numbers["rank_margin"]["wide"]
+    (tmp_path / "own.json").write_text(json.dumps(numbers))
+    table = read_table(tmp_path / "own.json")
+    assert table == replace(SHIPPED, near=(), wide=())
+    rain = translation(3, 1, 2, size=96)
+    zeros = ((0.0, 0.0),) * len(THRESHOLDS)
+    made, expected = (
+        Sprog(table=t).forecast(rain, 2, spacing_km=1.0, step_minutes=10.0).exceedance(1.0)
+        for t in (table, replace(SHIPPED, near=zeros, wide=zeros))
+    )
+    np.testing.assert_array_equal(made, expected)
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):

@@ -1,0 +1,51 @@
+"""Products in inference: weights that are put in order once, and results finished as summed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.memory import empty
+
+Array = NDArray[np.floating]
+
+
+class Prepared(ABC):
+    """A product of arrays with weights that do not change any more, such as a convolution."""
+
+    @abstractmethod
+    def shape_of(self, x: Array) -> tuple[int, ...]:
+        """Return the shape of the result for x."""
+
+    @abstractmethod
+    def work_of(
+        self,
+        y: Array,
+        x: Array,
+        beside: Array | None = None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Callable[[], object]:
+        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+
+        ``y`` is C-contiguous and not empty.
+        """
+
+    def __call__(
+        self, x: Array, beside: Array | None = None, low: float = -np.inf, high: float = np.inf
+    ) -> Array:
+        """Return ``min(max(product + bias + beside, low), high)``.
+
+        Parameters
+        ----------
+        x : array, aligned and C-contiguous, but for a convolution whose images lie in ``any_order``
+        beside : array of the result's shape, C-contiguous, optional
+        low, high : float
+        """
+        y = empty(self.shape_of(x), x.dtype)
+        if y.size:
+            self.work_of(y, x, beside, low, high)()
+        return y
