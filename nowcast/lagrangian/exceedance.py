@@ -37,7 +37,7 @@ class MarginTable:
     rank in the expected field less the logit of 1 - w, and w the fraction of the last frame, moved,
     that reaches the threshold: above 0 where the field matched to that frame's distribution says
     yes; d is how far the expected field lies below the lightest rain, 1 where it is dry all around;
-    s and S are the fractions in squares of 12 and 36 km around the pixel
+    s and S are the fractions near the pixel and farther around it
     (`nowcast.lagrangian.surroundings`). Ranks and fractions, unlike rain rates, mean the same to
     radars with other hardware, other climates and other errors.
 

@@ -1,4 +1,4 @@
-"""Surroundings: how much of the squares around a pixel the rain reaches each threshold in."""
+"""Surroundings: the share of pixels near another one that reach each threshold."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ Float = NDArray[np.float32]
 
 #: Side in km of the cells in which pixels are counted.
 CELL_KM = 4.0
-#: Sides in km of the two squares.
-NEAR_KM, WIDE_KM = 12.0, 36.0
+#: Sides in km of the squares of both neighbourhoods, in which pixels are added up, and sums again:
+#: weights fall off with the distance, where a square's edges and corners would show.
+NEAR_KM, WIDE_KM = 12.0, 28.0
 #: Added to a share and to the rest of it, so that none and all have a finite logit.
 LEAST = 0.02
 
@@ -29,7 +30,7 @@ class Surroundings:
     Attributes
     ----------
     near, wide : ndarray, (threshold, cell_y, cell_x) float32
-        In squares of `NEAR_KM` and `WIDE_KM` around each cell; where nothing is known, as if dry.
+        Of `NEAR_KM` and `WIDE_KM`, around each cell; where nothing is known, as if dry.
     side : int
         Pixels along the side of a cell.
     """
@@ -67,15 +68,16 @@ class Surroundings:
 
 
 def _logits(planes: NDArray[np.int32], reach: int) -> Float:
-    """Return logits of shares in squares that reach so many cells to each side of one.
+    """Return logits of shares in squares of squares that reach so many cells to each side of one.
 
     Parameters
     ----------
     planes : ndarray, (1 + threshold, cell_y, cell_x) int32
         Pixels that are known, and that reach each threshold.
     """
-    sums = np.empty_like(planes)
-    over_rows(_squares, (sums, planes), 1, max(reach, 0))
+    once, sums = np.empty_like(planes), np.empty_like(planes)
+    over_rows(_squares, (once, planes), 1, max(reach, 0))
+    over_rows(_squares, (sums, once), 1, max(reach, 0))
     out = np.empty((len(planes) - 1, *planes.shape[1:]), np.float32)
     over_rows(_logit, (out, sums[1:]), 1, sums[0], np.float32(LEAST))
     return out
