@@ -35,6 +35,8 @@ class Proxy:
         self._lock, self._open = threading.Lock(), set[socket.socket]()
         #: Connections taken and cut, and bytes in each direction.
         self.taken, self.dropped, self.bytes = 0, 0, [0, 0]
+        #: Whether new connections are ended at once.
+        self.refuses = False
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def drop(self) -> int:
@@ -63,6 +65,9 @@ class Proxy:
 
     def _serve(self, near: socket.socket) -> None:
         with suppress(OSError):
+            if self.refuses:
+                near.close()
+                return
             if self._tls is not None:
                 near = self._tls.wrap_socket(near, server_side=True)
             far = socket.create_connection((HOST, self._target), 10)

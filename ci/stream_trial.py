@@ -159,13 +159,27 @@ def committed(servers: str) -> tuple[int, int]:
     try:
         places = [TopicPartition("calls", p) for p in range(PARTITIONS)]
         done = sum(max(0, it.offset) for it in consumer.committed(places, timeout=20))
-        ends = (consumer.get_watermark_offsets(p, timeout=20)[1] for p in places)
-        return done, sum(ends)
+        there = (consumer.get_watermark_offsets(p, timeout=20)[1] for p in places)
+        return done, sum(there)
     finally:
         consumer.close()
 
 
-def counted(servers: str, acknowledged: Places) -> dict[str, Any]:
+def ends(servers: str) -> list[int]:
+    """Return the offset behind the last message of each partition."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "ends", "log_level": 2})
+    try:
+        places = [TopicPartition("calls", p) for p in range(PARTITIONS)]
+        return [consumer.get_watermark_offsets(p, timeout=60)[1] for p in places]
+    finally:
+        consumer.close()
+
+
+def counted(
+    servers: str, acknowledged: Places, given_twice: set[tuple[int, int]]
+) -> dict[str, Any]:
     """Compare what was answered with what the broker has.
 
     A message whose acknowledgement was cut off may be sent, and so be there, again. A broker that
@@ -176,7 +190,6 @@ def counted(servers: str, acknowledged: Places) -> dict[str, Any]:
     dead = read_all(servers, "routes.dead-letter")
     there = {(p, m.offset()): number_of(m) for p, messages in calls.items() for m in messages}
     sent = set(there.values())
-    given_twice = {place for n, place in acknowledged.items() if there.get(place) != n}
     found: Counter[tuple[int, int]] = Counter()
     disorder = 0
     for messages in routes, dead:
@@ -269,10 +282,19 @@ def trial(
     sending.start()
     began = time.monotonic()
 
+    given_twice: set[tuple[int, int]] = set()
+
     def broker_again() -> None:
+        between.refuses = True  # so that nothing comes between the look and the end
+        between.drop()
+        time.sleep(0.5)
+        before = ends(broker.servers)
         broker.end()
         time.sleep(2)
         broker.start()
+        for partition, (last, now) in enumerate(zip(before, ends(broker.servers), strict=True)):
+            given_twice.update((partition, offset) for offset in range(now, last))
+        between.refuses = False
 
     def stopped() -> None:
         broker.signal(signal.SIGSTOP)
@@ -323,7 +345,8 @@ def trial(
             break
         time.sleep(1)
     dropped = {"connections_cut": between.dropped}
-    return {**counted(servers, acknowledged), **dropped, "events": events}
+    found = counted(servers, acknowledged, given_twice)
+    return {**found, "places_given_twice": len(given_twice), **dropped, "events": events}
 
 
 if __name__ == "__main__":

@@ -6,12 +6,21 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import yaml
 
 from daskdl.errors import SettingsError
 from daskdl.stream.routing import Routes
+
+#: What is written in YAML for a type, and what it is read as.
+KINDS: list[tuple[Any, str, tuple[type, ...]]] = [
+    (bool, "true or false", (bool,)),
+    (int, "a whole number of at least 1", (int,)),
+    (float, "a number", (int, float)),
+    (Mapping, "names and values", (Mapping,)),
+    (Any, "a text", (str,)),
+]
 
 
 @dataclass
@@ -99,6 +108,20 @@ class Configuration:
         return Routes(self.out, dead, self.routes, below, topic)
 
 
+def _check(where: str, value: Any, hint: Any) -> None:
+    """Raise a SettingsError when a value of the file is not of a hint's type."""
+    kind = getattr(hint, "__origin__", hint)
+    of_it = {kind, *getattr(hint, "__args__", ())} if kind is not Mapping else {Mapping}
+    wanted, types = next((w, t) for k, w, t in KINDS if k in of_it or k is Any)
+    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+    if fits and (types != (int,) or value > 0):
+        return
+    # In the place of a mapping may stand a password.
+    found = type(value).__name__ if isinstance(value, dict | list) or Mapping in types else value
+    advice = "put it into quotes" if str in types else "see docs/stream.md"
+    raise SettingsError(f"{where}: expected {wanted}, found {found!r}; {advice}")
+
+
 def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
     """Return the configuration of a YAML file and of options, those that are None left out.
 
@@ -129,6 +152,12 @@ def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
                 f"{path}, {name}: expected one of {', '.join(names)}, found {name}"
                 + (f"; did you mean {near[0]}?" if near else "")
             )
+    hints = get_type_hints(Configuration)
+    found = {name: value for name, value in found.items() if value is not None}
+    for name, value in found.items():
+        _check(f"{path}, {name}", value, hints[name])
+    for label, topic in found.get("routes", {}).items():
+        _check(f"{path}, routes, {label}", topic, str)
     kafka = {**found.pop("kafka", {}), **options.get("kafka", {})}
     given = {name: value for name, value in options.items() if value is not None}
     configuration = Configuration(**{**found, **given, "kafka": kafka})

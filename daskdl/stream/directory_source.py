@@ -124,9 +124,17 @@ class DirectoryReader:
         path = self._folder / partition.topic
         came = int(path.stat().st_mtime * 1000)
         lines = _rows(path) if path.suffix == ".parquet" else _lines(path)
-        for offset, value in enumerate(lines):
-            if offset >= start:
-                yield Record(partition, offset, came, None, value)
+        offset = 0
+        try:
+            for value in lines:
+                if offset >= start:
+                    yield Record(partition, offset, came, None, value)
+                offset += 1
+        except (ValueError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # of the disk, which may answer again
+                raise
+            why = f"{path}: expected a whole Parquet file, found {error}; write it under a new name"
+            yield Record(partition, max(offset, start), came, None, None, why)
 
     def poll(self, limit: int, wait: float) -> list[Record]:
         """Return up to ``limit`` records of the first file that has some."""

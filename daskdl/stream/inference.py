@@ -57,7 +57,9 @@ class Inference:
         for i, record in enumerate(records):
             value = None
             try:
-                if record.value is None:
+                if record.damage:
+                    reasons[i] = f"read: {record.damage}"
+                elif record.value is None:
                     reasons[i] = "decode: expected bytes, found a message without a value"
                 else:
                     value = self.decode(record.value)

@@ -39,6 +39,8 @@ class Record(NamedTuple):
     timestamp : int
         Milliseconds since 1970 at which the broker had it; 0 if nobody knows.
     key, value : bytes or None
+    damage : str
+        Why it could not be read; it is then a dead letter.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
+    damage: str = ""
 
     @property
     def place(self) -> str:

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 WAIT = 0.05
 #: Seconds until what has failed is tried again.
 AGAIN = 0.2
+#: Seconds until the same error is logged again.
+SAID_AGAIN = 30.0
 #: Seconds that what has been given up has to end, before it is left behind.
 LEFT = 6.0
 #: The part of a stop's time after which what is under way is given up, so that it ends within.
@@ -69,6 +71,7 @@ class Session:
         self._trouble: Exception | None = None
         self._queued: dict[Partition, int] = {}  # positions that are committed or will be
         self._limit = BatchLimit(spec.limits.batch, spec.limits.batch_seconds)
+        self._told = "", -math.inf  # the error that was logged last, and when it is again
         #: A message as the model gets it, for a trial of the next one.
         self.sample: Any = None
 
@@ -245,7 +248,10 @@ class Session:
             raise error
         self._report.errors += 1
         self._report.error = f"{type(error).__name__}: {error}"
-        logger.warning("session %d reads again, since %s", self.spec.number, self._report.error)
+        now = time.monotonic()
+        if self._report.error != self._told[0] or now > self._told[1]:
+            self._told = self._report.error, now + SAID_AGAIN
+            logger.warning("session %d reads again, since %s", self.spec.number, self._report.error)
         if stopping:  # nothing of it counts, and the next run reads it
             self._trouble = None
             return

@@ -13,6 +13,7 @@ GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.sa
 def test_options_go_before_the_file(tmp_path):
     file = tmp_path / "stream.yaml"
     file.write_text(
+        "control:\nseconds: 5\nworkers: 2\n"
         "in: calls\nout: elsewhere\nexactly-once: true\nkafka: {sasl.password: hidden, a: 1}\n"
         "routes: {money: specialist}\nunsure: {below: 0.4, topic: human}\n"
     )
@@ -32,6 +33,14 @@ def test_options_go_before_the_file(tmp_path):
         ("exacty-once: true", "expected one of .*, found exacty_once; did you mean exactly_once"),
         ("- a", "expected names and values, found list"),
         ("a: [b", "expected a YAML file, found ParserError"),
+        ("batch: many", "batch: expected a whole number of at least 1, found 'many'"),
+        ("batch: 0", "batch: expected a whole number of at least 1, found 0"),
+        ("exactly-once: sure", "exactly_once: expected true or false, found 'sure'"),
+        ("silence: soon", "silence: expected a number, found 'soon'"),
+        ("group: 5", "group: expected a text, found 5; put it into quotes"),
+        ("kafka: hunter2", "kafka: expected names and values, found 'str'"),
+        ("routes: money", "routes: expected names and values, found 'str'"),
+        ("routes: {money: 3}", "routes, money: expected a text, found 3"),
     ],
 )
 def test_a_file_that_says_nothing_useful(tmp_path, text, sentence):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,30 @@ def test_rows_of_parquet(tmp_path):
     assert reader.poll(10, 0) == []
     reader.commit(reader.positions())
     assert source.partitions() == []
+
+
+def test_a_damaged_file_is_one_dead_letter_and_no_other_waits_for_it(client, model, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(b"PAR1 and no more")
+    for name in "bcd":
+        pq.write_table(pa.table({"text": ["w1", "w2"]}), tmp_path / "in" / f"{name}.parquet")
+
+    def run() -> dict:
+        source, sink = (
+            DirectorySource(tmp_path / "in", "*.parquet"),
+            DirectorySink(tmp_path / "out"),
+        )
+        stream = Stream(source, sink, model, ROUTES, schema="json:text")
+        return stream.run(client, until_end=True, seconds=60).as_dict()
+
+    found = run()
+    assert (found["answers"], found["dead_letters"], found["read_again"]) == (6, 1, 0)
+    (dead,) = lines_of(tmp_path / "out" / "dead")
+    assert re.match("read: .*a.parquet: expected a whole Parquet file, found ", dead["reason"])
+    assert run()["records"] == 0
 
 
 def test_functions_as_source_and_sink(client, model, tmp_path):
