@@ -58,7 +58,7 @@ def diagnosis():
 
 def test_one_worker_has_no_network():
     with (
-        LocalCluster(1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         assert doctor.diagnosis_of(client)["network"] == {}

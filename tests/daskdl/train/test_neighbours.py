@@ -88,7 +88,7 @@ def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path: Path, engine: str
     samples = problem(6).map(Once(tmp_path / "filled", 20, fill))
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="1 GB", dashboard_address=None
+            n_workers=2, threads_per_worker=1, memory_limit="1 GB", dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -75,7 +75,7 @@ class Ingests(Callback):
     def on_epoch_end(self, trainer: Trainer, epoch: int, logs: dict[str, float]) -> bool:
         if epoch == 0:
             self.process.start()
-            self.going.wait()
+            assert self.going.wait(120), "the other process has not begun"
         return False
 
 

@@ -17,7 +17,7 @@ def test_samples_of_another_cluster_are_refused_before_any_task(client: Client) 
     x = np.arange(8, dtype=np.float32)[:, None]
     trainer = Trainer(Linear(1, 1, seed=0), MSELoss(), SGD(0.01))
     with (
-        LocalCluster(1, processes=False, dashboard_address=None, threads_per_worker=1) as other,
+        LocalCluster(1, processes=False, dashboard_address=":0", threads_per_worker=1) as other,
         Client(other, set_as_default=False) as holder,
     ):
         held = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(holder)
