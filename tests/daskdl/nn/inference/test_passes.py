@@ -45,6 +45,16 @@ def _activated_and_used(m, x):
     return m.linear(ops.relu(y)) + y
 
 
+def _normed_then_both(m, x):
+    y = m.norm(m.conv(x))
+    return ops.relu(y) + y
+
+
+def _added_then_both(m, x):
+    y = m.conv(x) + m.other(x)
+    return ops.relu(y) + y
+
+
 def _plus_itself(m, x):
     y = m.conv(x)
     return y + y
@@ -137,6 +147,10 @@ def _two_convolutions(m, x):
     return ops.relu(m.back(m.norm(m.each(ops.concatenate(*[x] * 6)[..., :16]))))
 
 
+def _sum_before_two(m, x):
+    return m.back(ops.relu6(m.each(m.conv(x) + m.other(x))))
+
+
 def _three_and_what_is_between(m, x):
     wide = ops.relu6(m.other(x))
     y = m.back(ops.relu(m.each(wide)))
@@ -205,19 +219,24 @@ def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, m
 
 @pytest.mark.parametrize(
     ("function", "together"),
-    [(_three_convolutions, 1), (_two_convolutions, 1), (_three_and_what_is_between, 1)],
+    [
+        (_three_convolutions, 1),
+        (_two_convolutions, 1),
+        (_three_and_what_is_between, 1),
+        (_sum_before_two, 1),
+    ],
 )
 def test_expansion_depthwise_and_projection_are_one_kernel(function, together, monkeypatch):
     monkeypatch.setattr(bottleneck, "STAYS", 0)
     calls = _calls(monkeypatch)
     model = Model(function).eval()
-    (found,) = Inference(model).run(model, images(2, 8))
+    x = 20 * images(2, 8)  # beyond the limits of relu6
+    (found,) = Inference(model).run(model, x)
     assert sum(isinstance(call, bottleneck.Bottleneck) for call in calls) == together
-    assert sum(isinstance(call, Convolution) for call in calls) == (
-        function is _three_and_what_is_between
-    )
+    apart = {_three_and_what_is_between: 1, _sum_before_two: 2}.get(function, 0)
+    assert sum(isinstance(call, Convolution) for call in calls) == apart
     monkeypatch.setattr(bottleneck, "STAYS", 1 << 30)
-    np.testing.assert_array_equal(Inference(model).run(model, images(2, 8))[0], found)
+    np.testing.assert_array_equal(Inference(model).run(model, x)[0], found)
 
 
 def _calls(monkeypatch):
