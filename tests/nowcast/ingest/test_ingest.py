@@ -101,7 +101,7 @@ def test_composites_keep_their_grid(
         assert methods == ("time: point" if "fmi" in folder else accumulated)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the same readers and steps as in test_composites_keep_their_grid, of more files
 @pytest.mark.parametrize(
     ("folder", "count", "step"), [("knmi", 92, 5), ("bom", 144, 10), ("fmi", 40, 5)]
 )
