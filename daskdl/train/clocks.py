@@ -39,10 +39,17 @@ class Clocks(NamedTuple):
             self.shards + other.shards,
         )
 
-    def means(self) -> dict[str, float]:
-        """Return data, forward and backward of the mean shard; idle is what it waits for others."""
-        data, forward, backward = (t / self.shards for t in self[:3])
-        idle = max(0.0, self.longest - data - forward - backward)
+    def means(self, workers: int | None = None) -> dict[str, float]:
+        """Return data, forward and backward of the mean worker; idle is what it waits for others.
+
+        Parameters
+        ----------
+        workers : int, optional
+            Who computed the shards, each some in turn; without it, every shard had its own.
+        """
+        workers = min(workers or self.shards, self.shards)
+        data, forward, backward = (t / workers for t in self[:3])
+        idle = max(0.0, self.longest - sum(self[:3]) / self.shards)
         return {"data": data, "forward": forward, "backward": backward, "idle": idle}
 
 

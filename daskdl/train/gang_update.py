@@ -51,6 +51,7 @@ class SlicedUpdate:
         self._model, self._codec = job.tools().model, codec_of(job.rounded)
         self._tables, self._size = Tables.of(self._model), self._model.vector.size
         self._place = partial(slice_of, size=self._size, unit=gang.unit)
+        self._members = len(gang.addresses)
         self._owned = list(map(self._place, comm.plan.owned))
         end = self._model.flat.size  # of the parameters; behind them are buffers
         self._parameters = sum(max(0, min(s.stop, end) - s.start) for s in self._owned)
@@ -117,6 +118,7 @@ class SlicedUpdate:
             parameters=self._parameters,
             summed=True,
             overwrite=True,
+            workers=self._members,
         )
         self._own, self._slots = after.weights, after.slots
         vector = self._model.vector
@@ -178,6 +180,7 @@ class WholeUpdate:
         self._model = job.tools().model
         self._tables, self._size = Tables.of(self._model), self._model.vector.size
         self._place = partial(slice_of, size=self._size, unit=gang.unit)
+        self._members = len(gang.addresses)
         self._owned = list(map(self._place, comm.plan.owned))
 
     def begin(self, weights: Vector, slots: Slots) -> Vector:
@@ -197,7 +200,9 @@ class WholeUpdate:
         gathered = clock.lap()
         whole = replace(total, vector=vector, rows=tuple(rows))
         state = State(self._weights, self._slots, t)
-        after = step.update(self._job, state, whole, summed=True, overwrite=True)
+        after = step.update(
+            self._job, state, whole, summed=True, overwrite=True, workers=self._members
+        )
         self._weights, self._slots = after.weights, after.slots
         return after.records[0], gathered
 

@@ -95,7 +95,7 @@ class InProcessEngine:
         leaves = [parts.get(s) for s in range(len(share.counts))]
         job = self._alone
         roots = fold(leaves, lambda level, shard, a, b: add(a, b, job.rounded, job.threads))
-        return step.update(job, state, *roots, overwrite=True)
+        return step.update(job, state, *roots, overwrite=True, workers=self._threads)
 
     def _gradient(
         self, state: State, share: Share, following: Share | None, keep: bool, s: int

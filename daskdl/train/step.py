@@ -37,10 +37,11 @@ Vector = NDArray[np.float32]
 #: From loss, model and count to whether all gradients are finite.
 Back = Callable[[Tensor, Module, int], bool]
 
-#: Phases of an iteration, in seconds. Data, forward and backward are those of the mean shard, and
-#: idle is how much longer the slowest takes in all three. Reduce and broadcast are the gang
-#: engine's, of the member that waited least for others in them; what the other engines spend on
-#: them, and whatever else is left, is wait.
+#: Phases of an iteration, in seconds. Data, forward and backward are those of the mean worker,
+#: which computes its shards in turn (with the graph engine, of the mean shard), and idle is how
+#: much longer the slowest shard takes in all three than the mean one. Reduce and broadcast are the
+#: gang engine's, of the member that waited least for others in them; what the other engines spend
+#: on them, and whatever else is left, is wait.
 PHASES = ("data", "forward", "backward", "idle", "reduce", "update", "broadcast", "wait")
 
 
@@ -188,6 +189,7 @@ def update(
     parameters: int | None = None,
     summed: bool = False,
     overwrite: bool = False,
+    workers: int | None = None,
 ) -> State:
     """Return the next state: parameters by the optimizer, buffers by the mean over all samples.
 
@@ -208,6 +210,8 @@ def update(
         Whether the one part is what a member of a gang has made of all.
     overwrite : bool
         Whether the state's arrays may be changed, and returned: they are nobody else's then.
+    workers : int, optional
+        Who computed the shards' gradients, where that is known; for the seconds in the record.
 
     Raises
     ------
@@ -237,7 +241,7 @@ def update(
         update=took,
         finished=time.time(),
         metrics=metrics,
-        **total.seconds.means(),
+        **total.seconds.means(workers),
     )
     return State(weights, slots, state.iteration + 1, (*state.records, record))
 

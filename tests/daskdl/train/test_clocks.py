@@ -15,6 +15,14 @@ def test_what_shards_wait_for_the_slowest_is_idle() -> None:
     assert sum(found.values()) == slow.longest
 
 
+def test_a_worker_computes_its_shards_in_turn() -> None:
+    of_four = Clocks.of(0.5, 1.0, 1.5)
+    for _ in range(3):
+        of_four = of_four.plus(Clocks.of(0.5, 1.0, 1.5))
+    assert of_four.means(2) == {"data": 1.0, "forward": 2.0, "backward": 3.0, "idle": 0.0}
+    assert of_four.means(8) == of_four.means()
+
+
 def test_one_shard_waits_for_none() -> None:
     assert Clocks.of(0.25, 0.5, 0.5).means()["idle"] == 0
     three = Clocks.of(0.1, 0.2, 0.3).plus(Clocks.of(0.3, 0.2, 0.1)).plus(Clocks.of(0.2, 0.2, 0.2))
