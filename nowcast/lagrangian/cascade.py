@@ -83,12 +83,14 @@ class Cascade:
             Decide the numbers; other numbers give independent noise.
         """
         last = self.past[-1]
-        shapes = [(band.shape[0], band.shape[1]) for band in last.bands]
+        count = max(1, len(last.bands) - 1)  # a grid of few pixels has the coarsest band only
+        bands, weights = last.bands[:count], last.weights[:count]
+        shapes = [(band.shape[0], band.shape[1]) for band in bands]
         variances = [
             TILT**k * _variance(band, weight)
-            for k, (band, weight) in enumerate(zip(last.bands[:-1], last.weights[:-1], strict=True))
+            for k, (band, weight) in enumerate(zip(bands, weights, strict=True))
         ]
-        noise = Noise(shapes[:-1], variances, self.models[:-1])
+        noise = Noise(shapes, variances, self.models[:count])
         return noise.fields(leads, np.random.default_rng([seed, number]))
 
 

@@ -15,6 +15,10 @@ from nowcast.lagrangian.pyramid import grow
 
 Float = NDArray[np.float32]
 
+#: Fields from which on a variance of one at each pixel leaves them nearly normal; of fewer, what is
+#: drawn would hardly be random any more.
+ENOUGH = 5
+
 
 class Noise:
     """Gaussian fields of mean 0 and variance 1 whose scales are those of what is not known.
@@ -66,6 +70,16 @@ class Noise:
                     field += part
             assert field is not None
             yield field / np.float32(max(power, 1e-12) ** 0.5)
+
+
+def evened(fields: Float) -> None:
+    """Bring fields (field, y, x) to a mean square of one at each pixel, in place.
+
+    So few fields then stand for a normal distribution better than independent ones. Fewer than
+    `ENOUGH` stay as they are, and so does what is missing, NaN.
+    """
+    if len(fields) >= ENOUGH:
+        fields /= np.sqrt(np.einsum("kyx,kyx->yx", fields, fields) / np.float32(len(fields)))
 
 
 def _renew(octave: Float, white: Float, keep: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nowcast.lagrangian.autoregression import BandModel
-from nowcast.lagrangian.noise import Noise
+from nowcast.lagrangian.noise import Noise, evened
 
 
 def noise(memory: list[float]) -> Noise:
@@ -39,3 +39,18 @@ def test_a_seed_is_a_field() -> None:
     )
     np.testing.assert_array_equal(first, same)
     assert abs(np.corrcoef(first.ravel(), other.ravel())[0, 1]) < 0.2
+
+
+def test_evened_fields_have_a_mean_square_of_one_at_each_pixel() -> None:
+    fields = np.random.default_rng(0).standard_normal((10, 6, 7), np.float32)
+    fields[:, 2, 3] = np.nan
+    plain = fields.copy()
+    evened(fields)
+    known = np.isfinite(fields)
+    np.testing.assert_array_equal(known, np.isfinite(plain))
+    squares = (fields**2).mean(axis=0)
+    np.testing.assert_allclose(squares[known[0]], 1, rtol=1e-5)
+    np.testing.assert_array_equal(np.sign(fields[known]), np.sign(plain[known]))
+    few = plain[:4].copy()
+    evened(few)
+    np.testing.assert_array_equal(few, plain[:4])
