@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,6 +35,11 @@ RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (12, 0.2, 5e-4, 0.1)}
 
 def read_idx(path: Path) -> np.ndarray:
     """Read a file of unsigned bytes in the format of MNIST's pages: IDX, gzipped."""
+    if not path.exists():
+        sys.exit(
+            f"{path}: expected the four files of Fashion-MNIST, found no such file; "
+            "install Debian's package dataset-fashion-mnist, or give --folder"
+        )
     with gzip.open(path) as file:
         raw = file.read()
     sizes = np.frombuffer(raw, ">i4", count=raw[3], offset=4)

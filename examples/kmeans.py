@@ -31,6 +31,8 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    if options.clusters < 1:
+        parser.error(f"--clusters: expected at least 1, found {options.clusters}")
     true = np.random.default_rng(0).uniform(-10, 10, (options.clusters, 2))
     which = da.random.default_rng(1).integers(options.clusters, size=100_000, chunks=10_000)
     points = which.map_blocks(around, true, chunks=(10_000, 2), new_axis=1, dtype=float)
