@@ -100,6 +100,7 @@ def test_workers_that_are_retired_are_left(
     leave = Do(3, lambda: cluster.scale(1))
     assert digest(fit(problem(), client=client, engine=engine, callbacks=[leave])) == undisturbed
     assert leave.done
+    assert len(client.nthreads()) == 1
 
 
 @contextmanager
