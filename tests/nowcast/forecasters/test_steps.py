@@ -20,7 +20,8 @@ def showers(height: int, width: int) -> np.ndarray:
 
 def test_as_many_members_reach_a_threshold_as_the_probability_says() -> None:
     made = Steps().forecast(showers(96, 120), 2, members=20, **GRID)
-    assert made.members is not None and made.probability is not None
+    assert made.members is not None
+    assert made.probability is not None
     share = (made.members >= 1).mean(axis=0)
     wrong = share - made.probability[made.thresholds.index(1.0)]
     assert np.sqrt(np.nanmean(wrong**2)) < 0.04  # 0.046 of members with independent noise
