@@ -1,21 +1,28 @@
 """Start and end of a command line of this package: shared options, errors, exit codes.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 fine, 1 a bug of
-ours, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted.
+ours, 2 usage or settings, 3 input data, 4 cluster, 5 checkpoint, 130 interrupted (Ctrl-C), 143
+terminated (SIGTERM).
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from daskdl.errors import DaskdlError, MissingExtraError
+from daskdl.errors import TRACEBACK, DaskdlError, MissingExtraError
 from daskdl.version import __version__
 
-INTERNAL, UNREADABLE, INTERRUPTED = 1, 3, 130
+INTERNAL, UNREADABLE, INTERRUPTED, TERMINATED = 1, 3, 130, 143
+ENDINGS = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def _tell_version(context: typer.Context, wanted: bool) -> None:
@@ -74,10 +81,11 @@ def run(
     name = str(app.info.name)
     rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        typer.main.get_command(app).main(args=rest, prog_name=name)
+        with _terminated_as_exit():
+            typer.main.get_command(app).main(args=rest, prog_name=name)
     except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
-        if end.code == INTERRUPTED:
-            print(f"{name}: interrupted", file=sys.stderr)
+        if end.code in ENDINGS:
+            print(f"{name}: {ENDINGS[end.code]}", file=sys.stderr)
         return end.code if isinstance(end.code, int) else INTERNAL if end.code else 0
     except Exception as error:
         code, sentence, unexpected = _sentence(error, install)
@@ -90,6 +98,53 @@ def run(
         print(f"{name}: {sentence}", file=sys.stderr)
         return code
     return 0
+
+
+def script(main: Callable[[], Any]) -> None:
+    """Run the main function of a script, and end on a mistake of its user as the programs do.
+
+    A :class:`~daskdl.errors.DaskdlError`, or a file that cannot be used, is one line on standard
+    error; the exit code is that of :func:`run`. Other errors are raised as they are, and with the
+    environment variable ``DASKDL_TRACEBACK`` all are.
+    """
+    name = Path(sys.argv[0]).name
+    try:
+        with _terminated_as_exit():
+            main()
+    except SystemExit as end:
+        if end.code == TERMINATED:
+            print(f"{name}: {ENDINGS[TERMINATED]}", file=sys.stderr)
+        raise
+    except Exception as error:
+        code, sentence, unexpected = _sentence(error, "daskdl")
+        if unexpected or isinstance(error, ModuleNotFoundError) or os.environ.get(TRACEBACK):
+            raise
+        print(f"{name}: {sentence}", file=sys.stderr)
+        sys.exit(code)
+
+
+@contextmanager
+def _terminated_as_exit() -> Iterator[None]:
+    """Have the first SIGTERM raise SystemExit, so that clusters are closed; ignore a second one.
+
+    Whoever handles or ignores the signal already goes on to do so.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        came.append(number)
+        if len(came) == 1:
+            raise SystemExit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:

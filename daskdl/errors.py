@@ -6,6 +6,9 @@ fits, so that callers may catch either. All of them pickle: they hold one senten
 
 from __future__ import annotations
 
+#: Environment variable with which scripts show the traceback of an error or of Ctrl-C, too.
+TRACEBACK = "DASKDL_TRACEBACK"
+
 
 class DaskdlError(Exception):
     """Base of every error raised on purpose; ``exit_code`` is what a command line ends with."""

@@ -32,6 +32,7 @@ import yaml
 
 import daskdl
 from daskdl import SampleSet, Trainer, connect
+from daskdl.console import script
 from daskdl.data.text import Encode, Vocabulary
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.metrics import Accuracy
@@ -239,4 +240,4 @@ def parse(arguments: list[str] | None) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

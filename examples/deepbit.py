@@ -20,6 +20,7 @@ import fashion_mnist
 import numpy as np
 
 from daskdl import SampleSet, Trainer
+from daskdl.console import script
 from daskdl.models import DeepBit
 from daskdl.models.deepbit import DeepBitLoss, Turned
 from daskdl.nn import (
@@ -128,4 +129,4 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -15,6 +15,7 @@ import numpy as np
 from scenes import CLASSES, Scenes, photographs
 
 from daskdl import SampleSet, Trainer, connect, save
+from daskdl.console import script
 from daskdl.data.image import (
     ColorJitter,
     HorizontalFlip,
@@ -95,4 +96,4 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
+from daskdl.console import script
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
+from daskdl.errors import DataError
 from daskdl.metrics import Accuracy
 from daskdl.models import LeNet5, ResNet
 from daskdl.nn import CrossEntropyLoss
@@ -36,7 +37,7 @@ RECIPES = {"lenet": (12, 0.06, 5e-4, 0.0), "resnet": (12, 0.2, 5e-4, 0.1)}
 def read_idx(path: Path) -> np.ndarray:
     """Read a file of unsigned bytes in the format of MNIST's pages: IDX, gzipped."""
     if not path.exists():
-        sys.exit(
+        raise DataError(
             f"{path}: expected the four files of Fashion-MNIST, found no such file; "
             "install Debian's package dataset-fashion-mnist, or give --folder"
         )
@@ -102,4 +103,4 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

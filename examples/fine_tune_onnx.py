@@ -16,6 +16,7 @@ import numpy as np
 
 import daskdl
 from daskdl import SampleSet, Trainer, nn
+from daskdl.console import script
 from daskdl.interop import onnx
 from daskdl.metrics import Accuracy
 from daskdl.optim import Adam
@@ -57,4 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -36,6 +36,7 @@ from PIL import Image
 
 import daskdl
 from daskdl import SampleSet, connect
+from daskdl.console import script
 from daskdl.data.image import Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
@@ -324,4 +325,4 @@ def main(arguments: list[str] | None = None) -> Report:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pictures
 
+from daskdl.console import script
 from daskdl.models import AuxiliaryLoss, InceptionV1
 
 
@@ -24,4 +25,4 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -10,6 +10,7 @@ import numpy as np
 
 import daskdl
 from daskdl.collective import Communicator, run
+from daskdl.console import script
 
 
 def kmeans(comm: Communicator, parts: dict[int, np.ndarray], centres: np.ndarray) -> np.ndarray:
@@ -49,4 +50,4 @@ def around(which: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
+from daskdl.console import script
 from daskdl.data.sources.interactions import Interactions
 from daskdl.errors import DataError
 from daskdl.metrics import NDCG, HitRatio, Metric
@@ -200,4 +201,4 @@ def parse(arguments: list[str] | None) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

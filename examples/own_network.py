@@ -10,6 +10,7 @@ import argparse
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
+from daskdl.console import script
 from daskdl.nn import CrossEntropyLoss, Linear, ReLU, Sequential
 from daskdl.optim import Adam
 
@@ -38,4 +39,4 @@ def main() -> float:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(description=__doc__).parse_args()  # there is nothing to set
-    main()
+    script(main)

@@ -17,6 +17,7 @@ from typing import Any
 import dask.bag as db
 
 from daskdl import SampleSet, Trainer, connect
+from daskdl.console import script
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Vocabulary, read_vectors
 from daskdl.errors import DataError, MissingExtraError
@@ -97,4 +98,4 @@ def parse(arguments: list[str] | None) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    script(main)

@@ -49,6 +49,12 @@ def test_every_file_says_its_subject_in_its_first_line():
         assert len(first) > 10, path
 
 
+def test_every_example_ends_on_its_users_mistakes_with_a_sentence():
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        _, programs, end = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')
+        assert not programs or end.endswith("\n    script(main)\n"), path
+
+
 def test_every_folder_is_a_package():
     """Without its __init__.py a folder is invisible to the check of imports."""
     for path in SOURCE:

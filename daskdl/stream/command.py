@@ -24,9 +24,11 @@ def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
     c = configuration
     brokers = Brokers(c.brokers, c.kafka)
     topics = [topic.strip() for topic in c.topics.split(",")]
+    source = KafkaSource(brokers, topics, c.group, c.start)
+    sink = KafkaSink(brokers, c.group, c.exactly_once, create_topics=c.create_topics)
     stream = Stream(
-        KafkaSource(brokers, topics, c.group, c.start),
-        KafkaSink(brokers, c.group, c.exactly_once, create_topics=c.create_topics),
+        source,
+        sink,
         c.model,
         c.routing(),
         schema=c.schema,
@@ -38,6 +40,8 @@ def run(configuration: Configuration, progress: bool = True) -> dict[str, Any]:
     orders: list[ModelOrders] = [WatchedFile(c.model)] if c.watch else []
     if c.control is not None:
         orders.append(ControlTopic(brokers, c.control, c.group))
+    # Settings, brokers and topics are looked at before a cluster is started for them.
+    sink.check(source.partitions(), stream.routes.topics())
     with (
         stopping_by_signals(stream.stop),
         connect(c.cluster, workers=c.workers) as client,

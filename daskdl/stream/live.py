@@ -1,4 +1,4 @@
-"""Live view: a table on a terminal, a plain line every half a minute elsewhere."""
+"""Live view: a table on a terminal; elsewhere a line every half a minute and for a new model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LINES, TABLES = 30.0, 0.5
 @contextmanager
 def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
     """Give a function that shows a stream's status on standard error, when it is time to."""
-    told = [time.monotonic()]
+    told, swapped = [time.monotonic()], [0]
 
-    def due(every: float) -> bool:
-        if time.monotonic() - told[0] < every:
+    def due(every: float, swaps: int) -> bool:
+        if time.monotonic() - told[0] < every and swaps == swapped[0]:
             return False
-        told[0] = time.monotonic()
+        told[0], swapped[0] = time.monotonic(), swaps
         return True
 
     if not wanted:
@@ -36,7 +36,7 @@ def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
     elif not sys.stderr.isatty():
 
         def line(stream: Stream) -> None:
-            if due(LINES):
+            if due(LINES, stream.status.swaps):
                 print(as_line(stream.status), file=sys.stderr, flush=True)
 
         yield line
@@ -47,7 +47,7 @@ def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
         with Live(console=Console(stderr=True), auto_refresh=False) as live:
 
             def table(stream: Stream) -> None:
-                if due(TABLES):
+                if due(TABLES, stream.status.swaps):
                     live.update(as_table(stream.status), refresh=True)
 
             yield table
@@ -60,7 +60,7 @@ def as_line(status: Status) -> str:
     return (
         f"{status.records:,} records, {status.rate:,.0f}/s, lag {sum(status.lag().values()):,}, "
         f"p50 {_ms(p50)}, p99 {_ms(p99)}, {told['dead_letters']:,} dead letters, "
-        f"{len(status.workers)} workers, model {status.model.name}"
+        f"{len(status.workers)} workers, {_model(status)}"
     )
 
 
@@ -70,8 +70,7 @@ def as_table(status: Status) -> Table:
 
     p50, p95, p99 = status.latency().percentiles(*PERCENTILES)
     table = Table(
-        title=f"{status.records:,} records, {status.rate:,.0f}/s; model {status.model.name} "
-        f"{status.model.sha256[:12]}",
+        title=f"{status.records:,} records, {status.rate:,.0f}/s; {_model(status)}",
         caption=f"latency p50 {_ms(p50)}, p95 {_ms(p95)}, p99 {_ms(p99)}",
     )
     for column in (
@@ -94,6 +93,13 @@ def as_table(status: Status) -> Table:
             _ms(own_p99).removesuffix(" ms"),
         )  # fmt: skip
     return table
+
+
+def _model(status: Status) -> str:
+    """Return the model in use, and how often it was swapped for another."""
+    times = "once" if status.swaps == 1 else f"{status.swaps} times"
+    swapped = f" (swapped {times})" if status.swaps else ""
+    return f"model {status.model.name} {status.model.sha256[:12]}{swapped}"
 
 
 def _ms(latency: float) -> str:

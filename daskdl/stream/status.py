@@ -62,6 +62,11 @@ class Status:
         return sum(report.records for report in self.reports)
 
     @property
+    def swaps(self) -> int:
+        """Number of times that another model took over."""
+        return len(self.models) - 1
+
+    @property
     def rate(self) -> float:
         """Records per second, lately."""
         if len(self._rates) < 2:

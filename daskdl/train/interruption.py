@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
+from daskdl.errors import TRACEBACK
 from daskdl.train.step import State
-
-#: Environment variable with which the traceback is shown, too.
-TRACEBACK = "DASKDL_TRACEBACK"
 
 
 class Run(Protocol):

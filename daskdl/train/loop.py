@@ -134,7 +134,7 @@ class Loop:
                 if self._stopped or self.state.iteration >= self.total:
                     break
                 self._group()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # Ctrl-C; a program's SIGTERM
             # It may have come between any two lines of _group.
             self.trainer.history.cut(self.state.iteration)
             self._restore()
@@ -205,7 +205,7 @@ class Loop:
             history.epochs.append(logs)
             # Every callback sees every epoch, also after one has asked to stop.
             answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             # As if the epoch had not ended: it does when the run goes on, for every callback.
             history.epochs[:] = [row for row in history.epochs if row is not logs]
             for callback, kept in zip(self.callbacks, before, strict=True):

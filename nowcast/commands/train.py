@@ -66,7 +66,7 @@ def train(
                 rain, out, settings, client, progress, say,
                 validate=validate or (), test=test or (), init=init, table=table,
             )  # fmt: skip
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM
         say("the same command goes on where this one stops")
         raise
     with progress_bar("compare with sprog on what it has not seen") as advance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import pytest
 import typer
 
 from daskdl import __version__, errors
-from daskdl.console import application, run
+from daskdl.console import application, run, script
 
 
 def demo():
@@ -25,6 +26,8 @@ def demo():
         """
         if how == "interrupt":
             raise KeyboardInterrupt
+        if how == "terminate":
+            signal.raise_signal(signal.SIGTERM)
         if how == "missing":
             Path("/nowhere/at/all").read_bytes()
         if how == "exit":
@@ -98,6 +101,53 @@ def test_a_path_that_cannot_be_used_is_named(capsys):
 def test_interrupt_ends_with_130(capsys):
     assert run(demo(), ["end", "interrupt"]) == 130
     assert capsys.readouterr().err == "demo: interrupted\n"
+
+
+def test_sigterm_ends_with_143_and_its_handler_is_that_of_before(capsys):
+    assert run(demo(), ["end", "terminate"]) == 143
+    assert capsys.readouterr() == ("", "demo: terminated\n")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_stays_with_whom_it_is(capsys, monkeypatch):
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        assert run(demo(), ["end", "terminate"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [
+        ("DataError", 3, "a.nc: expected 2 axes, found 3; cut it"),
+        ("missing", 3, "/nowhere/at/all: No such file or directory"),
+        ("terminate", 143, "terminated"),
+    ],
+)
+def test_a_script_ends_on_its_users_mistakes_as_the_programs_do(
+    how, code, said, capsys, monkeypatch
+):
+    monkeypatch.setattr("sys.argv", ["/some/where/demo.py"])
+
+    def main():
+        return typer.main.get_command(demo()).main(["end", how], standalone_mode=False)
+
+    with pytest.raises(SystemExit) as end:
+        script(main)
+    assert end.value.code == code
+    assert capsys.readouterr().err == f"demo.py: {said}\n"
+    monkeypatch.setenv("DASKDL_TRACEBACK", "1")
+    with pytest.raises((errors.DataError, FileNotFoundError, SystemExit)) as raised:
+        script(main)
+    assert (raised.type is SystemExit) is (how == "terminate")
+
+
+def test_a_bug_of_a_script_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        script(lambda: 1 // 0)
 
 
 def test_a_commands_own_exit_code_is_kept():

@@ -89,10 +89,7 @@ def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.kills
-def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
-    """As a terminal does it: the signal reaches the driver and every worker at once."""
-    store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
+def training(store: Path, out: Path, epochs: int) -> list[str]:
     settings = (
         "frame=fixed",
         "n_in=2",
@@ -101,23 +98,57 @@ def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
         "tile_stride=16",
         "fractions=[0.6,0.2]",
     )
+    chosen = (part for one in settings for part in ("--set", one))
+    command = ["train", str(store), "--out", str(out), "--lead", "20min", "--epochs", str(epochs)]
+    return [*command, *chosen]
+
+
+def started(arguments: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for_a_checkpoint(process: subprocess.Popen[str], out: Path) -> None:
+    limit = time.monotonic() + 120
+    while not list((out / "training").glob("step-*")):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < limit, "no checkpoint"
+        time.sleep(0.01)
+
+
+@pytest.mark.kills
+def test_sigterm_ends_training_with_143_and_leaves_nothing_behind(tmp_path):
+    """The driver alone gets it, as from kill or a service manager; the nannies' semaphores go."""
+    store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
+    out = tmp_path / "m"
+    with started([*training(store, out, 400), "--workers", "1"]) as process:
+        wait_for_a_checkpoint(process, out)
+        os.kill(process.pid, signal.SIGTERM)
+        os.kill(process.pid, signal.SIGTERM)  # an impatient one changes nothing
+        said, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert said == ""
+    assert "Traceback" not in err
+    assert "semaphore" not in err
+    assert "the same command goes on where this one stops\nnowcast: terminated\n" in err
+
+
+@pytest.mark.kills
+def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
+    """As a terminal does it: the signal reaches the driver and every worker at once."""
+    store = write_store(tmp_path / "rain.zarr", translation(40, 0, 3, 48))
 
     def command(out: Path) -> list[str]:
-        chosen = (part for one in settings for part in ("--set", one))
-        return ["train", str(store), "--out", str(out), "--lead", "20min", "--epochs", "4", *chosen]
+        return training(store, out, 4)
 
     def start(out: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *command(out), "--workers", "2"],
-            stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        return started([*command(out), "--workers", "2"])
 
-    out, limit = tmp_path / "m", time.monotonic() + 120
+    out = tmp_path / "m"
     with start(out) as process:
-        while not list((out / "training").glob("step-*")):
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < limit, "no checkpoint"
-            time.sleep(0.01)
+        wait_for_a_checkpoint(process, out)
         os.killpg(process.pid, signal.SIGINT)
         said, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

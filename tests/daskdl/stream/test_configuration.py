@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ci.kafka_broker import produce
 from daskdl.errors import SettingsError
+from daskdl.stream import ModelFile, command
 from daskdl.stream.configuration import configured
 
 GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
@@ -54,3 +56,24 @@ def test_what_is_missing_is_named():
         configured(None, {**GIVEN, "out": None})
     with pytest.raises(SettingsError, match="unsure: expected a probability, below, and a topic"):
         configured(None, {**GIVEN, "unsure": {"below": 0.5}}).routing()
+
+
+def test_settings_of_kafka_and_topics_are_looked_at_before_a_cluster_is_started(
+    mock, name, model: ModelFile, tmp_path, monkeypatch
+):
+    def connect(*_, **__):
+        raise AssertionError("a cluster was started")
+
+    monkeypatch.setattr(command, "connect", connect)
+    produce(mock.servers, name, 4, [b"1"])
+    (tmp_path / "m.safetensors").write_bytes(model.data)
+    given = {
+        "brokers": mock.servers, "topics": name, "out": name, "group": name,
+        "model": str(tmp_path / "m.safetensors"), "dead_letter": name,
+    }  # fmt: skip
+    with pytest.raises(SettingsError, match=r"librdkafka, found that it says.*sasl\.passwort"):
+        command.run(configured(None, {**given, "kafka": {"sasl.passwort": "hidden"}}))
+    with pytest.raises(SettingsError, match=r"topic no/name: expected a topic"):
+        command.run(configured(None, {**given, "topics": "no/name"}))
+    with pytest.raises(AssertionError, match="a cluster was started"):
+        command.run(configured(None, given))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from types import SimpleNamespace
+
 import numpy as np
 
 from daskdl.stream.latency import Histogram
-from daskdl.stream.live import as_line, as_table
+from daskdl.stream.live import as_line, as_table, shown
 from daskdl.stream.orders import Report
 from daskdl.stream.served import ModelFile
 from daskdl.stream.status import Status
@@ -25,3 +28,19 @@ def test_latencies_of_a_worker() -> None:
     table = as_table(status)
     assert "p50 -" not in str(table.caption)
     assert list(table.columns[0].cells) == ["tcp://a"]
+
+
+def test_another_model_is_told_at_once_and_stays_in_view(capsys) -> None:
+    stream = SimpleNamespace(status=Status(ModelFile("a", b"a")))
+    with shown(True) as show:
+        show(stream)
+        assert capsys.readouterr().err == ""  # not due
+        for name in "bc":
+            stream.status.model = ModelFile(name, name.encode())
+            stream.status.models.append(stream.status.model.sha256)
+            show(stream)
+            show(stream)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(f"model b {hashlib.sha256(b'b').hexdigest()[:12]} (swapped once)")
+    assert second.endswith("(swapped 2 times)")
+    assert "(swapped 2 times)" in str(as_table(stream.status).title)

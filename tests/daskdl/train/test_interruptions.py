@@ -54,6 +54,17 @@ def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
 
 
 @pytest.mark.usefixtures("short_groups")
+@pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
+def test_a_run_goes_on_after_its_program_was_told_to_exit(
+    tmp_path: Path, undisturbed: dict[str, Any], when: dict[str, int]
+) -> None:
+    with pytest.raises(SystemExit):
+        Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
+    assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+@pytest.mark.usefixtures("short_groups")
 def test_a_run_that_died_goes_on_from_its_last_checkpoint(
     tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
