@@ -15,15 +15,14 @@ from daskdl.errors import DataError
 from daskdl.nn import Module
 from daskdl.predict.first import LARGEST
 from daskdl.tensor import Tensor
-from tests.daskdl.predict.networks import by_hand, inputs, network
+from tests.daskdl.predict.networks import expected, inputs, small
 
-MODEL = network()
 X = inputs()
-EXPECTED = by_hand(MODEL, X)
 
 
-def same(found: Any, expected: Any = EXPECTED) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+def same(found: Any, wanted: Any = None) -> None:
+    wanted = expected() if wanted is None else wanted
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 def halved(batch: dict[str, Any]) -> dict[str, Any]:
@@ -36,19 +35,19 @@ def positive(batch: dict[str, Any]) -> Any:
 
 def test_functions_are_passed_and_what_is_filtered_is_left_out() -> None:
     samples = SampleSet.from_arrays(x=2 * X, y=X, partitions=4)
-    same(MODEL.predict(samples.map(halved)).compute())
-    same(MODEL.predict(samples.filter(positive).map(halved)).compute(), EXPECTED[X[:, 0] > 0])
+    same(small().predict(samples.map(halved)).compute())
+    same(small().predict(samples.filter(positive).map(halved)).compute(), expected()[X[:, 0] > 0])
 
 
 def test_samples_have_x() -> None:
     with pytest.raises(DataError, match=r"expected samples with x, found \['image'\]"):
-        MODEL.predict(SampleSet.from_arrays(image=X))
+        small().predict(SampleSet.from_arrays(image=X))
 
 
 def test_lengths_may_be_unknown_and_stay_so() -> None:
     bag = db.from_sequence([{"x": x} for x in X], npartitions=3)
     samples = SampleSet.from_bag(bag)
-    found = MODEL.predict(samples)
+    found = small().predict(samples)
     assert not samples.is_counted
     assert found.numblocks == (3, 1)
     assert np.isnan(found.chunks[0]).all()
@@ -57,13 +56,13 @@ def test_lengths_may_be_unknown_and_stay_so() -> None:
 
 def test_samples_on_a_cluster_are_used_where_they_are(current: Client) -> None:
     samples = SampleSet.from_arrays(x=X, partitions=4).persist()
-    found = MODEL.predict(samples)
+    found = small().predict(samples)
     assert found.chunks == (samples.lengths, (2,))
     same(found.compute())
     x = np.zeros((50_000, 3), np.float32)
-    large = MODEL.predict(SampleSet.from_arrays(x=x, partitions=4))
+    large = small().predict(SampleSet.from_arrays(x=x, partitions=4))
     assert len(cloudpickle.dumps(large.dask)) < 20_000
-    assert large.sum().compute() == pytest.approx(MODEL.predict(x).sum(dtype=float), rel=1e-3)
+    assert large.sum().compute() == pytest.approx(small().predict(x).sum(dtype=float), rel=1e-3)
 
 
 def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,8 +72,8 @@ def test_what_is_left_out_is_said(caplog: pytest.LogCaptureFixture) -> None:
     bag = db.from_sequence(range(8), npartitions=2)
     samples = SampleSet.from_bag(bag, odd, on_error="skip")
     with caplog.at_level("WARNING", "daskdl"):
-        found = MODEL.predict(samples).compute(scheduler="sync")
-    same(found, np.delete(EXPECTED[:8], 5, 0))
+        found = small().predict(samples).compute(scheduler="sync")
+    same(found, np.delete(expected()[:8], 5, 0))
     assert "1 of 4 records left out: bag 1, element 1 (expected x of 1 axes" in caplog.text
 
 
