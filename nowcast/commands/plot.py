@@ -31,6 +31,10 @@ def plot(
         ),
     ] = None,
     members: Annotated[int, typer.Option(min=0, help="Show so many members too.")] = 2,
+    zoom: Annotated[
+        float | None,
+        typer.Option(help="Show the square of so many km with the most rain, not the whole grid."),
+    ] = None,
 ) -> None:
     """Show forecasts beside what was observed: rain, probabilities and members."""
     from nowcast.forecasters.file import open_forecast
@@ -55,7 +59,7 @@ def plot(
         draw = animate_forecast if suffix == ".gif" else plot_forecast
         draw(
             made if others else {"forecast": opened[first]}, out, observed=seen,
-            thresholds=threshold or None, members=members,
+            thresholds=threshold or None, members=members, zoom_km=zoom,
         )  # fmt: skip
     say(f"picture written to {out}")
 

@@ -39,6 +39,7 @@ def animate_forecast(
     title: str | None = None,
     thresholds: Sequence[float] | None = None,
     members: int = 0,
+    zoom_km: float | None = None,
 ) -> None:
     """Write the animation.
 
@@ -55,8 +56,8 @@ def animate_forecast(
         The frames that the forecast was made from, shown first, on all maps.
     title : str, optional
         By default the time from which the forecast is. Simulated data is called so in any case.
-    thresholds, members
-        Probabilities and members that are shown too, see
+    thresholds, members, zoom_km
+        Probabilities and members that are shown too, and the part of the grid, see
         :func:`nowcast.plot.forecast.plot_forecast`.
 
     Raises
@@ -89,6 +90,7 @@ def animate_forecast(
         ) from error
 
     panels = Panels.of(forecast, observed, before, thresholds, members)
+    panels = panels if zoom_km is None else panels.zoomed(zoom_km)
     table = Image.new("P", (1, 1))
     table.putpalette(_palette())
     images = [

@@ -41,6 +41,7 @@ def plot_forecast(
     leads: Sequence[float] | None = None,
     thresholds: Sequence[float] | None = None,
     members: int = 0,
+    zoom_km: float | None = None,
 ) -> None:
     """Write the picture as PNG.
 
@@ -61,6 +62,8 @@ def plot_forecast(
         observed; by default 1, of forecasts that have probabilities.
     members : int
         How many members get a row too, of forecasts that have them.
+    zoom_km : float, optional
+        Side of a square: the one with the most rain is shown; by default all of the grid.
 
     Raises
     ------
@@ -83,6 +86,7 @@ def plot_forecast(
     True
     """
     panels = Panels.of(forecast, observed, thresholds=thresholds, members=members)
+    panels = panels if zoom_km is None else panels.zoomed(zoom_km)
     columns = _columns(panels.minutes, leads)
     height = WIDTH * panels.aspect
     figure = new_figure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +126,36 @@ class Panels:
             probabilities=probabilities,
         )
 
+    def zoomed(self, kilometres: float) -> Panels:
+        """Return the square of so many km in which most rain is forecast, or was seen before.
+
+        Raises
+        ------
+        SettingsError
+            When it is not above 0.
+        """
+        if not kilometres > 0:
+            raise SettingsError(f"--zoom: expected the side of a square in km, found {kilometres}")
+        rain = sum(
+            np.nan_to_num(row).sum(axis=0, dtype=np.float64)
+            for name, row in self.rows.items()
+            if name not in self.probabilities
+        )
+        assert isinstance(rain, np.ndarray)
+        cells = []
+        for middles in (self.y, self.x):
+            low, high = edges(middles)
+            side = round(kilometres * len(middles) / (high - low))
+            cells.append(min(len(middles), max(2, side)))
+        down, across = _rainiest(rain, cells[0], cells[1])
+        return replace(
+            self,
+            rows={name: row[:, down, across] for name, row in self.rows.items()},
+            x=self.x[across],
+            y=self.y[down],
+            before=self.before[:, down, across],
+        )
+
     @property
     def title(self) -> str:
         """Say from when the forecast is, and if nothing of it is real."""
@@ -208,6 +238,14 @@ def _check_probabilities(
                 f"--threshold: expected forecasts with probabilities or members, found none for "
                 f"{threshold:g} mm/h; make them by a method that gives them, such as sprog"
             )
+
+
+def _rainiest(rain: NDArray[np.float64], high: int, wide: int) -> tuple[slice, slice]:
+    """Return the first window of so many rows and columns with the largest sum of (y, x)."""
+    total = np.pad(rain, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
+    sums = total[high:, wide:] - total[:-high, wide:] - total[high:, :-wide] + total[:-high, :-wide]
+    row, column = (int(at) for at in np.unravel_index(np.argmax(sums), sums.shape))
+    return slice(row, row + high), slice(column, column + wide)
 
 
 def _extent(there: NDArray[np.bool_]) -> slice:

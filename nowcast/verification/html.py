@@ -33,6 +33,8 @@ th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #ddd; }
 th:first-child, td:first-child { text-align: left; }
 .fault { color: #a01010; font-weight: 600; } .faint { color: #5a5a5a; }
 """
+#: Side in km of the square that pictures show of a larger grid: of a continent nothing is seen.
+SHOWN_KM = 512.0
 #: Columns of the tables.
 COLUMNS = (
     ("csi", "CSI"), ("pod", "POD"), ("far", "FAR"), ("bias", "bias"), ("fss", "FSS"),
@@ -132,6 +134,7 @@ def _example(
         observed=store["rain_rate"].reindex(time=valid),
         leads=sorted({minutes / 2, minutes} & set(_minutes(made))),
         members=min(members, 2),
+        zoom_km=SHOWN_KM,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from nowcast.plot.panels import Panels, edges, is_simulated
 from tests.nowcast.plot.pictures import forecast, frames
 
@@ -46,6 +46,25 @@ def test_what_nobody_sees_is_cut_off() -> None:
     assert Panels.of(made, seen).rows["observed"].shape == (6, 40, 40)
     made["rain_rate"][:] = np.nan
     assert Panels.of(made).rows["forecast"].shape == (6, 40, 40)
+
+
+def test_zoom_shows_the_square_with_the_most_rain() -> None:
+    made = forecast()
+    made["rain_rate"][:] = 0
+    made["rain_rate"][3, 20:30, 5:9] = 2
+    made["rain_rate"][:, 0, 0] = 3
+    made["rain_rate"][1, :, 35:] = np.nan
+    panels = Panels.of(made, frames(1, 6) * 0, before=frames(-2, 0))
+    cell = float(made["x"][1] - made["x"][0]) / 1000
+    near = panels.zoomed(10 * cell)
+    assert near.rows["forecast"].shape == near.rows["observed"].shape == (6, 10, 10)
+    assert near.before.shape == (3, 10, 10)
+    np.testing.assert_array_equal(near.y, made["y"][20:30])
+    np.testing.assert_array_equal(near.rows["forecast"][3].sum(axis=1), np.full(10, 8.0))
+    assert near.aspect == 1.0
+    assert panels.zoomed(1000 * cell).rows["forecast"].shape == (6, 40, 40)
+    with pytest.raises(SettingsError, match=r"--zoom: expected the side of a square in km, found"):
+        panels.zoomed(0)
 
 
 def test_frames_before_have_times_up_to_the_start() -> None:
