@@ -81,6 +81,7 @@ def test_its_file(tmp_path):
     file_brings_back(DeepBit(16, Trunk()), pictures(), tmp_path / "deepbit.safetensors")
 
 
+@pytest.mark.long
 def test_a_narrow_vgg_is_a_trunk():
     model = DeepBit(8, VGG16Trunk(width=1 / 32, hidden=8))
     assert model.predict(np.zeros((1, 224, 224, 3), np.float32)).shape == (1, 8)

@@ -36,7 +36,9 @@ def test_other_depths_have_the_published_parameters(depth, parameters):
     assert ResNet(depth).flat.size == parameters
 
 
-@pytest.mark.parametrize(("depth", "stem"), [(18, "imagenet"), (50, "small")])
+@pytest.mark.parametrize(
+    ("depth", "stem"), [pytest.param(18, "imagenet", marks=pytest.mark.long), (50, "small")]
+)
 def test_a_step_does_what_its_gradient_says(depth, stem):
     gradient_is_right(tiny(depth=depth, stem=stem, zero_last=False), pictures(32), 3)
 

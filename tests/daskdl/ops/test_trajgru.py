@@ -31,8 +31,9 @@ def arguments(n=2, steps=3, size=(5, 6), inputs=3, channels=2, n_links=3, hidden
 
 
 @pytest.mark.parametrize("inputs", [0, 3])
-@pytest.mark.parametrize(("channels", "kernel"), [(2, 1), (2, 3), (8, 5)])
-@pytest.mark.parametrize("slope", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("channels", "kernel", "slope"), [(2, 1, 0.2), (2, 3, 0.0), (2, 3, 0.2), (8, 5, 0.2)]
+)
 def test_gradient(inputs, channels, kernel, slope):
     check_gradient(
         lambda *a: ops.trajgru(*a, steps=None if inputs else 3, slope=slope),

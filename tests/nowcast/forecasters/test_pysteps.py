@@ -36,7 +36,7 @@ def test_agrees_with_our_extrapolation() -> None:
 
 @needs_pysteps
 @pytest.mark.parametrize(
-    "name", [*module.NAMES[:-1], pytest.param("linda", marks=pytest.mark.slow)]
+    "name", [*module.NAMES[:-1], pytest.param("linda", marks=pytest.mark.long)]
 )
 def test_every_method_gives_rain_and_is_silent(name: str, capfd) -> None:
     frames = translation(4, 1.0, -2.0, size=96)
