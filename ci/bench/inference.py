@@ -4,7 +4,8 @@ The peers are onnxruntime, PyTorch's eval under inference_mode (channels last wh
 images; through torch.compile with ``--compile``, which takes a compiler and a minute a network),
 and OpenCV's DNN. All take turns in one process, each with as many threads as ours; the fastest
 counts. On one thread the processor's time of that thread is shown with ``--cpu``, which neighbours
-on the machine disturb less.
+on the machine disturb less. With ``--precision bf16`` PyTorch runs under autocast, and onnxruntime
+and OpenCV, which have no bfloat16 on processors, as they are.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ def _runtime(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
     return lambda: session.run(None, {"x": x})
 
 
-def _torch(peer: Any, x: np.ndarray[Any, Any], image: bool, compiled: bool) -> dict[str, Work]:
+def _torch(
+    peer: Any, x: np.ndarray[Any, Any], image: bool, compiled: bool, bf16: bool
+) -> dict[str, Work]:
     import torch
 
     given, works = torch.from_numpy(x), dict[str, Work]()
 
     def inferring(net: Any, value: Any) -> Work:
         def run() -> object:
-            with torch.inference_mode():
+            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 return net(value)
 
         return run
@@ -78,11 +81,12 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     x = network.sample(np.random.default_rng(SEED), batch)
     own = network.ours() if network.ours else read(model, network.name)
     given = network.turned(x) if network.turned else x
-    predictor = Predictor(own, batch_size=batch, threads=threads)
+    bf16 = options.precision == "bf16"
+    predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
     works: dict[str, Work] = {}
     peers = {
         "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
-        "PyTorch": lambda: _torch(peer, x, network.image, options.compile),
+        "PyTorch": lambda: _torch(peer, x, network.image, options.compile, bf16),
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }
     for name, make in peers.items():
@@ -103,6 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--batches", default="1,16", help="samples at a time, such as 1,16")
     parser.add_argument("--cpu", action="store_true", help="processor's time; one thread only")
     parser.add_argument("--compile", action="store_true", help="with torch.compile too")
+    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     options = parser.parse_args(arguments)
 
     rows: list[Row] = []

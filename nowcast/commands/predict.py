@@ -52,13 +52,14 @@ def predict(
     from nowcast.forecasters.predict import predict_to
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
+    from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.rain.utc import utc_text
 
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()
     table = SHIPPED if calibration is None else read_table(calibration)
-    chosen = forecaster(method, model, table, say)
+    forecaster(method, model, table)  # refuse a wrong method before scans are read
     check_replaceable(out)
     with ExitStack() as stack:
         if _is_folder_of_scans(rain):
@@ -66,6 +67,7 @@ def predict(
             store = stack.enter_context(opened_rain(_ingested(rain, folder / "rain.zarr")))
         else:
             store = stack.enter_context(opened_rain(rain))
+        chosen = forecaster(method, model, table, say, simulated=is_simulated(store))
         frames, reference = predict_to(
             out, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed, say=say,

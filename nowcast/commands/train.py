@@ -76,10 +76,10 @@ def train(
     say(f"model written to {out}: {model.n_in} frames in, {model.lead_minutes:g} min ahead")
     for sentence in verdict.findings:
         say(sentence)
-    say(
-        f"The network is {verdict.sentence}; --method auto takes "
-        f"{'it' if verdict.passed else 'sprog'}."
-    )
+    taken = "it" if verdict.passed else "sprog"
+    if verdict.passed and verdict.simulated:
+        taken = "it for simulated rain, and sprog for any other"
+    say(f"The network is {verdict.sentence}; --method auto takes {taken}.")
     if as_json:
         result: dict[str, Any] = {"model": str(out), **model.about, "split": model.split.to_dict()}
         print_json(result)

@@ -83,6 +83,7 @@ def verify(
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.model.folder import load_model
+    from nowcast.rain.simulated import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
 
@@ -91,9 +92,9 @@ def verify(
         out.mkdir(parents=True, exist_ok=True)
     network = None if model is None else load_model(model)
     table = SHIPPED if calibration is None else read_table(calibration)
-    chosen = choose(method, model, table)
     with ExitStack() as stack:
         stores = [stack.enter_context(opened_rain(path)) for path in rain]
+        chosen = choose(method, model, table, simulated=all(map(is_simulated, stores)))
         scores = score(
             stores,
             chosen,
@@ -117,9 +118,15 @@ def verify(
 
 
 def choose(
-    methods: str | None, model: Path | None, table: MarginTable | None = None
+    methods: str | None,
+    model: Path | None,
+    table: MarginTable | None = None,
+    *,
+    simulated: bool = False,
 ) -> dict[str, Forecaster]:
     """Return the forecasters that are named, or the usual ones, by their names.
+
+    ``simulated`` says whether the rain is, see `nowcast.forecasters.registry.forecaster`.
 
     Raises
     ------
@@ -138,7 +145,7 @@ def choose(
             "--method: expected names with commas between them, found none; "
             "such as --method sprog,persistence"
         )
-    return {name: forecaster(name, model, table or SHIPPED) for name in names}
+    return {name: forecaster(name, model, table or SHIPPED, simulated=simulated) for name in names}
 
 
 def score(

@@ -42,6 +42,8 @@ def forecaster(
     model: Path | None = None,
     table: MarginTable = SHIPPED,
     say: Callable[[str], None] = lambda _: None,
+    *,
+    simulated: bool = False,
 ) -> Forecaster:
     """Return a forecaster by its name.
 
@@ -56,6 +58,9 @@ def forecaster(
         Numbers of the probabilities of "sprog", "steps" and "auto"; a model has its own.
     say : function of a sentence
         Told what "auto" takes of a model and S-PROG, and why.
+    simulated : bool
+        Whether the rain to forecast is simulated: a model that proved better on simulated rain is
+        taken by "auto" for such rain only.
 
     Raises
     ------
@@ -75,9 +80,11 @@ def forecaster(
         if model is not None:
             trained = Trained.load(model)
             if method == AUTO:
-                taken = "it is taken" if trained.passed else f"sprog is taken (or --method {MODEL})"
+                passed = trained.passed(simulated=simulated)
+                taken = "it is taken" if passed else f"sprog is taken (or --method {MODEL})"
                 say(f"{model}: the network is {trained.proof}; {taken}")
-            return trained if method == MODEL or trained.passed else Sprog(table=table)
+                return trained if passed else Sprog(table=table)
+            return trained
         if method == MODEL:
             raise SettingsError(
                 "--method model: expected the folder of a model too, found none; "

@@ -48,11 +48,19 @@ class Trained(EachLead):
         """Longest lead that it was trained for, in minutes."""
         return self.model.lead_minutes
 
-    @property
-    def passed(self) -> bool:
-        """Whether training ended with the proof that it is better than S-PROG."""
+    def passed(self, *, simulated: bool = False) -> bool:
+        """Whether training ended with the proof that it is better than S-PROG.
+
+        Parameters
+        ----------
+        simulated : bool
+            Whether on simulated rain; a proof on such rain counts for no other.
+        """
         gate = self.model.about.get("gate")
-        return isinstance(gate, dict) and gate.get("passed") is True
+        if not isinstance(gate, dict) or gate.get("passed") is not True:
+            return False
+        of_simulated = gate.get("simulated", self.model.about.get("simulated", False))
+        return simulated or not of_simulated
 
     @property
     def proof(self) -> str:

@@ -16,6 +16,7 @@ from nowcast.model.archives import Archive
 from nowcast.model.folder import Model
 from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
+from nowcast.rain.simulated import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
 
@@ -44,6 +45,8 @@ class Verdict:
     n_events, n_cases : int
     csi_difference : dict of str to list of float or None
         By lead in minutes: CSI at 1 mm/h minus S-PROG's, and its interval.
+    simulated : bool
+        Whether any of these events is simulated: of real rain nothing is proved then.
     """
 
     passed: bool
@@ -52,6 +55,7 @@ class Verdict:
     n_events: int
     n_cases: int
     csi_difference: dict[str, list[float | None]]
+    simulated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -76,7 +80,7 @@ def judge(
     progress : callable, optional
         See `nowcast.verification.verify`.
     """
-    parts = []
+    parts, simulated = [], False
     step, spacing = None, None
     if isinstance(model, NowcastModel):
         step, spacing = model.step, model.spacing[1]
@@ -87,6 +91,7 @@ def judge(
             part = archive.rain.sel(time=slice(stretch.first, stretch.last))
             if part.sizes["time"] >= model.n_in + ahead:
                 parts.append((archive.step, part))
+                simulated = simulated or is_simulated(archive.store)
     if not parts:
         return _unproved("there is no test stretch that is long enough")
     longest = max(step for step, _ in parts)
@@ -102,7 +107,7 @@ def judge(
         )  # fmt: skip
     except DataError as error:
         return _unproved(str(error))
-    made = verdict(scores)
+    made = verdict(scores, simulated=simulated)
     if not left:
         return made
     aside = (
@@ -112,16 +117,17 @@ def judge(
     return replace(made, sentence=f"{made.sentence} ({aside})", findings=[*made.findings, aside])
 
 
-def verdict(scores: xr.Dataset) -> Verdict:
-    """Decide by scores of "model" with differences to `AGAINST`."""
+def verdict(scores: xr.Dataset, *, simulated: bool = False) -> Verdict:
+    """Decide by scores of "model" with differences to `AGAINST`, on simulated events or others."""
     here = scores.sel(forecaster="model")
     low, high = here["csi_difference_low"], here["csi_difference_high"]
     better = bool((low.sel(threshold=RAIN) > 0).any())
     worse = bool((high < 0).any())
     events, cases = (int(scores.attrs[name]) for name in ("n_events", "n_cases"))
     passed = better and not worse and events >= FEWEST_EVENTS
+    seen = f"{events} {'simulated ' if simulated else ''}events it has not seen"
     if passed:
-        sentence = f"better than {AGAINST} at {RAIN:g} mm/h on {events} events it has not seen"
+        sentence = f"better than {AGAINST} at {RAIN:g} mm/h on {seen}"
     elif events < FEWEST_EVENTS:
         sentence = (
             f"not shown to be better than {AGAINST}: the test part has {events} "
@@ -131,7 +137,7 @@ def verdict(scores: xr.Dataset) -> Verdict:
     elif worse:
         sentence = f"worse than {AGAINST} on events it has not seen"
     else:
-        sentence = f"no better than {AGAINST} on {events} events it has not seen"
+        sentence = f"no better than {AGAINST} on {seen}"
     minutes = scores["lead_time"].values / np.timedelta64(60, "s")
     differences = {
         f"{lead:g}": [
@@ -140,7 +146,7 @@ def verdict(scores: xr.Dataset) -> Verdict:
         ]
         for k, lead in enumerate(minutes)
     }
-    return Verdict(passed, sentence, findings(scores), events, cases, differences)
+    return Verdict(passed, sentence, findings(scores), events, cases, differences, simulated)
 
 
 def _unproved(why: str) -> Verdict:

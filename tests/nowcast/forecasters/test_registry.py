@@ -36,6 +36,20 @@ def test_auto_takes_a_model_only_if_it_passed_its_gate(tmp_path: Path) -> None:
         assert isinstance(forecaster("model", tmp_path / "m"), Trained)
 
 
+def test_a_proof_on_simulated_rain_counts_for_no_other(tmp_path: Path) -> None:
+    model = small_model()
+    model.about["gate"] = {"passed": True, "sentence": "better", "simulated": True}
+    model.save(tmp_path / "m")
+    said: list[str] = []
+    assert isinstance(forecaster("auto", tmp_path / "m", say=said.append), Sprog)
+    assert said == [f"{tmp_path / 'm'}: the network is better; sprog is taken (or --method model)"]
+    assert isinstance(forecaster("auto", tmp_path / "m", simulated=True), Trained)
+    # As models were written before: whether anything that was trained on is simulated decides.
+    model.about.update(gate={"passed": True, "sentence": "better"}, simulated=True)
+    model.save(tmp_path / "m")
+    assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
+
+
 def test_a_model_needs_its_folder(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="add --model FOLDER, or choose --method auto"):
         forecaster("model")

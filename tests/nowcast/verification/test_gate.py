@@ -52,6 +52,14 @@ def test_better_somewhere_and_worse_nowhere_passes() -> None:
     assert "model against sprog: CSI at 0.1 and 5 mm/h: no difference" in made.findings[0]
 
 
+def test_a_proof_on_simulated_events_is_called_so() -> None:
+    low = [[-0.1, -0.1, -0.1], [-0.1, 0.01, -0.1]]
+    made = verdict(scores(low, SAME[1]), simulated=True)
+    assert made.passed
+    assert made.to_dict()["simulated"] is True
+    assert made.sentence == "better than sprog at 1 mm/h on 5 simulated events it has not seen"
+
+
 def test_better_at_one_rate_and_worse_at_another_does_not() -> None:
     low, high = [[-0.2, -0.1, -0.1], [-0.1, 0.01, -0.1]], [[-0.1, 0.1, 0.1], [0.1, 0.1, 0.1]]
     made = verdict(scores(low, high))
