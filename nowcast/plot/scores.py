@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Most thresholds that are shown, the rarer ones being left out.
 COLUMNS = 3
+#: Letters of the title an inch of the picture's width.
+LETTERS = 10.5
 RATE = "mm h$^{-1}$"
 
 
@@ -72,7 +75,8 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     lower[-1].set_ylim(0, max(2.0, lower[-1].get_ylim()[1]))
     handles, labels = upper[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle(_title(scores), fontsize=12)
+    letters = int(LETTERS * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(_title(scores), letters), fontsize=12)
     save(figure, path)
 
 

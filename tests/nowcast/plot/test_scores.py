@@ -115,6 +115,16 @@ def test_title_has_source_number_of_cases_and_times(
     assert drawn[0].get_suptitle() == title
 
 
+def test_a_long_title_stays_inside_of_a_narrow_picture(drawn: list[Figure], tmp_path: Path) -> None:
+    one = made(source="Rain rate of RAD_NL25_RAU_5min", first_start="2010-08-26T02:15:00",
+               last_start="2010-08-27T03:15:00").sel(threshold=[1.0])  # fmt: skip
+    plot_scores(one, tmp_path / "scores.png")
+    (title,) = (text for text in drawn[0].texts if "RAD_NL25" in text.get_text())
+    across = title.get_window_extent()
+    assert across.x0 >= 0
+    assert across.x1 <= drawn[0].bbox.x1
+
+
 def test_without_any_event_there_is_still_a_picture(drawn: list[Figure], tmp_path: Path) -> None:
     nothing = made()
     for name in ("csi", "fss", "bias"):
