@@ -127,7 +127,7 @@ class Panels:
         )
 
     def zoomed(self, kilometres: float) -> Panels:
-        """Return the square of so many km in which most rain is forecast, or was seen before.
+        """Return the square of so many km in which most rain is shown; all of a smaller grid.
 
         Raises
         ------
@@ -145,8 +145,8 @@ class Panels:
         cells = []
         for middles in (self.y, self.x):
             low, high = edges(middles)
-            side = round(kilometres * len(middles) / (high - low))
-            cells.append(min(len(middles), max(2, side)))
+            part = min(1.0, kilometres / (high - low))
+            cells.append(max(2, round(part * len(middles))))
         down, across = _rainiest(rain, cells[0], cells[1])
         return replace(
             self,

@@ -62,9 +62,12 @@ def test_zoom_shows_the_square_with_the_most_rain() -> None:
     np.testing.assert_array_equal(near.y, made["y"][20:30])
     np.testing.assert_array_equal(near.rows["forecast"][3].sum(axis=1), np.full(10, 8.0))
     assert near.aspect == 1.0
-    assert panels.zoomed(1000 * cell).rows["forecast"].shape == (6, 40, 40)
+    for large in (1000 * cell, np.inf):
+        assert panels.zoomed(large).rows["forecast"].shape == (6, 40, 40)
     with pytest.raises(SettingsError, match=r"--zoom: expected the side of a square in km, found"):
         panels.zoomed(0)
+    with pytest.raises(SettingsError, match="found nan"):
+        panels.zoomed(np.nan)
 
 
 def test_frames_before_have_times_up_to_the_start() -> None:
