@@ -80,7 +80,7 @@ def judge(
     progress : callable, optional
         See `nowcast.verification.verify`.
     """
-    parts, simulated = [], False
+    parts = []
     step, spacing = None, None
     if isinstance(model, NowcastModel):
         step, spacing = model.step, model.spacing[1]
@@ -90,24 +90,23 @@ def judge(
         for stretch in model.split.of_store("test", archive.name):
             part = archive.rain.sel(time=slice(stretch.first, stretch.last))
             if part.sizes["time"] >= model.n_in + ahead:
-                parts.append((archive.step, part))
-                simulated = simulated or is_simulated(archive.store)
+                parts.append((archive.step, part, is_simulated(archive.store)))
     if not parts:
         return _unproved("there is no test stretch that is long enough")
-    longest = max(step for step, _ in parts)
-    fitting = [part for step, part in parts if longest % step == np.timedelta64(0)]
-    left = len(parts) - len(fitting)
+    longest = max(step for step, _, _ in parts)
+    used = [one for one in parts if longest % one[0] == np.timedelta64(0)]
+    left = len(parts) - len(used)
     n_out = max(1, round(model.lead_minutes / minutes(longest)))
     half = n_out // 2 if n_out > 1 and n_out % 2 == 0 else 1
     methods = {"model": Trained(model), AGAINST: forecaster(AGAINST)}
     try:
         scores = verify(
-            fitting, methods, n_out, every=half, thresholds=THRESHOLDS, scales=(1,),
-            reference=AGAINST, progress=progress,
+            [part for _, part, _ in used], methods, n_out, every=half, thresholds=THRESHOLDS,
+            scales=(1,), reference=AGAINST, progress=progress,
         )  # fmt: skip
     except DataError as error:
         return _unproved(str(error))
-    made = verdict(scores, simulated=simulated)
+    made = verdict(scores, simulated=any(simulated for _, _, simulated in used))
     if not left:
         return made
     aside = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -14,7 +15,7 @@ from nowcast.forecasters.predict import predict as forecast_of
 from nowcast.forecasters.trained import Trained
 from nowcast.rain.store import open_rain, write_dataset
 from nowcast.simulate import simulate
-from tests.nowcast.stores import moving_rain, write_all
+from tests.nowcast.stores import moving_rain, small_model, write_all
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,22 @@ def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_p
         assert ((p >= 0) & (p <= 1)).where(known, True).all()
         assert made["threshold"].attrs["units"] == "mm h-1"
     assert not list(tmp_path.glob("*.zarr"))
+
+
+@pytest.mark.parametrize("simulated", [0, 1])
+def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, capsys, simulated):
+    model = small_model()
+    model.about["gate"] = {"passed": True, "sentence": "better", "simulated": True}
+    model.save(tmp_path / "m")
+    write_dataset(moving_rain(simulated=simulated), tmp_path / "rain.zarr")
+    given = [str(tmp_path / "rain.zarr"), "--model", str(tmp_path / "m"), "--lead", "20min"]
+    assert run(app, ["predict", *given, "--out", str(tmp_path / "f.nc")]) == 0
+    taken = "it is taken" if simulated else "sprog is taken (or --method model)"
+    assert f"the network is better; {taken}\n" in capsys.readouterr().err
+    options = ["--method", "auto,model", "--every", "6", "--json"]
+    assert run(app, ["verify", *given, *options]) == 0
+    auto, network = json.loads(capsys.readouterr().out)["forecasters"].values()
+    assert (auto == network) is bool(simulated)
 
 
 @pytest.mark.parametrize("method", ["persistence", "extrapolation", "sprog", "steps", "auto"])

@@ -47,6 +47,7 @@ def test_better_somewhere_and_worse_nowhere_passes() -> None:
     low = [[-0.1, -0.1, -0.1], [-0.1, 0.01, -0.1]]
     made = verdict(scores(low, SAME[1]))
     assert made.passed
+    assert not made.simulated
     assert made.sentence == "better than sprog at 1 mm/h on 5 events it has not seen"
     assert made.csi_difference["60"] == pytest.approx([0.055, 0.01, 0.1])
     assert "model against sprog: CSI at 0.1 and 5 mm/h: no difference" in made.findings[0]
@@ -80,10 +81,12 @@ def test_few_events_prove_nothing() -> None:
     assert "the test part has 2 events, expected 3 or more" in made.sentence
 
 
-def test_an_untrained_network_on_real_stores_does_not_pass(tmp_path: Path) -> None:
+def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(
+    tmp_path: Path,
+) -> None:
     paths, names = [], []
     for number in range(3):
-        store = moving_rain(title=f"store {number}")
+        store = moving_rain(title=f"store {number}", simulated=int(number == 1))
         write_zarr(store, tmp_path / f"{number}.zarr")
         paths.append(tmp_path / f"{number}.zarr")
         names.append(name_of(store))
@@ -96,6 +99,7 @@ def test_an_untrained_network_on_real_stores_does_not_pass(tmp_path: Path) -> No
     )  # fmt: skip
     made = judge(model, paths)
     assert made.n_events == 3
+    assert made.simulated
     assert not made.passed
     assert made.sentence == "worse than sprog on events it has not seen"
     assert all(low < 0 for _, low, _ in made.csi_difference.values())
