@@ -153,7 +153,7 @@ def _tiles(
             source = flat[(n * height + done) * width : (n * height + high) * width]
             pointwise.product(
                 source, 0, panels, target, (expand_ends[0], target, expand_ends[1]), 0,
-                source.shape[0], 0, panels.shape[0],
+                source.shape[0], 0, panels.shape[0], source.shape[0],
             )  # fmt: skip
             kept_from, kept_to = low, high
             image = expanded.reshape(1, high - low, width, channels)
@@ -173,6 +173,7 @@ def _tiles(
         pointwise.product(
             middle.reshape(-1, channels), 0, last_panels, part,
             (ends[0], beside[begin : begin + count], ends[2]), 0, count, 0, last_panels.shape[0],
+            count,
         )  # fmt: skip
 
 

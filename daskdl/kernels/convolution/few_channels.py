@@ -31,7 +31,8 @@ from daskdl.kernels.products.microkernel import (
     multiply_few_and_end,
 )
 from daskdl.kernels.products.packed import packed
-from daskdl.kernels.products.pointwise import TALL, product
+from daskdl.kernels.products.pointwise import product
+from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
@@ -176,7 +177,9 @@ def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
         first = block * TALL_WINDOWS
         count = min(TALL_WINDOWS, y.shape[0] - first)
         _gather(image, plan, first, count, own)
-        product(own, first, panels, y, ends, first, first + count, 0, panels.shape[0])
+        product(
+            own, first, panels, y, ends, first, first + count, 0, panels.shape[0], first + count
+        )
 
 
 @jit

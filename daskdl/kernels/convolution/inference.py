@@ -20,12 +20,12 @@ from daskdl.kernels.convolution import (
     direct,
     few_channels,
     few_filters,
+    tiles_bfloat16,
     winograd,
 )
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.finish import Finish, ends_of, finish
 from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.products.prepared import Prepared
@@ -75,7 +75,7 @@ class Convolution(Prepared):
         if self.way == "depthwise":
             return depthwise.by_tap(weight)
         if self.half:
-            return (bfloat16.panels_of(weight).copy(),)
+            return bfloat16.panels_of(weight).copy()
         plain = self.way == "direct" and self.within.pointwise and self.within.groups == 1
         if plain and pointwise.serves(weight.shape[3], weight.itemsize):
             self.way = "pointwise"
@@ -105,15 +105,15 @@ class Convolution(Prepared):
             rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
             ends = ends._replace(beside=ends.beside.reshape(results.shape))
             return pointwise.work_of(rows, self.packed, results, ends)
+        if self.half:
+            return tiles_bfloat16.work_of(x, self.packed, self.within, y, ends)
         if self.way == "depthwise" and ends.beside is y:
             return depthwise.work_of(x, self.packed, self.within, y, ends)
         return partial(self._run, x, y, ends)
 
     def _run(self, x: Array, y: Array, ends: Finish) -> None:
         within = self.within
-        if self.half:
-            direct.forward_packed(along(x), self.packed, within, y, ends)
-        elif self.way == "winograd":
+        if self.way == "winograd":
             first = within.pad[0], within.pad[2]
             winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)
         elif self.way == "few_channels":

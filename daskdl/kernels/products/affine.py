@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.convolution import direct
+from daskdl.kernels.convolution import direct, tiles_bfloat16
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.bfloat16 import along, columns_of
@@ -33,6 +33,7 @@ from daskdl.kernels.products.microkernel import (
 )
 from daskdl.kernels.products.precise import in_bfloat16
 from daskdl.kernels.products.prepared import Prepared
+from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
@@ -81,9 +82,12 @@ class Affine(Prepared):
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
         other = None if beside is None else beside.reshape(results.shape)
         ends = ends_of(results, self.bias, other, low, high)
-        if self.half:
-            return partial(self._run, rows, results, ends)
-        if len(rows) >= pointwise.TALL and pointwise.serves(rows.shape[1], rows.itemsize):
+        if self.half and len(rows) >= TALL:
+            four = ends._replace(beside=ends.beside[None, None])
+            pixels = rows[None, None], self.panels, _POINT, results[None, None], four
+            return tiles_bfloat16.work_of(*pixels)
+        tall = not self.half and len(rows) >= TALL
+        if tall and pointwise.serves(rows.shape[1], rows.itemsize):
             return pointwise.work_of(rows, self.panels[:, 0], results, ends)
         return partial(self._run, rows, results, ends)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import outer
+from daskdl.kernels.products.bfloat16_pair import ROUNDED, round_numbers
 from daskdl.kernels.products.packing import packed_weights
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
@@ -111,6 +112,18 @@ def columns_of(weight: Array) -> Pairs:
 def rows_of(weight: Array) -> Pairs:
     """Return panels of ``weight``, (K, N)."""
     return packed_weights(across(weight)[:, None], _ONE, True, "bfloat16 panels")
+
+
+@jit
+def round_row(source, channels, target, pairs):
+    """Write the pairs of neighbours in a row from one address to another, inside a numba function.
+
+    An odd last number, and pairs behind it, are filled up with zeros.
+    """
+    for c in range(0, channels, ROUNDED):
+        round_numbers(source + 4 * c, target + 2 * c, min(ROUNDED, channels - c), 2 * pairs - c)
+    for c in range(-(-channels // ROUNDED) * ROUNDED, 2 * pairs, ROUNDED):
+        round_numbers(source, target + 2 * c, 0, 2 * pairs - c)
 
 
 @jit

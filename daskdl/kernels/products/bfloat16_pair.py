@@ -13,9 +13,12 @@ import platform
 from typing import Any
 
 from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import features
 from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.finish import all_lanes
 
 _I32, _FLOAT = ir.IntType(32), ir.FloatType()
 _BYTE = ir.IntType(8).as_pointer()
@@ -105,3 +108,64 @@ class Pairs:
 
     def _all(self, value: int) -> ir.Constant:
         return ir.Constant(self.words, [value] * self.words.count)
+
+
+#: Numbers that :func:`round_numbers` takes, at most.
+ROUNDED = 16
+
+
+@intrinsic
+def round_numbers(context, source, target, count, width):
+    """Write ``count`` float32 numbers at an address, rounded, to another, with zeros up to width.
+
+    Of each the upper 16 bits, to the nearest, ties to even; denormals become zeros. It is done by
+    VCVTNEPS2BF16 where there is AVX512_BF16.
+    """
+
+    def generate(context, builder, signature, args):
+        numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (_FLOAT, _I32))
+        short = ir.VectorType(ir.IntType(16), ROUNDED)
+        lanes = ir.Constant(words, list(range(ROUNDED)))
+        some, all_of = (
+            builder.icmp_signed(">", all_lanes(builder, words, builder.trunc(n, _I32)), lanes)
+            for n in args[2:]
+        )
+        place = builder.inttoptr(args[0], numbers.as_pointer())
+        four, two = ir.Constant(_I32, 4), ir.Constant(_I32, 2)
+        zeros = ir.Constant(numbers, [0.0] * ROUNDED)
+        value = _masked(builder, "load", numbers, "f32", place, four, some, zeros)
+        if arithmetic() == "instruction":
+            kind = ir.FunctionType(short, [numbers])
+            name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
+            convert = cgutils.get_or_insert_function(builder.module, kind, name)
+            result = builder.call(convert, [value])
+        else:
+            result = _rounded(builder, builder.bitcast(value, words), short)
+        place = builder.inttoptr(args[1], short.as_pointer())
+        _masked(builder, "store", ir.VoidType(), "i16", result, place, two, all_of)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 4), generate
+
+
+def _masked(builder: ir.IRBuilder, what: str, result: Any, number: str, *given: Any) -> Any:
+    function = ir.FunctionType(result, [value.type for value in given])
+    name = f"llvm.masked.{what}.v{ROUNDED}{number}.p0v{ROUNDED}{number}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), given)
+
+
+def _rounded(builder: ir.IRBuilder, bits: Any, short: Any) -> Any:
+    """Generate what VCVTNEPS2BF16 does, by whole numbers."""
+
+    def each(value: int) -> ir.Constant:
+        return ir.Constant(bits.type, [value] * bits.type.count)
+
+    cut = builder.lshr(bits, each(16))
+    size = builder.and_(bits, each(0x7FFFFFFF))
+    ties = builder.add(builder.and_(cut, each(1)), each(0x7FFF))
+    word = builder.lshr(builder.add(bits, ties), each(16))
+    nan = builder.icmp_unsigned(">", size, each(0x7F800000))
+    word = builder.select(nan, builder.or_(cut, each(0x40)), word)
+    tiny = builder.icmp_unsigned("<", size, each(0x00800000))
+    word = builder.select(tiny, builder.and_(cut, each(0x8000)), word)
+    return builder.trunc(word, short)

@@ -310,16 +310,21 @@ def keep(array):
     """Name an array whose address was in use up to here."""
 
 
+def fetch_line(builder: ir.IRBuilder, place: Any) -> None:
+    """Generate what has the line at a byte pointer brought to L2."""
+    hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
+    kind = ir.FunctionType(ir.VoidType(), [BYTE] + [ir.IntType(32)] * 3)
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    builder.call(prefetch, [place, *hint])
+
+
 @intrinsic
 def fetch(context, place):
     """Have the line at an address brought to L2 while other work is done; it may lie anywhere."""
     signature = types.void(types.intp)
 
     def generate(context, builder, signature, args):
-        hint = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # read, L2, data
-        kind = ir.FunctionType(ir.VoidType(), [BYTE] + [ir.IntType(32)] * 3)
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(prefetch, [builder.inttoptr(args[0], BYTE), *hint])
+        fetch_line(builder, builder.inttoptr(args[0], BYTE))
         return context.get_dummy_value()
 
     return signature, generate

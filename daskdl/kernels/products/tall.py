@@ -1,0 +1,221 @@
+"""Tall blocks: the products of as many rows as there are registers for, by a panel of weights.
+
+Of 32 registers 28 are sums, two have the weights and one a row's number. What is read and written
+next is brought to L2 meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
+from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.products.microkernel import (
+    BYTE,
+    COLUMNS,
+    LANES,
+    LINE,
+    fetch_line,
+    load,
+    whole,
+)
+from daskdl.kernels.runtime.jit import jit
+
+#: Rows of a block: of 32 registers 28 are sums, of 16 there are 12.
+TALL = 14 if LANES == 16 else 6
+#: Rows of a block where less are left.
+SHORT = TALL // 2
+#: Bytes that are brought to L2 with each summand of a block.
+FETCHED = 128
+_I32 = ir.IntType(32)
+
+
+def _if(
+    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
+) -> list[Any]:
+    """Generate vectors that are changed where a condition holds."""
+    before, then = builder.block, builder.append_basic_block("then")
+    after = builder.append_basic_block("after")
+    builder.cbranch(condition, then, after)
+    builder.position_at_end(then)
+    changed = change(values)
+    end = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    found = []
+    for old, new in zip(values, changed, strict=True):
+        phi = builder.phi(old.type)
+        phi.add_incoming(old, before)
+        phi.add_incoming(new, end)
+        found.append(phi)
+    return found
+
+
+def _block(rows: int, halves: int, narrow: bool) -> Any:
+    """Return a function of numba that computes ``rows`` x ``halves`` vectors of results.
+
+    Its arguments: an array of the dtype, of uint32 for pairs of bfloat16; the addresses of the
+    first row of A, of a panel's part, of the first row of results, and of what is brought to L2
+    meanwhile; and a tuple: the summands; the bytes from row to row of A and
+    of results; whether to add to what is there, and whether this is the end; then the bias'
+    address, the bytes from a result to what is beside it (0: nothing is), both limits, and the
+    columns of results, which count where a panel is ``narrow``.
+    """
+
+    def generate(context, builder, signature, args):
+        like = signature.args[0]
+        number, size = context.get_data_type(like.dtype), like.dtype.bitwidth // 8
+        pairs = Pairs(arithmetic(), LANES) if like.dtype == types.uint32 else None
+        a, b, y, ahead = args[1:5]
+        plan = cgutils.unpack_tuple(builder, args[5])
+        depth, a_step, y_step, add, last, bias, beside, low, high, columns = plan
+        words, width = ir.VectorType(number, LANES), LANES * size
+        vector = words if pairs is None else pairs.sums
+        short = f"v{LANES}f{8 * size}"
+        undefined = ir.Constant(words, ir.Undefined)
+        nothing = ir.Constant(vector, [0.0] * LANES)
+        first_lane = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+        # The last vector of a narrow panel has lanes of columns that there are not.
+        lanes = ir.VectorType(_I32, LANES)
+        left = all_lanes(builder, lanes, builder.trunc(columns, _I32))
+        own = [(halves - 1) * LANES + lane for lane in range(LANES)]
+        mask = builder.icmp_signed(">", left, ir.Constant(lanes, own))
+
+        def masked(what, result, *given):
+            function = ir.FunctionType(result, [value.type for value in given])
+            name = f"llvm.masked.{what}.{short}.p0{short}"
+            return builder.call(
+                cgutils.get_or_insert_function(builder.module, function, name), given
+            )
+
+        def read(place, half):
+            if not narrow or half + 1 < halves:
+                return load(builder, place, half * width, vector, size)
+            place = builder.gep(place, [whole(half * width)]) if half else place
+            place = builder.bitcast(place, vector.as_pointer())
+            return masked("load", vector, place, ir.Constant(_I32, size), mask, nothing)
+
+        def write(value, place, half):
+            place = builder.gep(place, [whole(half * width)]) if half else place
+            place = builder.bitcast(place, vector.as_pointer())
+            if not narrow or half + 1 < halves:
+                builder.store(value, place).align = size
+            else:
+                masked("store", ir.VoidType(), value, place, ir.Constant(_I32, size), mask)
+
+        def steps(start, step):
+            return [builder.add(start, builder.mul(step, whole(i))) for i in range(rows)]
+
+        lines = [builder.inttoptr(place, BYTE) for place in steps(a, a_step)]
+        panel = builder.inttoptr(b, BYTE)
+        state = None if pairs is None else pairs.begin(builder)
+        before, inner = builder.block, builder.append_basic_block("summand")
+        after = builder.append_basic_block("result")
+        builder.branch(inner)
+
+        builder.position_at_end(inner)
+        k, at_b = builder.phi(whole(0).type), builder.phi(BYTE)
+        totals = [builder.phi(vector) for _ in range(rows * halves)]
+        values = [load(builder, at_b, half * width, words, size) for half in range(halves)]
+        sums = []
+        for i, line in enumerate(lines):
+            place = builder.gep(line, [builder.mul(k, whole(size))])
+            factor = load(builder, place, 0, number, size)
+            lane = builder.insert_element(undefined, factor, ir.Constant(_I32, 0))
+            factors = builder.shuffle_vector(lane, undefined, first_lane)
+            for half, value in enumerate(values):
+                total = totals[halves * i + half]
+                if pairs is None:
+                    product = builder.fmul(factors, value, flags=("contract",))
+                    sums.append(builder.fadd(total, product, flags=("contract",)))
+                else:
+                    sums.append(pairs.add_product(builder, total, factors, value))
+        place = builder.add(ahead, builder.mul(k, whole(FETCHED)))
+        for line in range(0, FETCHED, LINE):
+            fetch_line(builder, builder.inttoptr(builder.add(place, whole(line)), BYTE))
+        following = builder.add(k, whole(1))
+        for phi, first, new in [
+            (k, whole(0), following),
+            (at_b, panel, builder.gep(at_b, [whole(COLUMNS * size)])),
+            *((phi, nothing, new) for phi, new in zip(totals, sums, strict=True)),
+        ]:
+            phi.add_incoming(first, before)
+            phi.add_incoming(new, inner)
+        builder.cbranch(builder.icmp_signed("<", following, depth), inner, after)
+
+        builder.position_at_end(after)
+        if pairs is not None:
+            pairs.end(builder, state)
+        targets = [builder.inttoptr(place, BYTE) for place in steps(y, y_step)]
+
+        def plus(places):
+            def change(values):
+                return [
+                    builder.fadd(read(places[i // halves], i % halves), value)
+                    for i, value in enumerate(values)
+                ]
+
+            return change
+
+        def ended(values):
+            shifts = [
+                load(builder, builder.inttoptr(bias, BYTE), half * width, vector, size)
+                for half in range(halves)
+            ]
+            values = [builder.fadd(v, shifts[i % halves]) for i, v in enumerate(values)]
+            others = [builder.gep(place, [beside]) for place in targets]
+            some = builder.icmp_signed("!=", beside, whole(0))
+            values = _if(builder, some, values, plus(others))
+            for sign, limit in (("<", low), (">", high)):
+                edge = all_lanes(builder, vector, limit)
+                # NaN is neither below nor above.
+                values = [
+                    builder.select(builder.fcmp_ordered(sign, v, edge), edge, v) for v in values
+                ]
+            return values
+
+        results = _if(builder, add, sums, plus(targets))
+        results = _if(builder, last, results, ended)
+        for i, value in enumerate(results):
+            write(value, targets[i // halves], i % halves)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def block(context, like, a, b, y, ahead, plan):
+        return types.void(like, *[types.intp] * 4, plan), generate
+
+    return block
+
+
+_tall, _short, _one = (_block(n, 2, False) for n in (TALL, SHORT, 1))
+_tall_narrow, _short_narrow, _one_narrow = (_block(n, 2, True) for n in (TALL, SHORT, 1))
+_tall_half, _short_half, _one_half = (_block(n, 1, True) for n in (TALL, SHORT, 1))
+
+
+@jit
+def multiply_block(x, a, b, y, ahead, plan, height, kind):
+    """Compute TALL, SHORT or 1 rows; of a whole panel (kind 0), a narrow one (1) or half of one."""
+    if height == TALL and kind == 0:
+        _tall(x, a, b, y, ahead, plan)
+    elif height == TALL and kind == 1:
+        _tall_narrow(x, a, b, y, ahead, plan)
+    elif height == TALL:
+        _tall_half(x, a, b, y, ahead, plan)
+    elif height == SHORT and kind == 0:
+        _short(x, a, b, y, ahead, plan)
+    elif height == SHORT and kind == 1:
+        _short_narrow(x, a, b, y, ahead, plan)
+    elif height == SHORT:
+        _short_half(x, a, b, y, ahead, plan)
+    elif kind == 0:
+        _one(x, a, b, y, ahead, plan)
+    elif kind == 1:
+        _one_narrow(x, a, b, y, ahead, plan)
+    else:
+        _one_half(x, a, b, y, ahead, plan)
