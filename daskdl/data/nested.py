@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from daskdl.errors import DataError
 
 
@@ -47,6 +49,8 @@ def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_nested(value: Any) -> bool:
     """Return whether a value is several: a mapping, or a tuple of arrays and not of numbers."""
+    if isinstance(value, np.ndarray):  # by far the most, and the question about a Mapping is slow
+        return False
     if isinstance(value, tuple):
         return bool(value) and all(hasattr(v, "dtype") and getattr(v, "ndim", 1) for v in value)
     return isinstance(value, Mapping) and not hasattr(value, "shape")  # as some sparse arrays are

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl import ops
-from daskdl.data.image import Rotate
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models.vgg import VGG16Trunk, initialise
 from daskdl.nn import init
@@ -107,6 +106,8 @@ class Turned:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Make of x (N, H, W, C) x (N, 1 + angles, H, W, C), the picture itself first."""
+        from daskdl.data.image import Rotate
+
         x, rng = np.asarray(batch["x"]), np.random.default_rng(0)
         turned = [np.asarray(Rotate((angle, angle))(x, rng)) for angle in self.angles]
         return {**batch, "x": np.stack([x, *turned], 1)}

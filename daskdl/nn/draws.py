@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,8 +15,10 @@ _pass = threading.local()
 
 
 @contextmanager
-def drawing(seed: int) -> Iterator[None]:
+def drawing(seed: int | Callable[[], int]) -> Iterator[None]:
     """Make all that layers of this thread draw inside a function of ``seed`` and their order.
+
+    A callable gives the seed when the first layer draws; most networks have none that does.
 
     Examples
     --------
@@ -47,6 +49,8 @@ def next_draw() -> tuple[int, int]:
     if draws is None:
         draws = _pass.draws = [secrets.randbits(64), 0]
     seed, counter = draws
+    if callable(seed):
+        seed = draws[0] = seed()
     draws[1] += 1
     return seed, counter
 

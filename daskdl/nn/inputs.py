@@ -16,10 +16,9 @@ def as_inputs(x: Any) -> Any:
     Whole numbers stay what they are, such as ids, and so does what is no array, such as a Ragged
     column for a model that reads it. Of a tuple or mapping that is done to each.
     """
-    if isinstance(x, (tuple, Mapping)):
-        return each(as_inputs, x)
-    numbers = isinstance(x, np.ndarray) and x.dtype.kind == "f"
-    return x.astype(np.float32, copy=False) if numbers else x
+    if isinstance(x, np.ndarray):
+        return x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+    return each(as_inputs, x) if isinstance(x, (tuple, Mapping)) else x
 
 
 def each(function: Callable[[Any], Any], x: Any) -> Any:
@@ -31,9 +30,10 @@ def each(function: Callable[[Any], Any], x: Any) -> Any:
 
 def call(model: Callable[..., Any], x: Any) -> Any:
     """Call a model with inputs: an array, a tuple one by one, a mapping by the names in it."""
-    if isinstance(x, Mapping):
-        return model(**x)
-    return model(*x) if isinstance(x, tuple) else model(x)
+    if isinstance(x, tuple):
+        return model(*x)
+    named = not isinstance(x, np.ndarray) and isinstance(x, Mapping)  # which takes longer to ask
+    return model(**x) if named else model(x)
 
 
 def parts_of(x: Any) -> list[Any]:

@@ -106,7 +106,7 @@ class GangEngine(OnCluster):
         super().__init__(client, job, samples, validation)
         self._patience = seconds("peer-timeout")
         tools = job.tools()
-        self._tables = Tables.of(tools.model)
+        self._tables = Tables.of(tools.model.joined)
         self._unit = max(UNIT, tools.optimizer.unit)
         self._bytes, self._bucket = 4 * tools.model.vector.size, n_bytes("bucket-size")
         self._formed: tuple[Gang, Future] | None = None

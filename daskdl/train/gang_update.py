@@ -49,7 +49,7 @@ class SlicedUpdate:
     def __init__(self, job: Job, gang: Gang, comm: Communicator, method: Method) -> None:
         self._job, self._comm, self._method = job, comm, method
         self._model, self._codec = job.tools().model, codec_of(job.rounded)
-        self._tables, self._size = Tables.of(self._model), self._model.vector.size
+        self._tables, self._size = Tables.of(self._model.joined), self._model.vector.size
         self._place = partial(slice_of, size=self._size, unit=gang.unit)
         self._members = len(gang.addresses)
         self._owned = list(map(self._place, comm.plan.owned))
@@ -178,7 +178,7 @@ class WholeUpdate:
     def __init__(self, job: Job, gang: Gang, comm: Communicator) -> None:
         self._job, self._comm = job, comm
         self._model = job.tools().model
-        self._tables, self._size = Tables.of(self._model), self._model.vector.size
+        self._tables, self._size = Tables.of(self._model.joined), self._model.vector.size
         self._place = partial(slice_of, size=self._size, unit=gang.unit)
         self._members = len(gang.addresses)
         self._owned = list(map(self._place, comm.plan.owned))

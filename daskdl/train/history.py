@@ -85,13 +85,19 @@ class History:
         between = np.diff(ends).clip(0)
         # The time from the call to the first update has no clock of its own.
         took = np.concatenate([[max(0.0, seconds - between.sum())], between])
-        for record, each in zip(records, took.tolist(), strict=True):
-            phases = {name: getattr(record, name) for name in PHASES[:-1]}
-            phases["wait"] = max(0.0, each - sum(phases.values()))
-            row = {"loss": record.loss, "samples": record.samples, "seconds": each, **phases}
-            row |= dict(zip(metrics, record.metrics, strict=False))
-            for name, column in self._columns.items():
-                column.append(row.get(name, math.nan))
+        phases = [[getattr(record, name) for record in records] for name in PHASES[:-1]]
+        clocks = zip(took.tolist(), *phases, strict=True)
+        new: dict[str, Sequence[float]] = {
+            "loss": [record.loss for record in records],
+            "samples": [record.samples for record in records],
+            "seconds": took.tolist(),
+            **dict(zip(PHASES, phases, strict=False)),
+            "wait": [max(0.0, each - sum(known)) for each, *known in clocks],
+        }
+        values = zip(*(record.metrics for record in records), strict=True)
+        new |= dict(zip(metrics, values, strict=False))
+        for name, column in self._columns.items():
+            column.extend(new.get(name) or [math.nan] * len(records))
 
     def cut(self, iterations: int) -> None:
         """Forget all after so many iterations."""

@@ -103,7 +103,7 @@ class Member:
         self.rendezvous, self.job, self.gang = rendezvous, job, gang
         self.attempt, self.comm = attempt, comm
         tools = job.tools()
-        self.tables = Tables.of(tools.model)
+        self.tables = Tables.of(tools.model.joined)
         shapes, size = self.tables.shapes, tools.model.vector.size
         self.buckets = Buckets(job, gang, comm, size, shapes)
         end, owned = tools.model.flat.size, gang.slices(comm.rank, self.tables)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,16 +126,21 @@ def gradient(
         model = tools.model
         if not model.training:
             model.train()
-        if weights is not model.joined.whole:
+        held = model.joined
+        if weights is not held.whole:
             model.restore(weights, copy=False)
             if job.rounded:
                 round_in_place(model.flat, job.rounded)
-        held = model.joined
+            held = model.joined
         held.zero_grad()
-        buffers, seed = held.buffers, generator(job.seed, "layers", epoch, iteration, shard)
+        buffers = held.buffers
         before = buffers.copy()
-        draws = int(seed.integers(2**63))
-        with drawing(draws):
+
+        def seed() -> int:
+            draw = generator(job.seed, "layers", epoch, iteration, shard)
+            return int(draw.integers(2**63))
+
+        with drawing(seed):
             prediction = call(model, as_inputs(nested(batch, "x")))
             loss = tools.compare(prediction, batch, chosen)
         measured = (tools.measure(prediction, batch),) if job.measures else ()
@@ -146,22 +153,22 @@ def gradient(
             done = back(loss, model, count)
         else:
             loss.backward()
-        held = model.joined
         tables = held.tables.values()
         rows = [Rows.none_of(p.shape) if p.grad is None else p.grad for p in tables]
         vector = empty(held.whole.size, np.float32) if keep else held.whole_grad
         sound = times(held.grad, count, vector[:parameters]) if done is None else done
         sound &= all(finite(r.values.reshape(-1)) for r in rows)
-        if not (sound and np.isfinite(loss.data).all()):
+        value = float(loss)
+        if not (sound and math.isfinite(value)):
             buffers[:] = before
-            raise TrainingError(explain(model, batch, draws, float(loss)))
+            raise TrainingError(explain(model, batch, seed(), value))
         if done is None:
             np.multiply(buffers, np.float32(count), out=vector[parameters:])
         buffers[:] = before  # another shard may begin with the same ones
         clock.append(time.perf_counter())
         summed = tuple(r.times(count) for r in rows)
-        seconds = Clocks.of(*np.diff(clock).tolist())
-        return Gradient(vector, float(loss) * count, count, seconds, summed, measured)
+        seconds = Clocks.of(*map(sub, clock[1:], clock))
+        return Gradient(vector, value * count, count, seconds, summed, measured)
 
 
 def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:
@@ -172,7 +179,7 @@ def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:
     The optimizer's state, too, has a place for each number of the model; those of buffers, which it
     does not change, stay zero.
     """
-    tables, none = Tables.of(model), np.zeros(model.flat_buffers.size, np.float32)
+    tables, none = Tables.of(model.joined), np.zeros(model.flat_buffers.size, np.float32)
     slots = optimizer.init(model.flat.size)
     rows = optimizer.init_rows(tables.size - tables.start) if tables else {}
     for name, slot in slots.items():
@@ -223,15 +230,16 @@ def update(
         total = replace(total, vector=copied(total.vector))
         round_in_place(total.vector, job.rounded)
     loss = total.loss / total.samples
-    if not np.isfinite(loss):
+    if not math.isfinite(loss):
         raise TrainingError(
             f"iteration {state.iteration}: expected a finite loss, found {loss}; {WHAT_TO_DO}"
         )
     with thread_budget(job.threads), naming(f"iteration {state.iteration}, update"):
         tools = job.tools()
+        joined = tools.model.joined
         if parameters is None:
-            parameters = tools.model.joined.grad.size
-        stepper, tables = method or tools.optimizer, Tables.of(tools.model)
+            parameters = joined.grad.size
+        stepper, tables = method or tools.optimizer, Tables.of(joined)
         weights, slots = _step(stepper, tables, state, total, parameters, overwrite)
     took = time.perf_counter() - began
     metrics = tools.values(total.measured)
@@ -262,10 +270,12 @@ def _step(
     if rows and optimizer.joint:
         optimizer = optimizer.knowing(optimizer.terms(*put, scale), optimizer.row_terms(rows))
     first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
-    weights = _beginning_with(first, state.weights, overwrite)
+    weights = _beginning_with(first, put[0], state.weights, overwrite)
     slots = dict(state.slots)
     for name, slot in changed.items():
-        slots[name] = _beginning_with(slot, slots[name], overwrite) if slot.ndim else slot
+        slots[name] = (
+            _beginning_with(slot, own[name], slots[name], overwrite) if slot.ndim else slot
+        )
     buffers = total.vector[parameters:]
     if buffers.size:
         np.divide(buffers, total.samples, out=weights[parameters : total.vector.size])
@@ -275,10 +285,15 @@ def _step(
     return weights, slots
 
 
-def _beginning_with(first: Vector, whole: Vector, overwrite: bool) -> Vector:
-    """Return a vector that begins with these numbers and goes on like a whole one."""
-    if overwrite and first.ctypes.data == whole.ctypes.data:
-        return whole  # itself, by which the next gradient knows it
+def _beginning_with(first: Vector, given: Vector, whole: Vector, overwrite: bool) -> Vector:
+    """Return a vector that begins with these numbers and goes on like a whole one.
+
+    That is the whole one itself, by which the next gradient knows it, if what it was ``given`` of
+    its beginning was overwritten.
+    """
+    # The same numbers may come under a new name; to ask for it takes longer.
+    if overwrite and (first is given or first.ctypes.data == whole.ctypes.data):
+        return whole
     if first.size == whole.size:
         return first
     new: Vector = empty(whole.size, whole.dtype)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.collective.parts import rows_of
 from daskdl.collective.plan import WHOLE, Span
-from daskdl.nn import Module
+from daskdl.nn.joined import Joined
 from daskdl.optim import Method
 from daskdl.rows import Rows
 
@@ -66,9 +66,8 @@ class Tables:
     start: int
 
     @classmethod
-    def of(cls, model: Module) -> Tables:
-        """Return the tables of a model."""
-        joined = model.joined
+    def of(cls, joined: Joined) -> Tables:
+        """Return the tables of a model, by its vectors."""
         shapes = tuple((p.shape[0], p.shape[1]) for p in joined.tables.values())
         return cls(tuple(joined.tables), shapes, joined.whole.size)
 

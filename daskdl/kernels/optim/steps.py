@@ -60,7 +60,7 @@ def step(
     Returns
     -------
     list of (n,) or None
-        New weights, then new state.
+        New weights, then new state; the very arrays that were given, where they were changed.
 
     Raises
     ------
@@ -107,7 +107,9 @@ def step(
         if start < end:
             run(start, end, row, past)
         start = end
-    return [None if a is None else a.reshape(weights.shape) for a in (before if over else new)]
+    if over:
+        return before
+    return [None if a is None else a.reshape(weights.shape) for a in new]
 
 
 def _changes(array: Array, dtype: Any) -> bool:

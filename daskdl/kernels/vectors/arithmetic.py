@@ -70,12 +70,15 @@ def times(vector: NDArray[np.float32], factor: float, out: NDArray[np.float32]) 
     Parameters
     ----------
     vector, out : float32 (n,), contiguous
+        The same numbers, or none in both.
     factor : float
     """
     wrong = np.zeros(threads(), np.bool_)
     past = True if streams(out) else None
     units = -(-vector.size // UNIT)
-    over_range(_times, units, LEAST_UNITS, flat(vector), np.float32(factor), out, past, wrong)
+    # Of two names for the same numbers the compiler cannot know that they are in step.
+    new = None if vector.ctypes.data == out.ctypes.data else out
+    over_range(_times, units, LEAST_UNITS, flat(vector), np.float32(factor), new, past, wrong)
     return not wrong.any()
 
 
@@ -147,9 +150,14 @@ def _add_bias(y, bias):
 
 
 @jit
-def _times(vector, factor, out, past, wrong, which, begin, end):
-    """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which]."""
-    source, target = vector[begin * UNIT : end * UNIT], out[begin * UNIT : end * UNIT]
+def _times(vector, factor, new, past, wrong, which, begin, end):
+    """Write the units ``begin`` to ``end``, and whether a number is not finite to wrong[which].
+
+    They are written to the vector itself where ``new`` is None.
+    """
+    stop = min(end * UNIT, vector.size)
+    source = vector[begin * UNIT : stop]
+    target = source if new is None else new[begin * UNIT : stop]
     found, nothing = False, vector.dtype.type(0)
     for k in range(source.size):
         found |= source[k] - source[k] != nothing  # NaN, of a number that is not finite

@@ -43,3 +43,16 @@ def test_threads_draw_on_their_own():
 
 def test_without_a_seed_no_two_draws_are_the_same():
     assert len({next_draw() for _ in range(10)}) == 10
+
+
+def test_a_seed_may_be_made_when_the_first_layer_draws():
+    made = []
+
+    def seed():
+        made.append(7)
+        return 7
+
+    with drawing(seed):
+        assert not made
+        assert [next_draw(), next_draw()] == [(7, 0), (7, 1)]
+    assert made == [7]

@@ -16,15 +16,15 @@ TABLES = Tables(("a", "b"), ((5, 2), (3, 4)), 10)
 
 def test_tables_of_a_model_lie_behind_all_else() -> None:
     model = Recommender()
-    tables, whole = Tables.of(model), model.snapshot()
+    tables, whole = Tables.of(model.joined), model.snapshot()
     assert tables.names == ("users.weight", "items.weight")
     assert tables.shapes == ((USERS, 6), (ITEMS, 7))
     assert (tables.start, tables.size) == (model.vector.size, whole.size)
     for view, parameter in zip(tables.views(whole), model.tables.values(), strict=True):
         np.testing.assert_array_equal(view, parameter.data)
         assert np.shares_memory(view, whole)
-    assert not Tables.of(network())
-    assert not Tables.of(Recommender(sparse=False))
+    assert not Tables.of(network().joined)
+    assert not Tables.of(Recommender(sparse=False).joined)
 
 
 def test_parts_have_each_number_once_and_whole_rows() -> None:

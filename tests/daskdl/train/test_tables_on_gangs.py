@@ -154,7 +154,7 @@ def test_an_optimizers_state_is_as_long_as_the_weights(tmp_path: Path) -> None:
     whole = trainer.model.snapshot()
     np.testing.assert_array_equal(saved.arrays["weights"], whole)
     assert saved.arrays["optimizer.mean"].shape == whole.shape
-    users = Tables.of(trainer.model).views(saved.arrays["optimizer.mean"])[0]
+    users = Tables.of(trainer.model.joined).views(saved.arrays["optimizer.mean"])[0]
     before = Recommender().users.weight.data
     touched = (trainer.model.tables["users.weight"].data != before).any(1)
     np.testing.assert_array_equal(users.any(1), touched)

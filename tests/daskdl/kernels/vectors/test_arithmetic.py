@@ -123,6 +123,18 @@ def test_finite_numbers_are_so_however_large_or_small():
     assert times(x, 7, np.empty_like(x))  # though 7 times the largest is not
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", SIZES)
+def test_multiples_may_take_the_place_of_the_numbers(n, threads):
+    x = np.random.default_rng(n).normal(size=n).astype(np.float32)
+    expected = x * np.float32(7)
+    with thread_budget(threads):
+        assert times(x, 7, x[:])
+        np.testing.assert_array_equal(x, expected)
+        x[n // 2 : n // 2 + 1] = np.inf
+        assert times(x, 7, x) == (n == 0)
+
+
 def test_multiples_are_written_to_a_part_of_memory():
     out = np.zeros(60_001, np.float32)
     with thread_budget(2):
