@@ -13,7 +13,7 @@ from nowcast.forecasters.forecaster import EachLead, check_past, check_threshold
 from nowcast.lagrangian.advection import carry_all
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.correction import Correction, between, moved_ranks
+from nowcast.lagrangian.correction import Correction, between, redrawn
 from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.lagrangian.noise import evened
@@ -22,8 +22,8 @@ from nowcast.lagrangian.ranks import match
 
 Float = NDArray[np.float32]
 
-#: Times that a corrected field is looked up again, as a pixel's shift depends on its rain rate.
-CORRECTIONS = 2
+#: Pixels that are expected to reach a threshold below which no factor is told.
+LEAST_AREA = 1e-9
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Sprog(EachLead):
                 shift = self.correction(
                     cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
                 )
-            field = self._field(here, shift)[np.newaxis]
+            field = self._field(here, shift, spacing_km)[np.newaxis]
             probability = chances = cuts = ensemble = None
             if wanted:
                 probability = self._chances(here, wanted, shift, spacing_km)[:, np.newaxis]
@@ -124,16 +124,23 @@ class Sprog(EachLead):
             spacing_km=spacing_km, shift=shift,
         )  # fmt: skip
 
-    def _field(self, here: Arrival, shift: Float | None) -> Float:
+    def _field(self, here: Arrival, shift: Float | None, spacing_km: float) -> Float:
         """Return the distribution of the last frame, moved, at the expected field's ranks.
 
-        A correction moves ranks by what it adds to the logit of the probability of as much rain.
+        With a correction, where it makes rain most likely, over areas that change as it expects.
         """
         field = match(here.rank, here.moved)
         if shift is None or not np.any(shift):
             return field
-        slopes = self.table.at(THRESHOLDS, here.minutes)[:, 0]
-        odds = np.divide(shift, slopes[:, np.newaxis, np.newaxis], dtype=np.float32)
-        for _ in range(CORRECTIONS):
-            field = match(moved_ranks(here.rank, odds, field, THRESHOLDS), here.moved)
-        return field
+        chances = self._chances(here, THRESHOLDS, shift, spacing_km)
+        factors = []
+        for threshold, corrected in zip(THRESHOLDS, chances, strict=True):
+            # One at a time: on a large grid seven of them take 700 MB.
+            before = self._chances(here, (threshold,), None, spacing_km)
+            factors.append(_total(corrected) / max(_total(before), LEAST_AREA))
+        return redrawn(field, chances, factors, THRESHOLDS)
+
+
+def _total(probability: Float) -> float:
+    """Return the number of pixels that are expected to reach a threshold."""
+    return float(np.nansum(probability, dtype=np.float64))

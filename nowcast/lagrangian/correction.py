@@ -1,4 +1,4 @@
-"""Corrections of probabilities: what is added to their logits, and the field that it makes."""
+"""Corrections of probabilities: what is added to their logits, and the field that follows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from daskdl.kernels.runtime.team import over_rows
 from nowcast.lagrangian.arrival import Arrival
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import MarginTable
+from nowcast.lagrangian.ranks import match, ranks
 
 Float = NDArray[np.float32]
 
@@ -55,47 +56,79 @@ def between(shift: Float, known: Sequence[float], wanted: Sequence[float]) -> Fl
     return made
 
 
-def moved_ranks(rank: Float, odds: Float, field: Float, thresholds: Sequence[float]) -> Float:
-    """Return ranks whose logits are moved by what belongs to each pixel's rain rate.
+def redrawn(
+    field: Float, chances: Float, factors: Sequence[float], thresholds: Sequence[float]
+) -> Float:
+    """Return a field that reaches each threshold where that is most likely.
+
+    A threshold is reached over as many pixels as before, times its factor: so the field keeps its
+    distribution of rain rates where a correction expects no more and no less rain, and grows or
+    shrinks by area as the correction expects, not by rates that nobody has seen.
 
     Parameters
     ----------
-    rank : ndarray, (y, x) float32
-        NaN is missing.
-    odds : ndarray, (threshold, y, x) float32
-        Added to the logit of the rank, at each threshold.
     field : ndarray, (y, x) float32
-        Rain rate in mm h-1; between thresholds its logarithm decides, below the lowest that one.
+        Rain rate in mm h-1 before the correction; NaN is missing.
+    chances : ndarray, (threshold, y, x) float32
+        Corrected probabilities of exceedance, not increasing with the threshold; NaN where
+        ``field`` is.
+    factors : sequence of float
+        By which the area that is expected to reach each threshold has changed.
     thresholds : sequence of float
         In mm h-1, increasing.
+
+    Returns
+    -------
+    ndarray, (y, x) float32
+        Between thresholds the logarithm of the rate is linear in how far the logits of both
+        probabilities lie from those at which the thresholds are reached; above the highest that is
+        reached rates are those that ``field`` has there, below the lowest too, or
+        half of that threshold.
     """
-    out = np.full_like(rank, np.nan)
-    rates = np.log(np.asarray(thresholds, np.float32))
-    over_rows(_move, (out, rank, field, np.arange(len(rank))), 64, odds, rates)
+    known = np.isfinite(field)
+    values = field[known]
+    cuts = []
+    for threshold, factor, chance in zip(thresholds, factors, chances, strict=True):
+        count = min(round(np.count_nonzero(values >= np.float32(threshold)) * factor), values.size)
+        if not count:
+            break
+        cuts.append(np.partition(chance[known], values.size - count)[values.size - count])
+    if not cuts:
+        return np.where(field >= thresholds[0], np.float32(thresholds[0] / 2), field)
+    out = np.full_like(field, np.nan)
+    rates = np.asarray(thresholds[: len(cuts)], np.float32)
+    over_rows(_redraw, (out, field, np.arange(len(field))), 64, chances, np.stack(cuts), rates)
+    top = out >= rates[-1]
+    highest = np.where(field >= rates[-1], field, np.float32(np.nan))
+    out[top] = match(ranks(np.where(top, chances[len(cuts) - 1], np.float32(np.nan))), highest)[top]
     return out
 
 
 @jit
-def _move(out, rank, field, rows, odds, rates):
-    one = np.float32(1)
-    last = len(rates) - 1
+def _odds(p):
+    """Return the logit of a probability that is kept off 0 and 1."""
+    p = min(max(p, np.float32(1e-6)), np.float32(1 - 1e-6))
+    return np.log(p / (np.float32(1) - p))
+
+
+@jit
+def _redraw(out, field, rows, chances, cuts, rates):
+    half = np.float32(0.5)
     for i in range(out.shape[0]):
         row = rows[i]
         for j in range(out.shape[1]):
-            r = rank[i, j]
-            if not np.isfinite(r):
+            if not np.isfinite(field[i, j]):
                 continue
-            if r <= 0 or r >= one:  # the ends stay the ends
-                out[i, j] = r
+            count = 0
+            while count < len(rates) and chances[count, row, j] >= cuts[count]:
+                count += 1
+            if count == 0:
+                out[i, j] = field[i, j] if field[i, j] < rates[0] else half * rates[0]
                 continue
-            k, part = 0, np.float32(0)
-            if field[i, j] > 0:
-                rate = np.log(field[i, j])
-                while k < last and rates[k + 1] <= rate:
-                    k += 1
-                if k < last and rate > rates[k]:
-                    part = (rate - rates[k]) / (rates[k + 1] - rates[k])
-            shift = odds[k, row, j]
-            if part > 0:
-                shift += part * (odds[k + 1, row, j] - shift)
-            out[i, j] = one / (one + np.exp(-(np.log(r / (one - r)) + shift)))
+            rate = rates[count - 1]
+            if count < len(rates):
+                above = _odds(chances[count - 1, row, j]) - _odds(cuts[count - 1])
+                below = _odds(cuts[count]) - _odds(chances[count, row, j])
+                if above + below > 0:
+                    rate *= (rates[count] / rate) ** (above / (above + below))
+            out[i, j] = rate
