@@ -178,6 +178,21 @@ def test_one_who_leaves_waits_for_nobody() -> None:
     over_sockets([0, 1], of_rank, patience=600.0, buckets=8)
 
 
+def test_nothing_is_exchanged_after_the_end() -> None:
+    def of_rank(comm: Communicator) -> str:
+        job, model = new_job(model=network())
+        buckets = Buckets(job, comm.group, comm, model.vector.size)
+        buckets.begin(0)
+        buckets.close()
+        for shard in comm.shards:
+            buckets.put(shard, None)
+        with pytest.raises(BrokenGangError) as told:
+            buckets.total()
+        return str(told.value)
+
+    assert over_sockets([0, 1], of_rank, patience=0.5) == 2 * ["iteration 0: this member has left"]
+
+
 def test_how_many_buckets_there_are() -> None:
     assert count_of(100 << 20, 4 << 20, 2, tables=False) == 16
     assert count_of(9 << 20, 4 << 20, 2, tables=False) == 2
