@@ -1,11 +1,15 @@
 """Skill of a network by the number of events that it learned from: ``python -m ci.bench.learning``.
 
 Simulated events are six hours of weather of several regimes, each with growth, decay and radar
-errors; those that judge have seeds that nothing was trained or calibrated on. With ``--data
-FOLDER`` events are the published ones of ci.bench.skill, and each radar is judged by a network that
-learned from other radars' only. The reference is S-PROG with probabilities calibrated on the same
-events, which the network corrects. A row is kept in the folder when it is done: the same command
-goes on where an interrupted one stopped.
+errors; those that judge have seeds that nothing was trained or calibrated on. The reference is
+S-PROG with probabilities calibrated on the same events, which the network corrects.
+
+With ``--data FOLDER`` events are the published ones of ci.bench.skill, on the same crops and with
+probabilities of other radars only; each radar is judged by networks that learned from others, and
+that a third one stopped. Simulated events may be learned from beside them (``--simulated``).
+
+A row is kept in the folder when it is done: the same command goes on where an interrupted one
+stopped.
 """
 
 from __future__ import annotations
@@ -21,10 +25,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from ci.bench.learning_picture import draw
+from ci.bench.skill import events
+from ci.bench.skill.methods import left_out
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
+from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.model.calibration import calibrate, read_table, write_table
 from nowcast.model.settings import TrainSettings
 from nowcast.model.train import train
@@ -55,12 +63,15 @@ class Fold:
         Of what judges.
     train, validate, judge : sequence of path
         Rain stores.
+    table : MarginTable, optional
+        Numbers of the probabilities; by default they are calibrated on the events to train on.
     """
 
     name: str
     train: Sequence[Path]
     validate: Sequence[Path]
     judge: Sequence[Path] = field(repr=False)
+    table: MarginTable | None = field(default=None, repr=False)
 
     @property
     def count(self) -> int:
@@ -70,26 +81,28 @@ class Fold:
 
 def simulated(folder: Path, counts: Sequence[int], judges: int, organised: bool) -> list[Fold]:
     """Return folds of simulated events, which are made when they are not there."""
-
-    def events(first: int, count: int) -> list[Path]:
-        paths = [folder / f"{first + n}.zarr" for n in range(count)]
-        for n, path in enumerate(paths):
-            if not path.exists():
-                day = Days(1, HOURS, seed=first + n, organised=organised, radars=RADARS)
-                simulate_archive(path, day)
-        return paths
-
-    judge = events(JUDGE, judges)
+    judge = _events(folder, JUDGE, judges, organised)
     return [
-        Fold("simulated", events(TRAIN, n), events(VALIDATE, min(8, max(1, n // 2))), judge)
+        Fold(
+            "simulated",
+            _events(folder, TRAIN, n, organised),
+            _events(folder, VALIDATE, min(8, max(1, n // 2)), organised),
+            judge,
+        )
         for n in counts
     ]
 
 
-def real(data: Path, cache: Path) -> list[Fold]:
-    """Return a fold for each radar: it judges, another one validates, the others are learned."""
-    from ci.bench.skill import events
+def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
+    """Return a fold for each radar: it judges, another one validates, the others are learned.
 
+    Parameters
+    ----------
+    data, cache : path
+        See `ci.bench.skill`.
+    more : sequence of path
+        Stores that every fold learns from.
+    """
     sources = events.available(data, cache)
     for source in sources:
         events.load(source, data, cache)
@@ -99,17 +112,29 @@ def real(data: Path, cache: Path) -> list[Fold]:
     for n, radar in enumerate(radars):
         second = radars[(n + 1) % len(radars)]
         learned = [p for r in radars if r not in (radar, second) for p in paths[r]]
-        folds.append(Fold(radar, learned, paths[second], paths[radar]))
+        folds.append(Fold(radar, [*learned, *more], paths[second], paths[radar], left_out(radar)))
     return folds
+
+
+def _events(folder: Path, first: int, count: int, organised: bool) -> list[Path]:
+    """Return the stores of simulated events, and make those that are not there."""
+    paths = [folder / f"{first + n}.zarr" for n in range(count)]
+    for n, path in enumerate(paths):
+        if not path.exists():
+            day = Days(1, HOURS, seed=first + n, organised=organised, radars=RADARS)
+            simulate_archive(path, day)
+    return paths
 
 
 def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tuple[Trained, Sprog]:
     """Calibrate S-PROG and train a network that corrects it."""
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = folder / "calibration.json"
-    if not numbers.exists():
-        write_table(calibrate(fold.train, starts=100)[0], numbers, {})
-    table = read_table(numbers)
+    table = fold.table
+    if table is None:
+        numbers = folder / "calibration.json"
+        if not numbers.exists():
+            write_table(calibrate(fold.train, starts=100)[0], numbers, {})
+        table = read_table(numbers)
     windows = sum(open_rain(path).sizes["time"] - 8 for path in fold.train)
     starts = min(windows, STARTS)
     settings = TrainSettings(cells=48, batch_size=16, rate=3e-3, starts=starts)
@@ -127,7 +152,7 @@ def judged(stores: Sequence[Path], methods: dict[str, Any]) -> list[dict[str, fl
     """Score a network and its reference on unseen events, a row a lead time."""
     opened = [open_rain(path) for path in stores]
     step = max(int(time_step(store) / np.timedelta64(60, "s")) for store in opened)
-    rain = [store["rain_rate"] for store in opened]
+    rain = [_crop(store["rain_rate"]) for store in opened]
     scores = verify(
         rain, methods, 60 // step, every=EVERY // step, thresholds=(1.0,), scales=(1,),
         reference="sprog", members=MEMBERS,
@@ -145,6 +170,12 @@ def judged(stores: Sequence[Path], methods: dict[str, Any]) -> list[dict[str, fl
     return rows
 
 
+def _crop(rain: xr.DataArray) -> xr.DataArray:
+    """Return the square that ci.bench.skill judges; a small grid is taken whole."""
+    rows, columns = events.rainiest(rain[:: max(1, len(rain["time"]) // 12)])
+    return rain.isel(y=rows, x=columns)
+
+
 def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[str, Any]]:
     """Return the rows of a fold, those kept of an earlier run where there are any."""
     rows = json.loads(kept.read_text()) if kept.exists() else []
@@ -155,7 +186,7 @@ def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[
     began = time.process_time()
     at = folder / "-".join(["model", fold.name, str(fold.count), *map(str, key.values())])
     own = {name: key[name] for name in ("network", "networks", "seed")}
-    own["augment"] = fold.name != "simulated"  # radars are less alike than simulated days
+    own["augment"] = fold.table is not None  # radars are less alike than simulated days
     trained, sprog = learn(fold, at, key["iterations"], own)
     spent = time.process_time() - began
     made = [
@@ -180,6 +211,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
     parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
     parser.add_argument("--radars", help="of real events, those that judge, with commas between")
+    parser.add_argument(
+        "--simulated", type=int, default=0, help="simulated events beside the real ones"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "learning")
     parser.add_argument("--json", type=Path, help="rows; by default rows.json in the folder")
     parser.add_argument("--picture", type=Path, help="PNG file to draw the curve to")
@@ -193,10 +227,11 @@ def main() -> None:
             options.organised,
         )
     else:
-        folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill")
+        more = _events(options.folder, TRAIN, options.simulated, options.organised)
+        folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill", more)
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
-    names = ("iterations", "network", "networks", "organised", "seed")
+    names = ("iterations", "network", "networks", "organised", "seed", "simulated")
     key = {name: getattr(options, name) for name in names}
     print(HEAD)
     rows = []

@@ -51,11 +51,14 @@ def test_rows_that_are_kept_are_not_made_again(trainings, tmp_path):
 def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
     monkeypatch.setattr("ci.bench.skill.events.load", lambda *_: None)
     monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: learning_sources())
-    folds = learning.real(tmp_path, tmp_path)
+    more = tmp_path / "simulated.zarr"
+    folds = learning.real(tmp_path, tmp_path, [more])
     assert {fold.name for fold in folds} == {"bom66", "fmi", "knmi", "mch", "opera"}
     for fold in folds:
         parts = [set(fold.train), set(fold.validate), set(fold.judge)]
-        assert sum(map(len, parts)) == len(set.union(*parts)) == 6
+        assert sum(map(len, parts)) == len(set.union(*parts)) == 7
+        assert more in fold.train
+        assert fold.table is not None
         assert all(fold.name in path.name for path in fold.judge)
 
 

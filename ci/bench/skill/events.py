@@ -113,7 +113,7 @@ def load(source: Source, data: Path, cache: Path) -> Event:
             raise DataError(f"{folder}: expected the files of {source.name}, found no such folder")
         ingest([folder], store)
     with open_rain(store) as dataset:
-        rows, columns = _rainiest(dataset["rain_rate"][:: max(1, len(dataset["time"]) // 12)])
+        rows, columns = rainiest(dataset["rain_rate"][:: max(1, len(dataset["time"]) // 12)])
         rain = dataset["rain_rate"].isel(y=rows, x=columns).values.astype(np.float32, copy=False)
         step = int(time_step(dataset) / np.timedelta64(60, "s"))
         spacing = float(np.abs(np.diff(dataset["x"].values)).mean()) / 1000
@@ -129,7 +129,7 @@ def available(data: Path, cache: Path) -> list[Source]:
     ]
 
 
-def _rainiest(rain: object) -> tuple[slice, slice]:
+def rainiest(rain: object) -> tuple[slice, slice]:
     """Place of the crop with the most wet pixels in a sample of the frames, in steps of 32."""
     frames = np.asarray(rain)
     wet = (frames >= WET).sum(0).astype(np.int64)

@@ -61,7 +61,7 @@ def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
     method = _method(name)
     if isinstance(method, Sprog | Steps):
         # Judged by numbers that never saw this radar.
-        method = replace(method, table=_left_out(event.radar) or method.table)
+        method = replace(method, table=left_out(event.radar) or method.table)
     frames = event.rain[start - N_IN + 1 : start + 1]
     steps = [lead // event.step for lead in leads]
     began = time.process_time()
@@ -98,7 +98,7 @@ def _method(name: str) -> Forecaster:
         ) from error
 
 
-def _left_out(radar: str) -> MarginTable | None:
+def left_out(radar: str) -> MarginTable | None:
     """Numbers of the probabilities that were fitted without a radar; none if it had no part."""
     tables = json.loads((Path(__file__).parent / "left_out.json").read_text())
     return MarginTable(**tables[radar]) if radar in tables else None
