@@ -101,7 +101,7 @@ def store_attributes(
             "comment": "mean over the interval that ends at the valid time",
         }
     return of_rain, {
-        "title": f"Rain rate of {header.station}",
+        "title": f"Radar rain rate, {header.station}",
         "source": f"weather radar, {header.format.value}, station {header.station}",
         "station": header.station,
     }
