@@ -16,9 +16,9 @@ from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, redrawn
 from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
 from nowcast.lagrangian.margins import SHIPPED
+from nowcast.lagrangian.matching import matched
 from nowcast.lagrangian.noise import evened
 from nowcast.lagrangian.quantile import quantile
-from nowcast.lagrangian.ranks import match
 
 Float = NDArray[np.float32]
 
@@ -33,7 +33,7 @@ class Sprog(EachLead):
     The last three frames are brought to the place of the last one, taken apart into octaves, and
     each octave is continued by its own AR(2). Small scales fade within minutes and large ones stay,
     so that the field is the expected one and smooth. It then gets back the distribution of rain
-    rates that the last frame, moved, has: the field whose yes/no skill is best.
+    rates that the last frame, moved, has, region by region: storms keep the rates of their own.
 
     Probabilities come from the ranks of the expected field (`MarginTable`), members from these
     probabilities at noise that has the scales of what is not known: each pixel's members have the
@@ -125,11 +125,11 @@ class Sprog(EachLead):
         )  # fmt: skip
 
     def _field(self, here: Arrival, shift: Float | None, spacing_km: float) -> Float:
-        """Return the distribution of the last frame, moved, at the expected field's ranks.
+        """Return the rain rates of the last frame, moved, at the expected field's ranks.
 
         With a correction, where it makes rain most likely, over areas that change as it expects.
         """
-        field = match(here.rank, here.moved)
+        field = matched(here.expected, here.moved, spacing_km)
         if shift is None or not np.any(shift):
             return field
         chances = self._chances(here, THRESHOLDS, shift, spacing_km)
