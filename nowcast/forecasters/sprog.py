@@ -16,9 +16,9 @@ from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, redrawn
 from nowcast.lagrangian.exceedance import MarginTable, best_cut, exceedance
 from nowcast.lagrangian.margins import SHIPPED
-from nowcast.lagrangian.matching import matched
 from nowcast.lagrangian.noise import evened
 from nowcast.lagrangian.quantile import quantile
+from nowcast.lagrangian.ranks import match
 
 Float = NDArray[np.float32]
 
@@ -77,7 +77,7 @@ class Sprog(EachLead):
         cascade = Cascade.of(past[-self.n_in :], spacing_km=spacing_km)
         del rain, past  # of a large grid every frame counts
         noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
-        for here in arrivals(cascade, leads, step_minutes):
+        for here in arrivals(cascade, leads, spacing_km=spacing_km, step_minutes=step_minutes):
             shift = None
             if self.correction is not None:
                 shift = self.correction(
@@ -129,7 +129,7 @@ class Sprog(EachLead):
 
         With a correction, where it makes rain most likely, over areas that change as it expects.
         """
-        field = matched(here.expected, here.moved, spacing_km)
+        field = match(here.rank, here.moved)
         if shift is None or not np.any(shift):
             return field
         chances = self._chances(here, THRESHOLDS, shift, spacing_km)

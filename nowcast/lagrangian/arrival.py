@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.lagrangian.advection import carry, departures
 from nowcast.lagrangian.cascade import Cascade
-from nowcast.lagrangian.ranks import ranks
+from nowcast.lagrangian.regional import regional_ranks
 
 Float = NDArray[np.float32]
 
@@ -32,7 +32,7 @@ class Arrival:
     expected : ndarray, (y, x) float32
         The expected field, dB rain.
     rank : ndarray, (y, x) float32
-        Its ranks.
+        Its ranks, see `nowcast.lagrangian.regional.regional_ranks`.
     """
 
     lead: int
@@ -44,7 +44,12 @@ class Arrival:
 
 
 def arrivals(
-    cascade: Cascade, leads: int, step_minutes: float, only: frozenset[int] | None = None
+    cascade: Cascade,
+    leads: int,
+    *,
+    spacing_km: float,
+    step_minutes: float,
+    only: frozenset[int] | None = None,
 ) -> Iterator[Arrival]:
     """Give the arrival of each lead.
 
@@ -53,8 +58,8 @@ def arrivals(
     cascade : Cascade
     leads : int
         Number of steps.
-    step_minutes : float
-        Time between steps.
+    spacing_km, step_minutes : float
+        Of the grid and of the frames.
     only : frozenset of int, optional
         Leads, from 1, that are wanted; all by default.
     """
@@ -63,4 +68,5 @@ def arrivals(
         if only is None or lead in only:
             expected = carry(field, points)
             moved = carry(cascade.last, points)
-            yield Arrival(lead, lead * step_minutes, points, moved, expected, ranks(expected))
+            rank = regional_ranks(expected, moved, spacing_km)
+            yield Arrival(lead, lead * step_minutes, points, moved, expected, rank)

@@ -101,7 +101,9 @@ def draw(
     rng : Generator
     """
     cascade = Cascade.of(past, spacing_km=spacing_km)
-    for here in arrivals(cascade, max(leads), step_minutes, frozenset(leads)):
+    for here in arrivals(
+        cascade, max(leads), spacing_km=spacing_km, step_minutes=step_minutes, only=frozenset(leads)
+    ):
         truth = observed[here.lead - 1]
         known = np.isfinite(truth) & np.isfinite(here.moved) & np.isfinite(here.rank)
         count = int(known.sum())

@@ -127,7 +127,13 @@ class MovingRecipe(Recipe):
         if not all(np.isfinite(frame).any() for frame in past):
             return
         cascade = Cascade.of(past, spacing_km=spacing)
-        for here in arrivals(cascade, int(leads.max()), self.step_minutes, frozenset(leads)):
+        for here in arrivals(
+            cascade,
+            int(leads.max()),
+            spacing_km=spacing,
+            step_minutes=self.step_minutes,
+            only=frozenset(leads),
+        ):
             inputs = features(
                 cascade, here, self.table, spacing_km=spacing, step_minutes=self.step_minutes
             )

@@ -119,4 +119,4 @@ def test_the_folder_brings_it_back(rain, tmp_path):
 
 def _arrival(rain: np.ndarray):
     cascade = Cascade.of(rain, spacing_km=GRID["spacing_km"])
-    return cascade, next(arrivals(cascade, 1, GRID["step_minutes"]))
+    return cascade, next(arrivals(cascade, 1, **GRID))
