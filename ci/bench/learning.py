@@ -45,8 +45,8 @@ TRAIN, VALIDATE, JUDGE = 1000, 5000, 9000
 HOURS = 6.0
 #: Radars that look at simulated events in turn.
 RADARS = 4
-#: Samples of a training, which are seen again and again, and the most starts they are drawn of.
-SAMPLES, STARTS = 12800, 1600
+#: Samples of a training, at most so many of a start.
+SAMPLES, DRAWS = 12800, 16
 #: Minutes between starts that judge.
 EVERY = 30
 #: Members of which the CRPS is computed.
@@ -136,11 +136,13 @@ def learn(fold: Fold, folder: Path, iterations: int, own: dict[str, Any]) -> tup
             write_table(calibrate(fold.train, starts=100)[0], numbers, {})
         table = read_table(numbers)
     windows = sum(open_rain(path).sizes["time"] - 8 for path in fold.train)
-    starts = min(windows, STARTS)
+    starts = min(windows, own["starts"])
     settings = TrainSettings(cells=48, batch_size=16, rate=3e-3, starts=starts)
-    draws = max(2, min(16, round(SAMPLES / starts)))
+    draws = max(2, min(DRAWS, round(SAMPLES / starts)))
     epochs = iterations * settings.batch_size / (starts * draws)
-    settings = settings.model_copy(update={"draws": draws, "epochs": epochs} | own)
+    settings = settings.model_copy(
+        update=own | {"draws": draws, "epochs": epochs, "starts": starts}
+    )
     model = train(
         fold.train, folder, settings, progress=False, validate=fold.validate,
         test=fold.validate[:1], table=table, say=lambda text: print(text, file=sys.stderr),
@@ -185,7 +187,7 @@ def run(fold: Fold, key: dict[str, Any], kept: Path, folder: Path) -> list[dict[
         return done
     began = time.process_time()
     at = folder / "-".join(["model", fold.name, str(fold.count), *map(str, key.values())])
-    own = {name: key[name] for name in ("network", "networks", "seed")}
+    own = {name: key[name] for name in ("network", "networks", "seed", "starts")}
     own["augment"] = fold.table is not None  # radars are less alike than simulated days
     trained, sprog = learn(fold, at, key["iterations"], own)
     spent = time.process_time() - began
@@ -206,6 +208,7 @@ def main() -> None:
     )
     parser.add_argument("--judge", type=int, default=20, help="events that judge")
     parser.add_argument("--iterations", type=int, default=1000, help="of each training")
+    parser.add_argument("--starts", type=int, default=1600, help="that samples are drawn of")
     parser.add_argument("--network", default="small", help="see nowcast train")
     parser.add_argument("--networks", type=int, default=1, help="that are averaged")
     parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
@@ -231,7 +234,7 @@ def main() -> None:
         folds = real(options.data, Path(tempfile.gettempdir()) / "nowcast-skill", more)
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
-    names = ("iterations", "network", "networks", "organised", "seed", "simulated")
+    names = ("iterations", "network", "networks", "organised", "seed", "simulated", "starts")
     key = {name: getattr(options, name) for name in names}
     print(HEAD)
     rows = []

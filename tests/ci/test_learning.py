@@ -9,7 +9,7 @@ import pytest
 from ci.bench import learning
 from ci.bench.learning_picture import draw
 
-KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0}
+KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0, "starts": 3}
 
 
 def row(lead: float, events: int = 2) -> dict[str, float]:
