@@ -69,6 +69,20 @@ CALLED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+#: Methods of models in PyTorch, Keras and BigDL, and what does here what they do.
+DONE_BY = {
+    **dict.fromkeys(("save", "save_model", "save_weights"), "daskdl.save(model, 'm.safetensors')"),
+    **dict.fromkeys(("load", "load_model"), "daskdl.load('m.safetensors')"),
+    "load_weights": "model.load_state_dict(daskdl.load('m.safetensors').state_dict())",
+    **dict.fromkeys(
+        ("fit", "compile", "train_on_batch"),
+        "Trainer(model, loss, optimizer).fit(samples, epochs=10)",
+    ),
+    **dict.fromkeys(("to", "cuda", "cpu"), "nothing, all is computed on CPUs; leave it out"),
+    "add": "Sequential(layer, layer)",
+}
+
+
 def nearest(name: Any, known: Iterable[str], most: int = 5) -> list[str]:
     """Return the known names that come nearest to one, without private ones.
 

@@ -49,11 +49,13 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = "daskdl and nowcast"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],  # an icon: with a field the bar takes two lines
     "footer_start": ["copyright"],
     "footer_end": [],
 }

@@ -1,6 +1,7 @@
 """SSD on MobileNet's trunk learns to find QR codes, discs and triangles in photographs.
 
-Data: see examples/scenes.py. Every epoch draws new scenes; the test's are always the same.
+Data: see examples/scenes.py; pip install scikit-image segno. Every epoch draws new scenes; the
+test's are always the same.
 Run: python examples/detection.py --save detector.safetensors
 """
 

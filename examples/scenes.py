@@ -3,6 +3,7 @@
 Objects are QR codes (drawn by `segno`), and discs and triangles with stripes, checks or noise, of
 any colours, turned and more or less opaque. Photographs are those that scikit-image and Debian's
 package `opencv-doc` bring along; those for training and those for testing show different things.
+Both packages of Python: pip install scikit-image segno
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from daskdl.data import Ragged
-from daskdl.errors import DataError
+from daskdl.errors import DataError, MissingExtraError
 
 CLASSES = ("qr", "disc", "triangle")
 OPENCV = Path("/usr/share/doc/opencv-doc/examples")
@@ -38,7 +39,14 @@ def photographs(part: str, longest: int = 640) -> list[np.ndarray]:
 
     Those that are not on this machine are left out; scikit-image's are enough to try things.
     """
-    import skimage
+    try:
+        import segno  # noqa: F401 - draws later, on workers
+        import skimage
+    except ImportError as error:
+        raise MissingExtraError(
+            f"expected scikit-image, whose photographs are pasted on, and segno, which draws QR "
+            f"codes, found no {error.name}; pip install scikit-image segno"
+        ) from error
 
     folders = [Path(skimage.__file__).parent / "data", OPENCV]
     files = {path.name: path for folder in folders for path in sorted(folder.rglob("*.*"))}

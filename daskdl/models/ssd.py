@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from daskdl import ops
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.models.detections import Detection, Detections, detections
 from daskdl.models.mobilenet import ConvolutionBlock, DepthwiseBlock, MobileNetTrunk
 from daskdl.models.multibox import MultiBoxLoss
@@ -274,6 +274,14 @@ class MobileSSD(SSD):
         channels: int = 3,
         seed: int = 0,
     ) -> None:
+        least = 17  # of which a second map is left, by which boxes of other sizes are told apart
+        for name, value, enough, what in (
+            ("size", size, size >= least, f"at least {least} pixels"),
+            ("classes", classes, classes >= 1, "at least 1"),
+            ("width", width, width > 0, "more than 0"),
+        ):
+            if not enough:
+                raise SettingsError(f"MobileSSD, {name}: expected {what}, found {value!r}")
         maps = [-(-size // 8)]
         while maps[-1] > 2 and len(maps) < 6:
             maps.append(-(-maps[-1] // 2))

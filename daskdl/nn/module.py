@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.errors import ShapeError
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
-from daskdl.names import check_constructor
+from daskdl.names import DONE_BY, check_constructor
 from daskdl.nn.display import of_module
 from daskdl.nn.freezing import set_requires_grad
 from daskdl.nn.joined import Joined, Vector
@@ -86,6 +86,17 @@ class Module(Structure, Predicting):
         # Without this an argument that nobody reads would be taken: object checks only one of
         # __new__ and __init__.
         pass
+
+    if not TYPE_CHECKING:  # for which it would stand for all names
+
+        def __getattr__(self, name: str) -> Any:
+            """Answer methods that models of other libraries have with what does the same here."""
+            if name in DONE_BY:
+                raise AttributeError(
+                    f"{type(self).__name__}: expected a method of a Module, found {name}; what "
+                    f"does that here is {DONE_BY[name]}"
+                )
+            return object.__getattribute__(self, name)  # raises again as before
 
     if TYPE_CHECKING:  # the structure of a module is of modules
 

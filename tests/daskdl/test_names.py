@@ -104,3 +104,28 @@ def test_five_at_most_and_none_that_is_private():
     assert len(near) == 5
     assert not [name for name in near if name.startswith("_")]
     assert near[0].startswith("Conv")
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda m: m.save("m.pt"), r"Linear: .* found save; what does that here is daskdl\.save"),
+        (lambda m: m.fit(1, 2), r"found fit; .* Trainer\(model, loss, optimizer\)\.fit"),
+        (lambda m: m.cuda(), "found cuda; what does that here is nothing"),
+        (lambda m: m.weigth, "^'Linear' object has no attribute 'weigth'"),
+    ],
+)
+def test_a_method_of_others_is_answered_with_what_does_that(use, said):
+    with pytest.raises(AttributeError, match=said):
+        use(Linear(2, 1))
+    assert not hasattr(Linear(2, 1), "save")
+
+
+def test_an_error_in_a_users_property_stays_what_it_is():
+    class Mine(Linear):
+        @property
+        def middle(self):
+            return self.absent
+
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = Mine(2, 1).middle

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskdl.errors import MissingExtraError
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -51,6 +53,14 @@ def test_no_photograph_is_in_both_parts(example):
     found = [scenes.photographs("train"), scenes.photographs("test")]
     assert min(map(len, found)) >= 3
     assert all(image.dtype == np.uint8 and image.shape[2] == 3 for image in (*found[0], *found[1]))
+
+
+@pytest.mark.parametrize("missing", ["skimage", "segno"])
+def test_packages_that_are_missing_are_named(example, monkeypatch, missing):
+    scenes = example("scenes")
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=f"no {missing}; pip install scikit-image segno"):
+        scenes.photographs("train")
 
 
 def test_a_short_training_lessens_the_loss(example, tmp_path, capsys):

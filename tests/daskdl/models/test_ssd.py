@@ -151,3 +151,16 @@ def test_mistakes_are_sentences():
         model.detections()(prediction[0].data, y)
     with pytest.raises(SettingsError, match=r"for each of 2 maps .* found 1, 2 and 2"):
         PriorBoxes([2, 1], [0.3, 0.6], [[2]])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"size": 16}, "MobileSSD, size: expected at least 17 pixels, found 16"),
+        ({"classes": 0}, "MobileSSD, classes: expected at least 1, found 0"),
+        ({"width": 0}, "MobileSSD, width: expected more than 0, found 0"),
+    ],
+)
+def test_what_no_mobile_detector_can_be_made_of(options, said):
+    with pytest.raises(SettingsError, match=said):
+        MobileSSD(**options)
