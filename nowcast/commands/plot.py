@@ -106,6 +106,7 @@ def _at_times_of(
     if not np.isin(wanted, rain["time"].values).any():
         raise DataError(
             f"{observed}: expected frames from {utc_text(wanted[0])} to {utc_text(wanted[-1])}, "
-            "the forecast's times, found none; ingest the scans of these times first"
+            "the forecast's times, found none; ingest the scans of "
+            "these times first, or leave --observed out"
         )
     return rain["rain_rate"].reindex(time=wanted)
