@@ -31,7 +31,7 @@ from daskdl.kernels.products.microkernel import (
     multiply_few_and_end,
 )
 from daskdl.kernels.products.packed import packed
-from daskdl.kernels.products.pointwise import product
+from daskdl.kernels.products.pointwise import in_slices, soon
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.scratch import scratch
@@ -72,10 +72,10 @@ def panels_of(weight: Array) -> Array:
 def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
     """Write the convolution with weights of :func:`panels_of` to y, and finish it.
 
-    Where filters fill no panels, windows are copied and multiplied in tall blocks. ``x`` may lie in
-    any order.
+    Windows are copied and multiplied in tall blocks if their sums are made in one go; for a single
+    panel copying takes as long as it saves. ``x`` may lie in any order.
     """
-    if panels.shape[1] > DEPTH or y.shape[3] % COLUMNS == 0:
+    if panels.shape[1] > DEPTH or y.shape[3] == COLUMNS:
         _run(x, panels, geometry, y, False, ends)
         return
     image, plan = _padded(x, geometry, y.shape[1:3])
@@ -172,13 +172,15 @@ def _pad(x, image, top, left):
 @jit
 def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
     """Compute the blocks ``start`` to ``stop`` of windows."""
-    own = windows[which]
+    own, cuts = windows[which], np.array([0, panels.shape[1]])
+    row = own.shape[1] * own.itemsize
     for block in range(start, stop):
         first = block * TALL_WINDOWS
-        count = min(TALL_WINDOWS, y.shape[0] - first)
-        _gather(image, plan, first, count, own)
-        product(
-            own, first, panels, y, ends, first, first + count, 0, panels.shape[0], first + count
+        last = min(first + TALL_WINDOWS, y.shape[0])
+        _gather(image, plan, first, last - first, own)
+        ahead = soon(address(own), 0, y, ends, last, min(last + TALL_WINDOWS, y.shape[0]))
+        in_slices(
+            own, address(own), row, cuts, panels, y, ends, first, last, 0, panels.shape[0], ahead
         )
 
 
