@@ -21,6 +21,7 @@ COMMANDS = {
     "kernels": "python -m ci.bench.kernels --seconds 0.15",
     "training": "python -m ci.bench.training --seconds 6",
     "training-before": "python -m ci.bench.training --seconds 6",
+    "inference-one": "python -m ci.bench.inference --threads 1 --cpu --seconds 0.4",
     "inference": "python -m ci.bench.inference --threads 1,2 --batches 1,16 --seconds 1",
     "examples": "python -m ci.bench.examples",
     "engine": "python -m ci.bench.engine",
