@@ -170,7 +170,7 @@ def main(arguments: list[str] | None = None) -> list[Target]:
         flush=True,
     )
     with connect("local", workers=args.workers) if args.workers else nullcontext():
-        if args.iterations:
+        if args.iterations is not None:
             print(f"{speed(known, args):,.0f} pairs a second")
             return []
         results = [train(known, seed, args) for seed in range(args.seed, args.seed + args.seeds)]

@@ -78,9 +78,15 @@ def of_samples(
     functions: Sequence[Callable[..., Any]],
     number: int,
     known: First | None = None,
+    nothing: Array | None = None,
 ) -> Array:
-    """Return the results of a partition of a SampleSet, whose first one may be known."""
+    """Return the results of a partition of a SampleSet, whose first one may be known.
+
+    ``nothing`` are those of no samples: a partition without any may not know its columns either.
+    """
     warn(partition.bad, len(partition))  # nobody may have counted them
+    if nothing is not None and not len(partition):
+        return nothing
     with naming(number):
         inputs = inputs_of(partition, functions, number)
         return only(predictor.over(inputs, len(partition), known))

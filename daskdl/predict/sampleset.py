@@ -43,6 +43,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     inputs = nested(one, "x")
     predictor, result = predictor.tried(inputs)
     result = partitions.only(result)
+    nothing = result[:0].copy()  # which holds no memory of the result
     known = {0: first(inputs, result)}
     held = held_by_workers(predictor)
     name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
@@ -53,14 +54,14 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
     tasks: dict[Key, Any] = {}
     for i in recipes:
         key = (name, i, *zeros)
-        given = TaskRef((f"load-{name}", i)), _reference(held), samples.functions, i, known.get(i)
-        tasks[key] = Task(key, partitions.of_samples, *given)
+        given = TaskRef((f"load-{name}", i)), _reference(held), samples.functions
+        tasks[key] = Task(key, partitions.of_samples, *given, i, known.get(i), nothing)
     layers = HighLevelGraph.from_collections(
         name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
     )
     lengths = samples.lengths if samples.is_counted else (float("nan"),) * samples.partitions
     chunks = (lengths, *((n,) for n in result.shape[1:]))
-    return da.Array(layers, name, chunks, meta=result[:0])
+    return da.Array(layers, name, chunks, meta=nothing)
 
 
 def _spread(recipes: Sequence[Recipe]) -> Sequence[Recipe]:

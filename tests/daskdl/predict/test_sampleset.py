@@ -101,6 +101,14 @@ def test_the_sample_that_is_tried_first_is_not_computed_again() -> None:
     np.testing.assert_array_equal(Counted().predict(one).compute(), 2 * X[:1])
 
 
+@pytest.mark.parametrize("left", [slice(0, 4), slice(4, 12)], ids=["last", "first"])
+def test_partitions_of_a_bag_without_samples_have_no_results(left: slice) -> None:
+    wanted = {float(x) for x in X[:12][left].ravel()}
+    bag = db.from_sequence([{"x": x} for x in X[:12]], npartitions=3)
+    samples = SampleSet.from_bag(bag.filter(lambda element: float(element["x"].flat[0]) in wanted))
+    same(small().predict(samples.persist()).compute(), expected()[:12][left])
+
+
 def test_a_first_sample_that_is_another_one_in_its_task_is_computed_there() -> None:
     Counted.passed.clear()
     samples = SampleSet.from_arrays(x=X, partitions=2).map(noisy)
