@@ -134,6 +134,49 @@ def test_markers_of_transactions_do_not_hide_the_end(real, name):
         it.close()
 
 
+def test_records_that_were_deleted_before_they_were_read_are_counted(real, name):
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    produce(real.servers, name, 1, [b"%d" % i for i in range(20)])
+    source = KafkaSource(Brokers(real.servers), [name], name)
+    source.claim("run")
+    admin = AdminClient({"bootstrap.servers": real.servers})
+    gone = admin.delete_records([TopicPartition(name, 0, 8)])
+    assert [future.result(20).low_watermark for future in gone.values()] == [8]
+    reader = source.reader("run")
+    reader.assign(source.partitions())
+    assert [r.offset for r in read(reader, 12)] == list(range(8, 20))
+    assert reader.missing == 8
+    to_end(reader)
+    reader.close()
+    source.close()
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_end(mock, name):
+    produce(mock.servers, name, 4, [b"%d" % i for i in range(40)])
+    source = KafkaSource(mock, [name], name)
+    one = source.partitions()[0]
+    source.claim("run")
+    reader = source.reader("run")
+    reader.assign([one])
+    read(reader, 10)
+    reader.commit({one: 25})  # as another topic of this name had it
+    reader.close()
+    again = source.reader("run")
+    again.assign([one])
+    for _ in range(200):
+        assert not again.poll(10, 0.05)
+        if again.missing:
+            break
+    assert again.missing == 15
+    assert again.positions() == {one: 10}
+    produce(mock.servers, name, 4, [b"new"] * 4)
+    assert [r.value for r in read(again, 1)] == [b"new"]
+    again.close()
+    source.close()
+
+
 def test_secrets_are_not_shown_and_our_settings_are_ours():
     brokers = Brokers("b:9092", {"sasl.username": "u", "sasl.password": "hidden"})
     source = KafkaSource(brokers, ["calls"])
