@@ -44,7 +44,8 @@ class Sprog(EachLead):
     table : MarginTable
         Numbers of the probabilities; by default those fitted to the project's real events.
     correction : Correction, optional
-        Such as a network's, added to the logits of the probabilities.
+        Such as a network's, added to the logits of the probabilities; the field then has rain where
+        they are largest, over areas that change as they do.
 
     References
     ----------
@@ -83,17 +84,22 @@ class Sprog(EachLead):
                 shift = self.correction(
                     cascade, here, self.table, spacing_km=spacing_km, step_minutes=step_minutes
                 )
-            field = self._field(here, shift, spacing_km)[np.newaxis]
-            probability = chances = cuts = ensemble = None
+            corrected = shift is not None and bool(np.any(shift))
+            probability = cuts = ensemble = None
+            chances = np.empty((0, 0, 0), np.float32)
+            if corrected or members or wanted == THRESHOLDS:
+                chances = self._chances(here, THRESHOLDS, shift, spacing_km)
+            field = match(here.rank, here.moved)[np.newaxis]
+            if corrected:
+                factors = self._factors(here, chances, spacing_km)
+                field = redrawn(field[0], chances, factors, THRESHOLDS)[np.newaxis]
             if wanted:
-                probability = self._chances(here, wanted, shift, spacing_km)[:, np.newaxis]
-                cuts = np.array([[best_cut(chance)] for chance in probability], np.float32)
+                own = wanted == THRESHOLDS
+                made = chances if own else self._chances(here, wanted, shift, spacing_km)
+                cuts = np.array([[best_cut(chance)] for chance in made], np.float32)
+                probability = made[:, np.newaxis]
+                del made
             if members:
-                chances = (
-                    probability[:, 0]
-                    if probability is not None and wanted == THRESHOLDS
-                    else self._chances(here, THRESHOLDS, shift, spacing_km)
-                )
                 carried = carry_all(np.stack([next(noise) for noise in noises]), here.points)
                 evened(carried)
                 ensemble = np.empty((members, 1, *field.shape[1:]), np.float32)
@@ -124,21 +130,14 @@ class Sprog(EachLead):
             spacing_km=spacing_km, shift=shift,
         )  # fmt: skip
 
-    def _field(self, here: Arrival, shift: Float | None, spacing_km: float) -> Float:
-        """Return the rain rates of the last frame, moved, at the expected field's ranks.
-
-        With a correction, where it makes rain most likely, over areas that change as it expects.
-        """
-        field = match(here.rank, here.moved)
-        if shift is None or not np.any(shift):
-            return field
-        chances = self._chances(here, THRESHOLDS, shift, spacing_km)
+    def _factors(self, here: Arrival, corrected: Float, spacing_km: float) -> list[float]:
+        """Return by which factor a correction changes the area expected to reach each threshold."""
         factors = []
-        for threshold, corrected in zip(THRESHOLDS, chances, strict=True):
+        for threshold, chance in zip(THRESHOLDS, corrected, strict=True):
             # One at a time: on a large grid seven of them take 700 MB.
             before = self._chances(here, (threshold,), None, spacing_km)
-            factors.append(_total(corrected) / max(_total(before), LEAST_AREA))
-        return redrawn(field, chances, factors, THRESHOLDS)
+            factors.append(_total(chance) / max(_total(before), LEAST_AREA))
+        return factors
 
 
 def _total(probability: Float) -> float:
