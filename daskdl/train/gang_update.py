@@ -57,8 +57,13 @@ class SlicedUpdate:
         self._parameters = sum(max(0, min(s.stop, end) - s.start) for s in self._owned)
         self._starts = job.tools().optimizer.term_starts(end)
 
-    def begin(self, weights: Vector, slots: Slots) -> Vector:
-        """Take all weights and this member's state; return the weights that gradients are of.
+    @property
+    def weights(self) -> Vector:
+        """The weights that the next gradients are of: the model's own vector."""
+        return self._model.vector
+
+    def begin(self, weights: Vector, slots: Slots) -> None:
+        """Take all weights and this member's state.
 
         Parameters
         ----------
@@ -81,7 +86,6 @@ class SlicedUpdate:
         if self._job.rounded:
             self._own = copied(self._own)
             self._codec.round(vector, 0)
-        return vector
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
         """Make the step of iteration ``t``.
@@ -183,13 +187,17 @@ class WholeUpdate:
         self._members = len(gang.addresses)
         self._owned = list(map(self._place, comm.plan.owned))
 
-    def begin(self, weights: Vector, slots: Slots) -> Vector:
-        """Take all weights and all of the state; return the weights that gradients are of."""
+    @property
+    def weights(self) -> Vector:
+        """The weights that the next gradients are of: others after a step, if it made new ones."""
+        return self._weights
+
+    def begin(self, weights: Vector, slots: Slots) -> None:
+        """Take all weights and all of the state."""
         self._weights = copied(weights)  # it may be somebody's yet
         if self._tables:
             self._model.restore(self._weights, copy=False)
         self._slots = {name: copied(slot) for name, slot in slots.items()}
-        return self._weights
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
         """Make the step of iteration ``t``; as :meth:`SlicedUpdate.step`."""

@@ -145,11 +145,11 @@ class Member:
         self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
     ) -> tuple[list[Record], list[Measured]]:
         """Run one group and keep its state; return each iteration's record and metrics."""
-        weights = self.update.begin(*self._beginning(first, given))
+        self.update.begin(*self._beginning(first, given))
         records, all_measured = [], []
         each = list(draws.each())
         for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
-            measured = self._gradients(t, draw, following, partitions, weights)
+            measured = self._gradients(t, draw, following, partitions)
             watch = Stopwatch()
             total = Gradient.of_payload(self.buckets.total())
             reduce = watch.lap()
@@ -166,7 +166,6 @@ class Member:
         draw: Draw,
         following: Draw | None,
         partitions: Sequence[Partition],
-        weights: Vector,
     ) -> Measured:
         """Put the gradients of the own shards into the buckets; return their metrics."""
         self.buckets.begin(t)
@@ -184,7 +183,7 @@ class Member:
             if following is not None and following.shards[i][1]:
                 after = (t + 1, following.epoch, following.iteration), *following.shards[i]
             prepared = partial(self.ahead.draw, partition, shard, (at, start, count), after)
-            put = (self.job, weights, partition, at, shard, start, count)
+            put = (self.job, self.update.weights, partition, at, shard, start, count)
             if i == busy[-1] and self.buckets.early:
                 back = partial(self.buckets.back, shard)
                 found = step.gradient(*put, keep=False, draw=prepared, back=back)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from distributed import Client, LocalCluster
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
 from daskdl.nn import BatchNorm, Dropout, Linear, Module, MSELoss, ReLU, Sequential
-from daskdl.optim import LAMB, SGD, ClipNorm, Groups, Method
+from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
 from daskdl.train import Trainer
 from daskdl.train.engines import choose, is_adaptive, make_engine
@@ -63,7 +64,29 @@ def test_an_adaptive_cluster_is_known() -> None:
         adaptive.stop()
 
 
-METHODS = [Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)]
+@dataclass(frozen=True)
+class Signs(Method):
+    """Somebody's own method: it returns new weights, which it may."""
+
+    rate: float = 1e-2
+
+    def init(self, size: int) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, weights: Any, gradient: Any, state: Any, iteration: int, scale: float = 1.0,
+        overwrite: bool = False,
+    ) -> Any:  # fmt: skip
+        return weights - np.float32(self.rate) * np.sign(gradient), state
+
+    def rate_at(self, iteration: int, state: Any = None) -> float:
+        return self.rate
+
+
+METHODS = [
+    *(Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)),
+    *(LBFGS(0.1), Signs()),
+]
 
 
 def normalised() -> Module:
