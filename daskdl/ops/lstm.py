@@ -98,11 +98,14 @@ def compute(
     lengths: ArrayLike | None = None,
     reverse: bool = False,
     panels: Any = None,
+    sums: Callable[[], Array] | None = None,
 ):
     """Return the results of :func:`lstm`, and its backward.
 
     ``product`` returns the product of all steps' inputs (rows, in) and weights (out, in), and
-    ``panels`` are the state's weights as the kernel wants them, where they are at hand.
+    ``panels`` are the state's weights as the kernel wants them, where they are at hand. ``sums``
+    returns the products with all inputs (T, N, 4 * C), in place of them; of x only the shape
+    counts then, and there is no backward.
     """
     like = "x", x
     check("lstm", like, x=(x, (None, None, None)), weight_state=(weight_state, (None, None)))
@@ -118,8 +121,11 @@ def compute(
         peepholes=(peepholes, (3, channels)),
     )
     time = Steps("lstm", n, steps, lengths, reverse)
-    inputs = time.major(x)
-    gates = product(flat(inputs), weight_input).reshape(steps, n, 4 * channels)
+    if sums is None:
+        inputs = time.major(x)
+        gates = product(flat(inputs), weight_input).reshape(steps, n, 4 * channels)
+    else:
+        gates = sums()
     outputs = time.around(h, (n, channels), x.dtype)
     states = time.around(c, (n, channels), x.dtype)
     shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)

@@ -41,7 +41,7 @@ def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, Array]
 def _convolution(x: Any) -> Pending | None:
     """Return the convolution whose result x is, if that waits and only x's one reader wants it."""
     found = x.alone() if isinstance(x, Pending) and x.axes is None else None
-    if found is None or found.source is None:
+    if found is None or not isinstance(found.source, Source):
         return None
     return None if found.joined.beside is not None else found
 

@@ -39,6 +39,12 @@ class Joined(NamedTuple):
         """Whether numbers are cut off, so that nothing else can be added before."""
         return self.low != -np.inf or self.high != np.inf
 
+    @property
+    def bare(self) -> bool:
+        """Whether there are none."""
+        parts = self.norm, self.bias, self.beside
+        return all(part is None for part in parts) and not self.limited
+
     def beyond(self, before: Joined) -> Joined:
         """Return the steps that are left where those of ``before`` are done."""
         return Joined(

@@ -70,7 +70,7 @@ def conv2d(
         return y
 
     shape = len(x), rows, columns, len(filters)
-    found = Pending(compute, _extend(run), shape, filters.dtype)
+    found = Pending(compute, extension(run), shape, filters.dtype)
     found.source = Source(used(x), prepare)
     return found
 
@@ -91,7 +91,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
         y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
         return y
 
-    return Pending(compute, _extend(run), (*x.shape[:-1], len(weight)), weight.dtype)
+    return Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
 
 
 @rule(ops.linear)
@@ -156,22 +156,17 @@ def batch_norm(
         return None
     if x.shape[-1:] != norm.mean.shape:
         return None
-    if isinstance(x, Pending) and x.waiting and x.axes is None and _is_bare(x.joined):
+    if isinstance(x, Pending) and x.waiting and x.axes is None and x.joined.bare:
         found = x.use().with_(x.joined._replace(norm=norm))
     else:
         compute = _normalised(run, used(x), norm)
-        found = Pending(compute, _extend(run), tuple(x.shape), x.dtype, Joined(norm=norm))
+        found = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
     if residual is not None:
         with_residual = _added(found, residual)
         if with_residual is None:
             return None
         found = with_residual
     return found.use().with_(found.joined._replace(low=0.0)) if relu else found
-
-
-def _is_bare(joined: Joined) -> bool:
-    parts = joined.norm, joined.bias, joined.beside
-    return all(part is None for part in parts) and not joined.limited
 
 
 def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
@@ -190,7 +185,7 @@ def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
     return y
 
 
-def _extend(run: Pass) -> Extend:
+def extension(run: Pass) -> Extend:
     """Return what joins more to numbers that somebody else reads too, in passes of their own."""
 
     def extend(x: Array, joined: Joined) -> Array:
@@ -258,7 +253,7 @@ def add(run: Pass, a: Any, b: Any) -> Any:
 
 def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:
     """Return an affine map with a vector of the model's own as its bias."""
-    if isinstance(other, Pending) or not found.takes_bias or not _is_bare(found.joined):
+    if isinstance(other, Pending) or not found.takes_bias or not found.joined.bare:
         return None
     vector = array_of(other)
     if vector.shape != found.shape[-1:] or vector.dtype != found.dtype:
@@ -295,6 +290,12 @@ def relu6(run: Pass, x: Any) -> Any:
 def clip(run: Pass, x: Any, *, low: float | None = None, high: float | None = None) -> Any:
     """Join limits."""
     return _limits(x, -np.inf if low is None else low, np.inf if high is None else high)
+
+
+@rule(ops.dropout)
+def dropout(run: Pass, x: Any, *, rate: float, **draws: Any) -> Any:
+    """Hand on what waits, where nothing is dropped."""
+    return x if rate == 0 and isinstance(x, Pending) else None
 
 
 @rule(ops.transpose)

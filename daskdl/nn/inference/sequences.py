@@ -1,4 +1,4 @@
-"""Rules for sequences: recurrent layers with weights that are prepared once."""
+"""Rules for sequences: rows of tables, recurrent layers with weights that are prepared once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,34 @@ from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.products.precise import in_bfloat16
+from daskdl.nn.inference.folded import Folded, Taken, rows_of
 from daskdl.nn.inference.passes import Pass, array_of, result_of, rule
+from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.prepared import Prepared
+from daskdl.nn.inference.rules import extension
+from daskdl.ops.arguments import FLOATS
 from daskdl.ops.convlstm import compute as convlstms
 from daskdl.ops.lstm import compute as lstms
 from daskdl.tensor import Array, Tensor
+
+
+@rule(ops.embedding)
+def embedding(run: Pass, table: Any, ids: Any, *, padding: int | None = None) -> Any:
+    """Let rows of the model's own table wait: who multiplies them may have their products."""
+    matrix, numbers = array_of(table), array_of(ids)
+    if run.prepared.key(matrix) is None or matrix.ndim != 2 or matrix.dtype not in FLOATS:
+        return None
+    if numbers.dtype.kind not in "iu" or not (padding is None or 0 <= padding < len(matrix)):
+        return None  # the operation says it
+    extend = extension(run)
+
+    def compute(joined: Joined) -> Array:
+        rows: Array = run.call(rows_of, matrix, numbers, padding)
+        return rows if joined.bare else extend(rows, joined)
+
+    found = Pending(compute, extend, (*numbers.shape, matrix.shape[1]), matrix.dtype)
+    found.source = Taken(matrix, numbers, padding)
+    return found
 
 
 @rule(ops.lstm)
@@ -36,17 +59,31 @@ def lstm(
     ):
         return None
 
-    def product(rows: Array, weight: Array) -> Array:
-        found: Affine = run.prepared.get(("affine", key), lambda: Affine(weight))
-        return found(rows)
-
+    affine: Affine = run.prepared.get(("affine", key), lambda: Affine(matrix))
     state = array_of(weight_state)
     own, half = run.prepared.key(state), in_bfloat16(matrix, state)
     panels = None if own is None else run.prepared.get(("lstm", own), lambda: packed(state.T, half))
-    function = partial(lstms, product, panels=panels)
-    values = x, h, c, weight_input, weight_state, bias, peepholes
+    function: Any = partial(lstms, lambda rows, _: affine(rows), panels=panels)
+    taken = _taken(x) if run.recorder is None else None
+    if taken is not None:
+        at = "folded", run.prepared.key(taken.table), taken.padding, key
+        folded: Folded = run.prepared.get(at, lambda: Folded(taken.table, affine, taken.padding))
+        function = partial(function, sums=partial(folded, taken))
+    values = h, c, weight_input, weight_state, bias, peepholes
     arrays = [value.data if isinstance(value, Tensor) else value for value in values]
+    arrays.insert(0, x if taken is not None else array_of(x))
     return tuple(map(Tensor, run.call(result_of, function, *arrays, **settings)))
+
+
+def _taken(x: Any) -> Taken | None:
+    """Return the rows of a table (T, N) that wait as a sequence (N, T, C); None if it is not so."""
+    if not (isinstance(x, Pending) and x.waiting and x.joined.bare):
+        return None
+    if not isinstance(x.source, Taken):
+        return None
+    if x.axes == (1, 0, 2):
+        return x.source
+    return x.source._replace(ids=x.source.ids.T) if x.axes is None and x.ndim == 3 else None
 
 
 @rule(ops.convlstm)
