@@ -7,13 +7,16 @@ after them; sums over all paths through them are taken as logarithms, in float64
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
-from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.elementary import exponential
+from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[Any]
@@ -71,71 +74,123 @@ def _least(left: NDArray[np.float64]) -> int:
     return grain.least(grain.LOG_ADDITION, left[0].size if len(left) else 1)
 
 
-@jit
-def _log_add(a, b):
-    high, low = (a, b) if a > b else (b, a)
-    return high if high == -np.inf else high + np.log1p(np.exp(low - high))
+# Taylor's series of exp(r), |r| <= log(2) / 2, and of atanh(y) / y in powers of y^2, y <= 1 / 5:
+# both to the last bits of float64. libm's do not vectorise, and would take most of the time.
+_EXP = tuple(1 / math.factorial(k) for k in range(14))
+_ATANH = tuple(1 / (2 * k + 1) for k in range(12))
+_LOG_TWO = math.log(2)
+#: Adding 1.5 * 2^52 rounds to a whole number, and leaves it in the lowest bits.
+_SHIFT = 1.5 * 2.0**52
+#: log(2) in two parts: a whole number times the first is exact.
+_HIGH, _LOW = 0.693145751953125, 1.42860682030941723212e-6
+_BIAS = int(np.float64(_SHIFT).view(np.int64)) - 1023
+
+
+def _exp(x):
+    """Return exp(x) for x <= 0; far below the smallest normal number next to nothing."""
+    return math.exp(x)
+
+
+@overload(_exp, inline="always")
+def _exp_of(x):
+    def implementation(x):
+        shifted = max(x, -700.0) * (1 / _LOG_TWO) + _SHIFT
+        n = shifted - _SHIFT
+        r = (max(x, -700.0) - n * _HIGH) - n * _LOW
+        z = r * r
+        low = _EXP[0] + r + z * (_EXP[2] + r * _EXP[3] + z * (_EXP[4] + r * _EXP[5]))
+        high = _EXP[6] + r * _EXP[7] + z * (_EXP[8] + r * _EXP[9])
+        top = _EXP[10] + r * _EXP[11] + z * (_EXP[12] + r * _EXP[13])
+        power = (np.float64(shifted).view(np.int64) - _BIAS) << np.int64(52)
+        return (low + z * z * z * (high + z * z * top)) * np.int64(power).view(np.float64)
+
+    return implementation
+
+
+def _log_add(a, b, c):
+    """Return log(exp(a) + exp(b) + exp(c))."""
+    return np.logaddexp(np.logaddexp(a, b), c)
+
+
+@overload(_log_add, inline="always")
+def _log_add_of(a, b, c):
+    def implementation(a, b, c):
+        high = max(a, max(b, c))
+        base = max(high, -1e300)  # of three times nothing
+        total = _exp(a - base) + _exp(b - base) + _exp(c - base)  # 1 to 3
+        twice = np.float64(total > 1.5)  # no branches: numba cannot inline them
+        y = (total - (1 + twice)) / (total + (1 + twice))
+        z = y * y
+        far = _ATANH[8] + z * (_ATANH[9] + z * (_ATANH[10] + z * _ATANH[11]))
+        mid = _ATANH[4] + z * (_ATANH[5] + z * (_ATANH[6] + z * _ATANH[7]))
+        low = _ATANH[0] + z * (_ATANH[1] + z * (_ATANH[2] + z * _ATANH[3]))
+        w = z * z * z * z
+        return high + (2 * y * (low + w * (mid + w * far)) + twice * _LOG_TWO)
+
+    return implementation
 
 
 @jit
-def _class(labels, state, blank):
-    """Return the class of a state: every other is a label."""
-    return labels[state // 2] if state % 2 else blank
+def _states(labels, count, blank):
+    """Return of each of a row's states its class, and what a step over a blank to it costs.
+
+    Every other state is a label; nothing leads over the blank between two that are the same.
+    """
+    states = 2 * count + 1
+    classes, over = np.full(states, blank), np.full(states + 2, -np.inf)
+    for k in range(count):
+        classes[2 * k + 1] = labels[k]
+        if k > 0 and labels[k] != labels[k - 1]:
+            over[2 * k + 1] = 0.0
+    return classes, over
 
 
-@jit
-def _skips(labels, state):
-    """Return whether a state may follow the one before the blank before it."""
-    return state % 2 == 1 and state > 1 and labels[state // 2] != labels[state // 2 - 1]
-
-
-@jit
+@fusedjit
 def _left(x, labels, label_lengths, lengths, left, losses, blank):
     for i in range(x.shape[0]):
-        row, paths, states, steps = labels[i], left[i], 2 * label_lengths[i] + 1, lengths[i]
+        paths, steps = left[i], lengths[i]
+        classes, over = _states(labels[i], label_lengths[i], blank)
+        states = classes.size
         if steps == 0:
             losses[i] = 0.0 if states == 1 else np.inf
             continue
-        paths[0, 0] = x[i, 0, blank]
-        if states > 1:
-            paths[0, 1] = x[i, 0, row[0]]
+        before, here = np.full(states + 2, -np.inf), np.empty(states)
+        for s in range(min(2, states)):
+            paths[0, s] = before[2 + s] = x[i, 0, classes[s]]
         for t in range(1, steps):
+            now = paths[t]
             for s in range(states):
-                total = paths[t - 1, s]
-                if s > 0:
-                    total = _log_add(total, paths[t - 1, s - 1])
-                if _skips(row, s):
-                    total = _log_add(total, paths[t - 1, s - 2])
-                paths[t, s] = total + x[i, t, _class(row, s, blank)]
-        end = paths[steps - 1, states - 1]
-        if states > 1:
-            end = _log_add(end, paths[steps - 1, states - 2])
-        losses[i] = -end
+                here[s] = x[i, t, classes[s]]
+            for s in range(states):
+                now[s] = _log_add(before[s + 2], before[s + 1], before[s] + over[s]) + here[s]
+            for s in range(states):
+                before[s + 2] = now[s]
+        losses[i] = -_log_add(before[states + 1], before[states], -np.inf)
 
 
-@jit
+@fusedjit
 def _back(x, labels, label_lengths, lengths, left, losses, factors, result, blank):
     for i in range(x.shape[0]):
         factor = factors[i]
         if factor == 0:
             continue
-        row, states, steps = labels[i], 2 * label_lengths[i] + 1, lengths[i]
-        right, after = np.full(states, -np.inf), np.empty(states)  # of what follows a state
+        steps = lengths[i]
+        classes, over = _states(labels[i], label_lengths[i], blank)
+        states = classes.size
+        # Of what follows a state, and of that with the state's own; nothing follows the last.
+        right, after = np.full(states, -np.inf), np.full(states + 2, -np.inf)
+        shares = np.empty(states)
         right[states - 1] = 0.0
         if states > 1:
             right[states - 2] = 0.0
         for t in range(steps - 1, -1, -1):
+            now, row, gradient = left[i, t], x[i, t], result[i, t]
             for c in range(x.shape[2]):
-                result[i, t, c] = factor * np.exp(x[i, t, c])
+                gradient[c] = factor * exponential(row[c])
             for s in range(states):
-                share = np.exp(left[i, t, s] + right[s] + losses[i])
-                result[i, t, _class(row, s, blank)] -= factor * share
+                shares[s] = factor * _exp(now[s] + right[s] + losses[i])
             for s in range(states):
-                after[s] = right[s] + x[i, t, _class(row, s, blank)]
+                gradient[classes[s]] -= shares[s]
+                after[s] = right[s] + row[classes[s]]
             for s in range(states):
-                total = after[s]
-                if s + 1 < states:
-                    total = _log_add(total, after[s + 1])
-                if s + 2 < states and _skips(row, s + 2):
-                    total = _log_add(total, after[s + 2])
-                right[s] = total
+                right[s] = _log_add(after[s], after[s + 1], after[s + 2] + over[s + 2])

@@ -30,6 +30,18 @@ def test_it_is_the_sum_over_all_paths(labels):
     assert losses[0] == pytest.approx(-np.log(likelihood(np.exp(x[0]), labels)))
 
 
+@pytest.mark.parametrize("scale", [1, 1e2, 1e4])
+def test_likelihoods_far_from_one_are_right(scale):
+    x = special.log_softmax(scale * np.random.default_rng(1).normal(size=(1, 7, 3)), -1)
+    paths = [
+        sum(x[0, t, c] for t, c in enumerate(path))
+        for path in itertools.product(range(3), repeat=7)
+        if [c for c, _ in itertools.groupby(path) if c] == [2, 1, 1]
+    ]
+    losses, _ = ctc.forward(x, np.array([[2, 1, 1]]), np.array([3]), np.array([7]), 0)
+    assert losses[0] == pytest.approx(-special.logsumexp(paths), rel=1e-14)
+
+
 def test_steps_beyond_the_length_do_not_count():
     x = special.log_softmax(np.random.default_rng(0).normal(size=(1, 6, 3)), -1)
     arguments = np.array([[1, 2]]), np.array([2]), np.array([4]), 0
