@@ -52,7 +52,7 @@ class Predicting:
 
         Returns
         -------
-        The same kind; a tuple of arrays where the model returns several. Of a DataFrame a DataFrame
+        The same kind; a tuple or dict of them where the model returns several. Of a DataFrame one
         with columns 0, 1, ..., or a Series when there is one number a row; of a Dataset one with
         the variable ``prediction``; of a SampleSet a dask Array with a chunk for each partition.
 
@@ -91,11 +91,12 @@ class Predicting:
 
         Parameters
         ----------
-        samples : SampleSet
+        samples : SampleSet, arrays (N, ...), of Dask too, or a DataFrame of pandas or Dask
             Of ``x`` and ``y``, and ``sample_weight`` if they do not all count the same.
         metrics : sequence of daskdl.metrics.Metric, or mapping of names to them
         **options :
-            ``loss``, whose mean over the samples is returned as well, and those of
+            ``y``, the targets or the name of their column, unless samples have their own;
+            ``loss``, whose mean over the samples is returned as well; and those of
             :meth:`daskdl.train.Trainer.evaluate`.
         """
         return _above("evaluate")(self, samples, metrics, **options)

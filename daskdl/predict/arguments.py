@@ -37,9 +37,12 @@ def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[st
     where : str
         For errors.
     metrics : sequence of Metric, or mapping of names to them
+        A sequence of sequences has those of each of several results, in a tuple.
     taken : collection of str
         Names that stand for something else.
     """
+    if isinstance(metrics, (tuple, list)) and metrics and _are_lists(metrics):
+        metrics = dict(enumerate(metrics))
     if isinstance(metrics, Mapping):
         named = [pair for name, metric in metrics.items() for pair in _of_output(name, metric)]
     elif isinstance(metrics, Sequence) and not isinstance(metrics, str):
@@ -63,6 +66,10 @@ def metrics_by_name(where: str, metrics: Any, taken: Collection[str]) -> dict[st
             "metrics by name"
         )
     return result
+
+
+def _are_lists(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, (tuple, list)) for value in values)
 
 
 def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:

@@ -48,7 +48,11 @@ def by_workers(samples: Any, client: Any, predict: Callable[[Any], Any]) -> Any:
 
     def attempt() -> Any:
         # Once more after a loss: with the workers go the parts that were sent to them.
-        return client.compute(predict(_parted(samples, threads))).result()
+        lazy = predict(_parted(samples, threads))
+        if not isinstance(lazy, (tuple, dict)):
+            return client.compute(lazy).result()
+        found = client.gather(client.compute(parts_of(lazy)))
+        return tuple(found) if isinstance(lazy, tuple) else dict(zip(lazy, found, strict=True))
 
     return until_done(cluster, what, attempt, lambda: None)
 

@@ -31,6 +31,7 @@ from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.nn.inputs import as_inputs, call
 from daskdl.predict.arguments import check_samples, metrics_by_name, whole
+from daskdl.predict.given import as_samples
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.trial import check_evaluation
@@ -157,9 +158,10 @@ class Evaluator:
 @awaitable
 def evaluate(
     model: Module,
-    samples: SampleSet,
+    samples: Any,
     metrics: Sequence[Metric] | Mapping[str, Metric] = (),
     *,
+    y: Any = None,
     loss: Callable[..., Any] | None = None,
     batch_size: int = 32,
     threads: int | None = None,
@@ -181,6 +183,7 @@ def evaluate(
     check_precision("evaluate", precision)
     named = metrics_by_name("evaluate", metrics, {"loss"})
     measures = LossAndMetrics(loss or no_loss, tuple(named.values()))
+    samples = as_samples("evaluate", samples, y, model)
     values = evaluate_samples(
         "evaluate", model, measures, samples, batch_size=batch_size, threads=threads,
         client=client, precision=precision,

@@ -8,6 +8,7 @@ from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.data.tabular.encoder import TableEncoder
 from daskdl.errors import DataError
+from daskdl.names import nearest
 from daskdl.predict.arguments import wrong
 
 
@@ -20,7 +21,7 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
         What was called, for errors.
     given : SampleSet; or arrays, of Dask or not; or a DataFrame of pandas or Dask
     y : array, or for a DataFrame also the name of a column, optional
-        None with a SampleSet.
+        None with a SampleSet; of a DataFrame by default the target of the model's encoder.
     model : Module, optional
         One with an encoder has it applied to DataFrames, on the workers.
 
@@ -36,6 +37,8 @@ def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> Samp
                 what += f" (epochs={y} is how often it is seen)"
             raise wrong(f"{where}, y", what, y)
         return given
+    if y is None and is_frame(given) and (encoder := encoder_of(model)) is not None:
+        y = encoder.target
     if isinstance(y, str) and is_frame(given):
         return _of_frame(where, given, y, encoder_of(model))
     if not (hasattr(given, "shape") or isinstance(given, list) or is_nested(given)) or y is None:
@@ -71,9 +74,14 @@ def _of_frame(where: str, frame: Any, y: str, encoder: TableEncoder | None) -> S
         if encoder.target != y:
             raise wrong(f"{where}, y", f"{encoder.target!r}, the model's target", y)
         return SampleSet.from_dataframe(frame, encoder=encoder)
+    if y not in frame.columns:
+        near = ", ".join(map(repr, nearest(y, map(str, frame.columns))))
+        raise DataError(
+            f"{where}, y: expected a column of the DataFrame, such as {near}, found {y!r}"
+        )
     x = [name for name in frame.columns if name != y]
     words = [n for n in x if getattr(frame[n].dtype, "kind", "O") not in "fiub"]
-    if words and y in frame.columns:
+    if words:
         raise DataError(
             f"{where}: expected columns of numbers, found {words}; TabularNet.of(frame, "
             f"target={y!r}) of daskdl.models is a model that encodes words, dates and gaps"

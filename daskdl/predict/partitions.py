@@ -78,8 +78,8 @@ def of_samples(
     functions: Sequence[Callable[..., Any]],
     number: int,
     known: First | None = None,
-    nothing: Array | None = None,
-) -> Array:
+    nothing: Any = None,
+) -> Any:
     """Return the results of a partition of a SampleSet, whose first one may be known.
 
     ``nothing`` are those of no samples: a partition without any may not know its columns either.
@@ -89,7 +89,7 @@ def of_samples(
         return nothing
     with naming(number):
         inputs = inputs_of(partition, functions, number)
-        return only(predictor.over(inputs, len(partition), known))
+        return predictor.over(inputs, len(partition), known)
 
 
 def inputs_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import graph_of
 from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
+from daskdl.nn.inputs import each
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.first import first
@@ -25,13 +27,12 @@ if TYPE_CHECKING:
     from dask.typing import Key
 
 
-def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
+def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     """Return the results of a SampleSet's x as a dask Array, a chunk for each partition.
 
-    Where only loading tells how many samples there are, chunks have no length before either.
+    Of a model with several results it is a tuple or dict of them. Where only loading tells how many
+    samples there are, chunks have no length before either.
     """
-    import dask.array as da
-
     from daskdl.compat.dask_graph import HighLevelGraph
 
     one = samples.head(1)
@@ -42,11 +43,12 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
         )
     inputs = nested(one, "x")
     predictor, result = predictor.tried(inputs)
-    result = partitions.only(result)
-    nothing = result[:0].copy()  # which holds no memory of the result
-    known = {0: first(inputs, result)}
+    nothing = each(lambda a: a[:0].copy(), result)  # which holds no memory of the result
+    several = isinstance(result, (tuple, dict))
+    known = {} if several else {0: first(inputs, result)}
     held = held_by_workers(predictor)
-    name, zeros = f"predict-{uuid.uuid4().hex}", (0,) * (result.ndim - 1)
+    name = f"predict-{uuid.uuid4().hex}"
+    zeros = () if several else (0,) * (result.ndim - 1)
     recipes = dict(enumerate(_spread(samples.known)))
     loads, behind = graph_of(recipes, lambda i: (f"load-{name}", i))
     # A collection keeps what it stands on.
@@ -60,8 +62,25 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> da.Array:
         name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
     )
     lengths = samples.lengths if samples.is_counted else (float("nan"),) * samples.partitions
-    chunks = (lengths, *((n,) for n in result.shape[1:]))
-    return da.Array(layers, name, chunks, meta=nothing)
+    if not several:
+        return _array(layers, name, lengths, nothing)
+    parts = {}
+    for part, meta in nothing.items() if isinstance(nothing, dict) else enumerate(nothing):
+        own, zeros = f"{name}-{part}", (0,) * (meta.ndim - 1)
+        chosen = {
+            (own, i, *zeros): Task((own, i, *zeros), operator.getitem, TaskRef((name, i)), part)
+            for i in recipes
+        }
+        graph = HighLevelGraph({**layers.layers, own: chosen}, {**layers.dependencies, own: {name}})
+        parts[part] = _array(graph, own, lengths, meta)
+    return parts if isinstance(nothing, dict) else tuple(parts.values())
+
+
+def _array(graph: Any, name: str, lengths: Sequence[float], meta: Any) -> da.Array:
+    """Return the array of a graph, with a chunk of each length."""
+    import dask.array as da
+
+    return da.Array(graph, name, (tuple(lengths), *((n,) for n in meta.shape[1:])), meta=meta)
 
 
 def _spread(recipes: Sequence[Recipe]) -> Sequence[Recipe]:

@@ -40,7 +40,7 @@ class TorchModule(Module):
         Pass it through ``torch.compile``, on each worker.
     output : str, optional
         Of a module that returns a mapping or an object with fields, the one that is the result,
-        such as ``"logits"``; by default all tensors in it.
+        such as ``"logits"``; by default all tensors in it, of a mapping of tensors by their names.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class TorchModule(Module):
 
         Returns
         -------
-        Tensor, or tuple of Tensors
+        Tensor, or tuple or dict of Tensors
         """
         self._bind()
         self._take_buffers()
@@ -117,13 +117,15 @@ class TorchModule(Module):
         given = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
         if not recording():
             with torch.no_grad():
-                results = self._call(given, names)
-            return _one([Tensor(as_array(r)) for r in results])
+                found = self._call(given, names)
+            results = [Tensor(as_array(r)) for r in _tensors(found, self._output)]
+            return _as_found(results, found, self._output)
         for tensor, x in zip(given, inputs, strict=True):
             if wants_grad(x):
                 tensor.requires_grad_(True)
-        results = self._call(given, names)
-        return _one(self._recorded(inputs, given, results))
+        found = self._call(given, names)
+        results = self._recorded(inputs, given, list(_tensors(found, self._output)))
+        return _as_found(results, found, self._output)
 
     def state_dict(self, *, names: str = "torch") -> dict[str, Any]:
         """Return a copy of every parameter and saved buffer by torch's name, tied ones too."""
@@ -226,8 +228,8 @@ class TorchModule(Module):
 
     # --- a pass
 
-    def _call(self, given: Sequence[Any], names: Sequence[str]) -> list[Any]:
-        """Return the module's results; the last inputs are given by name."""
+    def _call(self, given: Sequence[Any], names: Sequence[str]) -> Any:
+        """Return what the module returns; the last inputs are given by name."""
         ordered = given[: len(given) - len(names)]
         named = dict(zip(names, given[len(ordered) :], strict=True))
         module = self._module
@@ -245,7 +247,7 @@ class TorchModule(Module):
             found = module(*ordered, **named)
         if self.training:
             self._put_buffers()
-        return list(_tensors(found, self._output))
+        return found
 
     def _recorded(
         self, inputs: Sequence[Any], given: Sequence[Any], results: Sequence[Any]
@@ -323,5 +325,11 @@ def _tensors(found: Any, output: str | None) -> Iterator[Any]:
         )
 
 
-def _one(results: Sequence[Tensor]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)
+def _as_found(results: Sequence[Tensor], found: Any, output: str | None) -> Any:
+    """Return results as they came: one alone, those of a mapping of tensors by name, or a tuple."""
+    if len(results) == 1:
+        return results[0]
+    named = output is None and isinstance(found, Mapping)
+    if named and all(isinstance(value, torch.Tensor) for value in found.values()):
+        return dict(zip(found, results, strict=True))
+    return tuple(results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +26,12 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run of a model."""
+    """One run of a model; ``called`` are the names of its outputs, if it returns a mapping."""
 
     inputs: tuple[Tensor, ...]
     steps: list[Step]
     outputs: tuple[Tensor, ...]
+    called: tuple[str, ...] = ()
 
 
 def traces(
@@ -87,7 +88,8 @@ def _trace(
 
     with no_grad(), watched_operations(write_down):
         outputs = call(model, dict(zip(names, inputs, strict=True)) if names else inputs)
-    return Trace(inputs, steps, tuple(parts_of(outputs)))
+    called = tuple(outputs) if isinstance(outputs, Mapping) else ()
+    return Trace(inputs, steps, tuple(parts_of(outputs)), called)
 
 
 def _sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:

@@ -31,7 +31,7 @@ def save(
     model: Module,
     path: str | Path,
     input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]] = (),
-    dtype: str | Sequence[str] = "float32",
+    dtype: str | Sequence[str] | Mapping[str, str] = "float32",
     *,
     channels_first: bool = False,
 ) -> None:
@@ -50,6 +50,7 @@ def save(
         Of one sample, without the batch's axis; not needed for a Graph. A mapping's names are those
         of the inputs in the file.
     dtype : str, or one for each input
+        In a mapping inputs that are left out are float32: ``{"ids": "int64"}``.
     channels_first : bool
         Whether inputs of images are (N, C, H, W) in the file; (N, H, W, C) as here, otherwise.
 
@@ -78,7 +79,7 @@ def save(
 def to_proto(
     model: Module,
     input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]] = (),
-    dtype: str | Sequence[str] = "float32",
+    dtype: str | Sequence[str] | Mapping[str, str] = "float32",
     *,
     channels_first: bool = False,
 ) -> Any:
@@ -94,7 +95,7 @@ def to_proto(
     names = tuple(input_shape) if isinstance(input_shape, Mapping) else ()
     several = any(not isinstance(n, int) for n in parts_of(input_shape))
     shapes: list[Any] = parts_of(input_shape) if several else [input_shape]
-    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
+    dtypes = _dtypes(dtype, names, len(shapes))
     emit = Emitter(OPSET)
     own = zoo.WRITERS.get(type(model).__name__)
     writing = _Writing(emit, model)
@@ -120,6 +121,23 @@ def to_proto(
         producer_name="daskdl",
         ir_version=helper.find_min_ir_version_for(imports),
     )
+
+
+def _dtypes(dtype: Any, names: Sequence[str], count: int) -> list[str]:
+    """Return the dtype of each input."""
+    if isinstance(dtype, Mapping):
+        if not dtype.keys() <= set(names):
+            raise SettingsError(
+                f"onnx, dtype: expected names of inputs, {list(names)}, found {list(dtype)}; "
+                "give input_shape by the same names"
+            )
+        return [dtype.get(name, "float32") for name in names]
+    found = [dtype] * count if isinstance(dtype, str) else list(dtype)
+    if len(found) != count:
+        raise SettingsError(
+            f"onnx, dtype: expected one for each of {count} inputs, found {found}; give as many"
+        )
+    return found
 
 
 class _Writing:
@@ -160,7 +178,8 @@ class _Writing:
         outputs = []
         for i, (a, b) in enumerate(zip(*(run.outputs for run in runs), strict=True)):
             value = emit.last(self._value(a, b))
-            name = emit.free("y" if len(runs[0].outputs) == 1 else f"y{i}")
+            called = runs[0].called
+            name = emit.free(called[i] if called else "y" if len(runs[0].outputs) == 1 else f"y{i}")
             emit.nodes.append(helper.make_node("Identity", [value.name], [name]))
             shape = [n if n == m else "N" if n == runs[0].inputs[0].shape[0] else None
                      for n, m in zip(a.shape, b.shape, strict=True)]  # fmt: skip

@@ -74,12 +74,21 @@ class MultiLoss(Loss):
                     "; give a target for each loss"
                 )
             targets = tuple(target)
-        terms = [
-            weight * loss(p, t, sample_weight)
-            for weight, loss, p, t in zip(
-                self._weights, self.losses, predictions, targets, strict=True
-            )
-        ]
+        try:
+            terms = [
+                weight * loss(p, t, sample_weight)
+                for weight, loss, p, t in zip(
+                    self._weights, self.losses, predictions, targets, strict=True
+                )
+            ]
+        except (TypeError, ValueError) as error:
+            one_each = isinstance(prediction, tuple) and isinstance(target, tuple)
+            if not one_each or self.paired or self._names is not None:
+                raise
+            raise ShapeError(
+                "MultiLoss: expected one prediction and one target for all losses, found "
+                f"{len(prediction)} and {len(target)}; with paired=True each loss has its own"
+            ) from error
         total: Tensor = terms[0]
         for term in terms[1:]:
             total = total + term

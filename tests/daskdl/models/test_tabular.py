@@ -37,6 +37,8 @@ def test_a_dask_dataframe_to_labels(tmp_path, client):
     trainer = Trainer(model, model.loss(), Adam(1e-2), metrics=[Accuracy()])
     trainer.fit(frame, y="sold", epochs=20, batch_size=40, progress=False, client=client)
     assert trainer.evaluate(frame, y="sold")["accuracy"] > 0.9
+    found = model.evaluate(frame, [Accuracy()], client=client)  # its encoder knows the target
+    assert found == model.evaluate(FRAME, [Accuracy()], y="sold")
     daskdl.save(model, tmp_path / "model.safetensors")
     again = daskdl.load(tmp_path / "model.safetensors")
     labels = again.predict_class(frame.drop(columns="sold"))
@@ -103,6 +105,11 @@ def trainer_of_numbers() -> Trainer:
             DataError,
             lambda: trainer_of_numbers().fit(FRAME, y="sold", epochs=1),
             r"columns of numbers, found \['city', 'since'\]; TabularNet.of\(frame, target='sold'\)",
+        ),
+        (
+            DataError,
+            lambda: trainer_of_numbers().fit(FRAME[["age", "sold"]], y="sodl", epochs=1),
+            r"Trainer.fit, y: expected a column of the DataFrame, such as 'sold', 'age', found 'so",
         ),
         (
             SettingsError,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daskdl.data import SampleSet
-from daskdl.nn import CrossEntropyLoss
+from daskdl.nn import CrossEntropyLoss, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 
@@ -41,3 +41,28 @@ def test_inputs_by_name_are_torchs_own():
     assert history["loss"][-1] < 0.8 * history["loss"][0]
     wanted = net(torch.from_numpy(IDS), attention_mask=torch.from_numpy(MASK)).detach().numpy()
     np.testing.assert_allclose(trainer.model.predict(x), wanted, rtol=1e-5, atol=1e-6)
+
+
+class Named(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind, self.sum = torch.nn.Linear(4, 2), torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        return {"kind": self.kind(x), "sum": self.sum(x)}
+
+
+def test_results_by_name_are_trained_by_their_names():
+    torch.manual_seed(0)
+    x = IDS.astype(np.float32) / 9
+    y = {"kind": LABEL, "sum": x.sum(1, keepdims=True)}
+    losses = {"kind": CrossEntropyLoss(), "sum": MSELoss()}
+    trainer = Trainer(TorchModule(Named()), losses, SGD(0.2))
+    history = trainer.fit(SampleSet.from_arrays(x=x, y=y), epochs=20, batch_size=10, progress=False)
+    assert history["loss"][-1] < 0.8 * history["loss"][0]
+    found = trainer.model.predict(x)
+    wanted = trainer.model.module(torch.from_numpy(x))
+    assert found.keys() == wanted.keys()
+    np.testing.assert_allclose(found["sum"], wanted["sum"].detach().numpy(), rtol=1e-5, atol=1e-6)
+    only = TorchModule(Named(), output="sum").predict(x)
+    assert only.shape == (30, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask
 import dask.array as da
 import dask.bag as db
 import numpy as np
@@ -45,6 +46,13 @@ class Named(Module):
         assert np.asarray(getattr(user, "data", user)).dtype.kind == "i"
         both = ops.concatenate(self.table(user), facts)
         return {"kind": self.kind(both), "price": self.price(both)}
+
+
+class Numbered(Named):
+    """The same, with results in a tuple."""
+
+    def forward(self, facts, user):
+        return tuple(super().forward(facts, user).values())
 
 
 class Ordered(Module):
@@ -135,6 +143,32 @@ def test_results_keep_their_names():
     assert found["price"].shape == (N, 1)
     shapes = {"facts": (3,), "user": ()}
     assert "(N, 2) (N, 1)" in str(model.summary(shapes, ["float32", "int64"]))
+
+
+@pytest.mark.parametrize("model", [Named(), Numbered()])
+def test_results_of_samples_and_of_workers_keep_their_form(model, client):
+    x = {"user": USER, "facts": FACTS}
+    wanted = model.predict(x, batch_size=9)
+    lazy = model.predict(two(3), client=False)
+    assert type(lazy) is type(wanted)
+    here, there = dask.compute(lazy, scheduler="sync")[0], model.predict(x, client=client)
+    for name in wanted if isinstance(wanted, dict) else range(2):
+        assert lazy[name].numblocks == (3, 1)
+        np.testing.assert_allclose(here[name], wanted[name], rtol=1e-5, atol=1e-6)
+        assert type(there[name]) is np.ndarray
+        np.testing.assert_allclose(there[name], wanted[name], rtol=1e-5, atol=1e-6)
+
+
+def test_metrics_of_a_tuple_of_results_and_samples_as_they_come():
+    model = Sequential(Parallel(Linear(3, 2, seed=1), Linear(2, 1, seed=2)))
+    x, y = (FACTS, FACTS[:, :2]), (LABEL, FACTS[:, :1])
+    metrics = ([Accuracy()], [MeanAbsoluteError()])
+    trainer = Trainer(model, [CrossEntropyLoss(), MSELoss()], Adam(1e-2), metrics=metrics)
+    trainer.fit(x, y, epochs=2, progress=False)
+    found = model.evaluate(x, metrics, y=y)
+    assert set(found) == {"0_accuracy", "1_mean_absolute_error"}
+    assert found == model.evaluate(SampleSet.from_arrays(x=x, y=y), metrics)
+    assert found["0_accuracy"] == np.mean(model.predict(x)[0].argmax(1) == LABEL)
 
 
 def test_what_does_not_fit_is_told():

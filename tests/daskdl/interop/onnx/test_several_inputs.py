@@ -7,9 +7,9 @@ import pytest
 
 from daskdl import ops
 from daskdl.data import SampleSet
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.interop import onnx
-from daskdl.nn import Linear, Module, MSELoss
+from daskdl.nn import Embedding, Linear, Module, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 
@@ -39,3 +39,31 @@ def test_written_read_trained_and_predicted_by_name(tmp_path):
     assert history["loss"][-1] < history["loss"][0]
     with pytest.raises(ShapeError, match=r"inputs called \['left', 'right'\], found \['a', 'b'\]"):
         graph.predict({"a": A, "b": B})
+
+
+class Ids(Module):
+    """Ids beside numbers, and results by name."""
+
+    def __init__(self) -> None:
+        self.table, self.linear = Embedding(5, 3, seed=1), Linear(3, 2, seed=2)
+
+    def forward(self, ids, numbers):
+        return {"wide": self.linear(numbers), "narrow": self.table(ids)}
+
+
+def test_a_dtype_by_name_and_results_by_theirs(tmp_path):
+    pytest.importorskip("onnx")
+    shapes = {"ids": (), "numbers": (3,)}
+    onnx.save(Ids(), tmp_path / "ids.onnx", shapes, {"ids": "int64"})
+    graph = onnx.load(tmp_path / "ids.onnx")
+    assert repr(graph).startswith("Graph(ids, numbers -> wide, narrow: ")
+    x = {"ids": np.arange(12) % 5, "numbers": A}
+    wanted = Ids().predict(x)
+    for found, name in zip(graph.predict(x), wanted, strict=True):
+        np.testing.assert_allclose(found, wanted[name], rtol=1e-5)
+    with pytest.raises(SettingsError, match=r"names of inputs, \['ids', 'numbers'\], found \['id'"):
+        onnx.save(Ids(), tmp_path / "no.onnx", shapes, {"id": "int64"})
+    with pytest.raises(
+        SettingsError, match=r"dtype: expected one for each of 2 inputs, found \['i"
+    ):
+        onnx.save(Ids(), tmp_path / "no.onnx", shapes, ["int64"])

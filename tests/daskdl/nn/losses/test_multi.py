@@ -44,6 +44,13 @@ def test_a_head_each():
         loss(numbers, (target, labels))
 
 
+def test_a_head_each_without_saying_so_is_told():
+    loss = nn.MultiLoss([nn.MSELoss(), nn.CrossEntropyLoss()])
+    pairs = (normal(4, 2), normal(4, 3)), (normal(4, 2), np.array([0, 2, 1, 1]))
+    with pytest.raises(ShapeError, match=r"for all losses, found 2 and 2; with paired=True each"):
+        loss(*pairs)
+
+
 @pytest.mark.parametrize("arguments", [([],), ([nn.MSELoss()], [1.0, 2.0])])
 def test_a_weight_for_each(arguments):
     with pytest.raises(SettingsError, match="a weight for each of at least 1 loss, found"):
