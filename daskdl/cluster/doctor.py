@@ -189,7 +189,9 @@ def _version(package: str) -> str:
 
 
 def _decides_speed(variable: str) -> bool:
-    return variable.endswith("_NUM_THREADS") or variable.startswith(DECIDING)
+    # By DASK_INTERNAL_ Dask hands its whole configuration, with any secrets, to what it starts.
+    internal = variable.startswith("DASK_INTERNAL_")
+    return variable.endswith("_NUM_THREADS") or (variable.startswith(DECIDING) and not internal)
 
 
 def _folder(path: Path) -> dict[str, Any]:

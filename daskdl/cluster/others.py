@@ -137,7 +137,7 @@ def client_of_named(
     except Exception as error:  # whatever a stranger's class raises
         raise ClusterError(
             f"{path}: expected settings from which {system} starts, found {one_line(error)}; "
-            "give the keyword arguments that it takes"
+            f"{_what_to_do(error)}"
         ) from error
     if not is_cluster(cluster) or is_client(cluster):
         raise SettingsError(
@@ -148,3 +148,14 @@ def client_of_named(
     client = client_of_other(stack, cluster, jobs, timeout, str(path))
     logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
     return client
+
+
+def _what_to_do(error: BaseException | None) -> str:
+    """Return what helps a stranger's class to start, by the kind of its exception."""
+    if isinstance(error, TypeError):
+        return "give the keyword arguments that it takes"
+    while error is not None:
+        if isinstance(error, ImportError):
+            return "install what it needs"
+        error = error.__cause__
+    return "see whether it can be reached from here, and what it takes"

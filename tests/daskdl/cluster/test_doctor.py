@@ -85,6 +85,14 @@ def test_the_kernels_that_openblas_took_are_told():
     assert all(" Nehalem, " in text for text in taken)
 
 
+def test_what_dask_hands_down_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_INTERNAL_INHERIT_CONFIG", "secret")
+    monkeypatch.setenv("DASK_DASKDL__THREADS", "2")
+    facts = doctor.diagnosis()
+    assert facts["environment"]["DASK_DASKDL__THREADS"] == "2"
+    assert "secret" not in str(facts)
+
+
 def test_libraries_of_other_packages_do_not_compute_here() -> None:
     site = Path("site-packages")
     assert doctor._computes_here(site / "numpy.libs/libscipy_openblas64_-8fb3d286.so")

@@ -39,6 +39,8 @@ class Maker:
     asynchronous = False
 
     def __init__(self, name="one", **options):
+        if name == "bare":
+            raise RuntimeError("it did not start") from ImportError("no asyncmaker")
         if name != "one":
             raise RuntimeError(f"no such place:\n{name}")
         self._cluster = LocalCluster(**THREADS)
@@ -121,7 +123,13 @@ def test_a_class_is_named_in_yaml_and_its_cluster_ends(tmp_path):
         ("no_such_package_of_mine:C", MissingExtraError, "pip install no-such-package-of-mine$"),
         ("distributed:LocalClutser", SettingsError, "found no 'LocalClutser' in distributed; see"),
         (f"{__name__}:no_cluster", SettingsError, "no_cluster, which makes int; name another"),
-        (f"{__name__}:Maker\nname: two", ClusterError, "Maker starts, found .*no such place"),
+        (
+            f"{__name__}:Maker\nname: two",
+            ClusterError,
+            "Maker starts, found .*no such place: two; see whether it can be reached from here",
+        ),
+        (f"{__name__}:Maker\nname: bare", ClusterError, "not start; install what it needs$"),
+        (f"{__name__}:no_cluster\nsize: 3", ClusterError, "size.*; give the keyword arguments"),
         ("distributed:", SettingsError, "or module:Class, found 'distributed:'"),
         ("distributed:LocalCluster\njobs: 0", SettingsError, "expected jobs: at least 1, found 0"),
     ],
