@@ -51,23 +51,43 @@ ROOMS = (
 
 
 def write_gallery(folder: Path = DOCS / "gallery") -> None:
-    """Write a page for each program of ``examples/``: its first words, and all of it."""
+    """Write a page for each program of ``examples/``: its first words, a picture, and all of it."""
+    from ci.thumbnails import DRAWN
+
     folder.mkdir(parents=True, exist_ok=True)
     programs = sorted((DOCS.parent / "examples").glob("*.py"))
     lines = [
         "# Examples",
         "",
-        "Whole programs that can be read in one sitting; tests run them.",
+        "Whole programs that can be read in one sitting; tests run them. Each picture was drawn by "
+        "functions of its program from made data, when this site was built "
+        "(`python -m ci.thumbnails`).",
+        "",
+        "::::{grid} 1 2 2 3",
+        ":gutter: 3",
         "",
     ]
     for program in programs:
         words = ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or ""
         first, _, rest = words.partition("\n")
-        lines += [f"- {{doc}}`{program.stem}`: {first}"]
+        picture, (_, shows) = f"thumbnails/{program.stem}.png", DRAWN[program.stem]
+        lines += [
+            f":::{{grid-item-card}} {program.name}",
+            f":link: {program.stem}",
+            ":link-type: doc",
+            f":img-top: {picture}",
+            f":img-alt: {shows}",
+            "",
+            first,
+            ":::",
+            "",
+        ]
         page = f"# {program.name}\n\n{first}\n\n```text\n{rest.strip() or first}\n```\n\n"
+        page += f"```{{figure}} {picture}\n:alt: {shows}\n\n{shows}\n```\n\n"
         page += f"```{{literalinclude}} ../../examples/{program.name}\n:language: python\n```\n"
         (folder / f"{program.stem}.md").write_text(page, encoding="utf-8")
     lines += [
+        "::::",
         "",
         "```{toctree}",
         ":hidden:",
@@ -113,9 +133,12 @@ def write_reference(folder: Path = DOCS / "reference") -> None:
 
 def build(run: bool = True, folder: Path = DOCS / "_build" / "html") -> int:
     """Build the site anew into ``folder``; return Sphinx's exit code."""
+    from ci import thumbnails
+
     for made in MADE:
         shutil.rmtree(made, ignore_errors=True)
     write_gallery()
+    thumbnails.write(DOCS / "gallery" / "thumbnails")
     write_reference()
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
     environment = os.environ | {"DASKDL_DOCS_EXECUTION": "force" if run else "off"}

@@ -60,6 +60,7 @@ def first_cycle(imports: dict[str, set[str]]) -> list[str] | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["daskdl", "nowcast"])
 def test_no_modules_import_each_other(package):
     imports = imports_of(modules_of(ROOT / package))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @contextmanager
@@ -36,13 +41,33 @@ def interrupts_later() -> Iterator[None]:
 
 
 def interrupts_are_the_drivers() -> Any:
-    """Return a plugin of workers with which they ignore Ctrl-C, also those that start later."""
+    """Return a plugin of workers with which they ignore Ctrl-C, also those that start later.
+
+    That goes for processes which Ctrl-C in the driver's terminal reaches, as those of a
+    LocalCluster: on its machine, in its group of processes.
+    """
     from distributed import WorkerPlugin
 
     class InterruptsAreTheDrivers(WorkerPlugin):
         """Ignores SIGINT."""
 
+        name = "daskdl-interrupts-are-the-drivers"
+        idempotent = True
+
+        def __init__(self) -> None:
+            self.group, self.driver = (socket.gethostname(), os.getpgrp()), os.getpid()
+
         def setup(self, worker: Any) -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            reached = (socket.gethostname(), os.getpgrp()) == self.group
+            main = threading.current_thread() is threading.main_thread()
+            if reached and main and os.getpid() != self.driver:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     return InterruptsAreTheDrivers()
+
+
+def are_reached(client: Client) -> bool:
+    """Return whether Ctrl-C in the driver's terminal reaches the workers of a client."""
+    from distributed import LocalCluster
+
+    return isinstance(client.cluster, LocalCluster)

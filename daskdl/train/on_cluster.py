@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
+from daskdl.cluster.interrupts import are_reached, interrupts_are_the_drivers
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
@@ -47,6 +48,8 @@ class OnCluster:
         self._attempt = 0
         self._job_future: Future | None = None
         self._state: tuple[State, Future] | None = None
+        if are_reached(client):
+            self._cluster.install(interrupts_are_the_drivers(), "start of the fit")
         warn_if_mixed(self._cluster, "start of the fit")
 
     def run(self, state: State, shares: Sequence[Share]) -> State:

@@ -75,6 +75,34 @@ def test_gallery_has_every_example(tmp_path):
     assert {path.stem for path in tmp_path.glob("*.md")} == examples | {"index"}
 
 
+def test_gallery_has_a_picture_of_every_example(tmp_path):
+    from ci import thumbnails
+
+    docs.write_gallery(tmp_path)
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert thumbnails.DRAWN.keys() == examples
+    index = (tmp_path / "index.md").read_text()
+    for name in examples:
+        assert f":img-top: thumbnails/{name}.png" in index
+        assert f"{{figure}} thumbnails/{name}.png" in (tmp_path / f"{name}.md").read_text()
+
+
+def test_a_picture_is_drawn_of_made_data(tmp_path, monkeypatch):
+    from PIL import Image
+
+    from ci import thumbnails
+
+    monkeypatch.setattr(
+        thumbnails, "DRAWN", {n: thumbnails.DRAWN[n] for n in ("fashion_mnist", "ncf")}
+    )
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    thumbnails.write(tmp_path)
+    for name in ("fashion_mnist", "ncf"):
+        with Image.open(tmp_path / f"{name}.png") as picture:
+            assert picture.size == (400, 260)
+            assert len(picture.convert("RGB").getcolors(200_000)) > 20
+
+
 def test_every_page_has_its_place():
     trees = [path.read_text() for path in docs.DOCS.glob("*.md") if "{toctree}" in path.read_text()]
     named = {line.strip() for tree in trees for line in tree.splitlines()}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ci.bench import engine
 
 
+@pytest.mark.slow
 def test_the_cost_of_control_is_measured(tmp_path, capsys):
     file, picture = tmp_path / "rows.json", tmp_path / "rows.png"
     few = [

@@ -22,7 +22,7 @@ def test_pages_with_cells_are_found():
     assert {"start/index.md", "tutorials/radar.md", "tutorials/killed_worker.md"} <= {*PAGES}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", PAGES)

@@ -30,6 +30,7 @@ def test_doctor_tells_people_the_same(capsys, monkeypatch):
     assert "  OMP_NUM_THREADS: 3" in out
 
 
+@pytest.mark.slow
 def test_doctor_tells_of_a_cluster(capsys):
     assert run(app, ["doctor", "--cluster", "local", "--workers", "2"]) == 0
     out = capsys.readouterr().out

@@ -29,6 +29,7 @@ def _take_turns(path: Path, counter: Path, barrier: object, turns: int) -> None:
             continue
 
 
+@pytest.mark.slow
 def test_no_two_hold_a_lock_at_once(tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")

@@ -85,6 +85,7 @@ def test_the_layer_is_kept_in_a_file_and_missed_by_name(page, tmp_path):
         nn.Module.registry["Gate"] = kept
 
 
+@pytest.mark.slow
 def test_a_script_trains_what_it_defines_on_workers(client, digests, tmp_path):
     script = tmp_path / "own.py"
     address = f"ADDRESS = {client.scheduler.address!r}\n"
@@ -96,6 +97,7 @@ def test_a_script_trains_what_it_defines_on_workers(client, digests, tmp_path):
     assert printed(done.stdout) == digests, done.stderr
 
 
+@pytest.mark.slow
 def test_a_notebook_trains_what_it_defines_on_workers(client, digests, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))

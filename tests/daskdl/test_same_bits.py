@@ -45,6 +45,7 @@ def differing(expected: dict[str, str], found: dict[str, str]) -> list[str]:
     return [name for name in expected if expected[name] != found[name]]
 
 
+@pytest.mark.slow
 def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     """A product, a reduction, and an elementary function of numpy's."""
     names = "Linear wide", "Softmax wide", "Power"

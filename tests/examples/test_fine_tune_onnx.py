@@ -17,6 +17,7 @@ def digits():
     return (data.images / 16).astype("f4")[..., None], data.target.astype("i8")
 
 
+@pytest.mark.slow
 def test_new_classes_are_learned_and_written(tmp_path, example, digits):
     x, y = digits
     old = nn.Sequential(

@@ -26,6 +26,7 @@ def example(monkeypatch):
     sys.modules.pop("image_features", None)
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_loses_nothing(example, tmp_path, monkeypatch):
     save(MobileSSD(3, 64, 0.125), tmp_path / "detector.safetensors")
     save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), tmp_path / "describer.safetensors")

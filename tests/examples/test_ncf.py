@@ -16,6 +16,7 @@ def ncf(example):
     return example("ncf")
 
 
+@pytest.mark.slow
 def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
     names, *lines = realdata.ratings(wheel(realdata.MOVIELENS[0])).splitlines()
     some = [line for line in lines if int(line.split("\t")[0]) <= 100]

@@ -30,6 +30,7 @@ def reviews(wheel) -> pd.DataFrame:
     return table.sample(3000, random_state=0)[["text", "label"]]
 
 
+@pytest.mark.slow
 def test_tells_good_from_bad(main, reviews, tmp_path, capsys):
     reviews.to_parquet(tmp_path / "reviews.parquet", row_group_size=800)
     predictions = tmp_path / "out"
@@ -59,6 +60,7 @@ def test_text_files_and_vectors(main, reviews, tmp_path, capsys):
     assert "accuracy on 12 new texts" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_text_files_need_no_pyarrow(tmp_path):
     for label, words in {"rain": "wet cloud umbrella", "sun": "dry sky beach"}.items():
         (tmp_path / label).mkdir()

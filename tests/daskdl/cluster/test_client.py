@@ -54,6 +54,7 @@ def test_a_task_runs_where_its_key_says(client: Client) -> None:
     assert channel.compute(graph, keys, place, "a test") == addresses * 3
 
 
+@pytest.mark.slow
 def test_a_wait_that_takes_long_does_not_keep_what_it_waits_for(client: Client) -> None:
     gc.collect()
     gc.disable()

@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster
 from daskdl.cluster import connect, doctor
 
 
+@pytest.mark.slow
 def test_every_machine_of_a_cluster_is_asked():
     with connect("local", workers=2, threads_per_worker=2) as client:
         facts = doctor.diagnosis_of(client)
@@ -71,6 +72,7 @@ def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="has other kernels")
 def test_the_kernels_that_openblas_took_are_told():
     script = "import json, daskdl.cluster.doctor as d; print(json.dumps(d.diagnosis()))"

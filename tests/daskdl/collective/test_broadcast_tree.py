@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def test_all_ranks_hang_on_the_first_over_connections_that_they_have(n: int, mor
             assert child in of_all[rank].peers
 
 
+@pytest.mark.slow
 def test_the_way_to_the_last_of_many_is_short() -> None:
     found = broadcast_tree(plans(range(256)))
     assert len(found[0].children) == 8

@@ -44,6 +44,7 @@ def blocks() -> list[Any]:
     return list(array.to_delayed().ravel())
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_bits(client_of: ClientOf, blocks: list[Any]) -> None:
     (alone,) = run(client_of(1), norms, 5, shards=blocks)
     for workers in (2, 3):
@@ -111,6 +112,7 @@ def test_what_is_no_number_of_shards_is_refused(client: Client) -> None:
         run(client, fails, shards=[])
 
 
+@pytest.mark.slow
 def test_the_example_finds_the_centres() -> None:
     command = [sys.executable, str(ROOT / "examples" / "kmeans.py"), "--clusters", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)

@@ -55,6 +55,7 @@ def run(code: str, cache: Path, *arguments: str, **environment: str) -> subproce
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_gradients_are_the_same_cold_and_warm_and_whatever_was_called_before(tmp_path):
     first, again, after_cell = (
         run(GRADIENTS, tmp_path / "cache", *more).stdout for more in ((), (), ("cell",))
@@ -68,6 +69,7 @@ def hits_and_folder(done: subprocess.CompletedProcess) -> tuple[int, Path]:
     return int(hits), Path(folder.strip())
 
 
+@pytest.mark.slow
 def test_each_kind_of_processor_has_a_folder(tmp_path):
     other = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
     _, here = hits_and_folder(run(KERNEL, tmp_path / "cache"))
@@ -78,6 +80,7 @@ def test_each_kind_of_processor_has_a_folder(tmp_path):
     assert hits_and_folder(run(KERNEL, tmp_path / "cache")) == (2, here)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_is_told_once_and_kernels_work(tmp_path):
     _, folder = hits_and_folder(run(KERNEL, tmp_path / "cache"))
     for path in folder.iterdir():
@@ -90,6 +93,7 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_kernels_work(tmp_path):
     assert "set NUMBA_CACHE_DIR to another folder" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "left"),
     [

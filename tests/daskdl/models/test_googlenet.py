@@ -77,6 +77,7 @@ def as_torchvision_lays_it_out(torch, classes):
     return Net()
 
 
+@pytest.mark.slow
 def test_takes_torchvisions_weights_and_gives_its_numbers():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

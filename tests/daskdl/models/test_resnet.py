@@ -28,6 +28,7 @@ def test_resnet50_has_the_published_layers_and_parameters():
     assert model.flat.size == parameters == 25_557_032
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("depth", "parameters"), [(18, 11_689_512), (34, 21_797_672), (101, 44_549_160)]
 )

@@ -52,6 +52,7 @@ def torchvision_layout(outputs):
     return layout
 
 
+@pytest.mark.slow
 def test_ssd300_is_laid_out_as_torchvisions():
     model = SSD300(classes=90)
     state = model.state_dict(names="torch")

@@ -31,6 +31,7 @@ FRAME = pd.DataFrame(
 )
 
 
+@pytest.mark.slow
 def test_a_dask_dataframe_to_labels(tmp_path, client):
     frame = dd.from_pandas(FRAME, npartitions=3)
     model = TabularNet.of(frame, target="sold", hidden=(32,))

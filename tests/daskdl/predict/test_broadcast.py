@@ -48,6 +48,7 @@ def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay: 
     np.testing.assert_allclose(again[:1].compute(), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_weights_go_when_nothing_needs_them(current: Client) -> None:
     before, model = models(current), Linear(1000, 500, seed=2)
     result = model.predict(da.ones((8, 1000), chunks=(4, 1000)))
@@ -64,6 +65,7 @@ def test_weights_go_when_nothing_needs_them(current: Client) -> None:
     assert persisted.sum().compute() == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
     current: Client,
 ) -> None:

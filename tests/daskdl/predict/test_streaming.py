@@ -45,6 +45,7 @@ def run(client: Client, partitions: int) -> tuple[int, int, int]:
     return max(client.run(most_held).values()), len(cloudpickle.dumps(result.dask)), futures
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_partitions(current: Client) -> None:
     few, graph_of_few, futures_of_few = run(current, 8)
     many, graph_of_many, futures_of_many = run(current, 64)

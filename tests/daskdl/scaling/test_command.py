@@ -9,6 +9,7 @@ from daskdl.scaling.command import run
 from daskdl.scaling.settings import Settings
 
 
+@pytest.mark.slow
 def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> None:
     file, picture = tmp_path / "rows.json", tmp_path / "rows.png"
     settings = Settings(

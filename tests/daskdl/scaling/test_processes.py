@@ -4,10 +4,12 @@ import os
 import time
 
 import psutil
+import pytest
 
 from daskdl.scaling.processes import all_cpu_seconds, cluster, cpu_seconds
 
 
+@pytest.mark.slow
 def test_a_cluster_of_processes_ends_with_the_benchmark():
     with cluster(3, 2) as processes:
         pids = processes.client.run(os.getpid)

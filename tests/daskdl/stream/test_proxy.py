@@ -36,6 +36,7 @@ def once_and_in_order(real, name, records) -> None:
         assert offsets_of(messages) == list(range(len(range(number, records, 4))))
 
 
+@pytest.mark.slow
 def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name, model):
     begun(real, name, 400)
     with proxy(real.port) as between:
@@ -119,6 +120,7 @@ def secured(real, certificate):
         yield between
 
 
+@pytest.mark.slow
 def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, model):
     begun(real, name, 80)
     settings = {

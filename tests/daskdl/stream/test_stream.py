@@ -33,6 +33,7 @@ def in_order(brokers, topic, records: int, partitions: int = 4) -> None:
         assert offsets_of(messages) == list(range(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exactly_once", [False, True])
 def test_every_record_is_answered_once_and_in_order(client, real, name, model, exactly_once):
     brokers = Brokers(real.servers)
@@ -51,6 +52,7 @@ def test_every_record_is_answered_once_and_in_order(client, real, name, model, e
     in_order(brokers, f"{name}-out", 404)
 
 
+@pytest.mark.slow
 def test_both_workers_have_partitions_and_poison_is_set_aside(client, mock, name, model):
     values = [b"\xff" if i % 50 == 0 else v for i, v in enumerate(utterances(400))]
     produce(mock.servers, name, 4, values)
@@ -67,6 +69,7 @@ def test_both_workers_have_partitions_and_poison_is_set_aside(client, mock, name
     assert all(dict(m.headers())["reason"].startswith(b"decode") for m in dead)
 
 
+@pytest.mark.slow
 def test_the_model_is_swapped_between_two_batches(client, mock, name, model, tmp_path):
     other = text_model(tmp_path, "second", seed=9)
     produce(mock.servers, name, 4, utterances(40))
@@ -108,6 +111,7 @@ def test_a_slow_sink_slows_reading_down(client, mock, name, model):
     assert max(ahead) <= 2 * 4 * 10
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_fit_leaves_the_old_one_at_work(client, mock, name, tmp_path):
     """Whether a model of numbers fits is known only where there are messages."""
     model, other = number_model(tmp_path, 3), number_model(tmp_path, 5)

@@ -54,6 +54,7 @@ def made(name: str) -> tuple[Any, SampleSet, dict[str, Any]]:
     return net, nets.images(size=16), {"output": "logits"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -49,6 +49,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_which_goes_on_when_there_is_room(
     disk: Path, run: Callable[..., Trainer], undisturbed: str
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_disk_that_becomes_read_only_ends_the_run_which_goes_on_later(
     assert digest(run(folder)) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_taken_away_ends_the_run_which_goes_on_when_it_is_back(
     tmp_path: Path, run: Callable[..., Trainer], undisturbed: str
 ) -> None:

@@ -66,6 +66,7 @@ class Kill(Callback):
             os.kill(self.killed, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gang", "graph"])
 def test_every_sample_once_whatever_the_workers(client_of, engine, short_groups):
     counts = {}

@@ -162,6 +162,7 @@ def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_come_to_an_end_is_named(
     client: Client, tmp_path: Path, engine: str
 ) -> None:

@@ -71,6 +71,7 @@ def test_any_number_of_workers_gives_the_bits_of_one_process(client_of: ClientOf
             assert a["val_loss"] == b["val_loss"]
 
 
+@pytest.mark.slow
 def test_shards_that_lie_anyhow_give_the_same_bits(client_of: ClientOf, monkeypatch) -> None:
     client, samples = client_of(3), problem(7)
     alone = digest(fit(samples))
@@ -207,6 +208,7 @@ def test_workers_that_are_retired_are_left(client_of: ClientOf, cluster: LocalCl
     assert digest(trainer) == digest(fit(problem(), epochs=4))
 
 
+@pytest.mark.slow
 def test_a_worker_that_joins_takes_part(
     cluster: LocalCluster, client_of: ClientOf, undisturbed: str
 ) -> None:

@@ -45,6 +45,7 @@ def undisturbed() -> str:
 # --- the same bits
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_bits_of_one_process(client_of: ClientOf) -> None:
     options = {"epochs": 2, "batch_size": 6, "validation": images(2)}
     alone = fit(images(3), convolutions(), **options)
@@ -133,6 +134,7 @@ def test_frames_of_a_store_are_loaded_again_where_their_worker_died(
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_joins_takes_part(
     cluster: LocalCluster, client_of: ClientOf, undisturbed: str
 ) -> None:

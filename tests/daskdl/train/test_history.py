@@ -138,6 +138,7 @@ def test_a_frame_of_epochs_has_their_rows() -> None:
     assert History().to_frame(epochs=True).shape == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [None, "graph", "gang"])
 def test_fits_of_all_engines_have_all_columns(engine, client_of) -> None:
     options = {} if engine is None else {"client": client_of(2), "engine": engine}

@@ -41,6 +41,7 @@ Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
 ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traceback", [False, True])
 def test_ctrl_c_in_a_script_is_one_line(tmp_path: Path, traceback: bool) -> None:
     script = tmp_path / "script.py"
@@ -58,6 +59,43 @@ def test_ctrl_c_in_a_script_is_one_line(tmp_path: Path, traceback: bool) -> None
     assert f"goes on from the checkpoint in {tmp_path}/saved" in told[-1]
     assert len(told) == 1 or traceback
     assert ("Traceback" in run.stderr) is traceback
+
+
+OWN_CLUSTER = """
+import logging, os, signal, time
+import numpy as np
+from distributed import Client, LocalCluster
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Callback, Trainer
+
+class CtrlC(Callback):
+    def on_group_end(self, trainer, iteration):
+        os.killpg(0, signal.SIGINT)  # as a terminal does
+        time.sleep(1)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with LocalCluster(2, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+        x = np.ones((64, 2), np.float32)
+        Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
+            x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, client=client
+        )
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_end_workers_of_ones_own_cluster(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(OWN_CLUSTER)
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, start_new_session=True
+    )
+    assert run.returncode == -2
+    told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
+    assert len(told) == 1, run.stderr
+    assert told[0].startswith("fit interrupted after iteration")
 
 
 class Broken(Module):

@@ -55,6 +55,7 @@ def test_members_leave_when_their_turn_is_over(client: Client) -> None:
     assert digest(together) == digest(fit(problem(2), iterations=6))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
 def test_members_leave_when_the_driver_does_other_things(client: Client) -> None:
     tasks = Tasks(client, pause=1.5)
@@ -63,6 +64,7 @@ def test_members_leave_when_the_driver_does_other_things(client: Client) -> None
     assert digest(together) == digest(fit(problem(2), iterations=3))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("groups_of_one")
 def test_what_a_callback_asks_of_the_workers_is_done(client: Client) -> None:
     answers: list[int] = []

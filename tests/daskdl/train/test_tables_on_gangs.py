@@ -31,6 +31,7 @@ def undisturbed() -> str:
     return digest_of_all(fit_ratings(validation=ratings(2)))
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_bits_of_one_process(
     client_of: ClientOf, undisturbed: str
 ) -> None:

@@ -100,6 +100,7 @@ def weighted(partitions: int) -> SampleSet:
     return SampleSet.from_arrays(x=held["x"], y=y, sample_weight=weight, partitions=partitions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [True, False])
 def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
     client_of: Callable[[int], Client], weights: bool

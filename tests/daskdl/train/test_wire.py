@@ -24,6 +24,7 @@ def state(trainer: Trainer) -> bytes:
     return bytes(trainer.model.vector.tobytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gang", "graph"])
 def test_the_bits_are_the_same_on_any_number_of_workers(
     client_of: Callable[[int], Client], engine: str
@@ -62,6 +63,7 @@ def test_a_step_that_needs_the_whole_gradient_gives_the_same_bits(client: Client
     assert clipped(client=client, engine="gang") == clipped()
 
 
+@pytest.mark.slow
 def test_training_still_converges() -> None:
     losses = [
         fit(problem(), epochs=30, wire=wire).history["loss"][-7:].mean()

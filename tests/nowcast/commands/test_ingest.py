@@ -24,6 +24,7 @@ def ingest(*arguments: object) -> int:
     return run(app, ["ingest", *map(str, arguments), "--size", "40", "--workers", "1"])
 
 
+@pytest.mark.slow
 def test_a_repetition_writes_nothing_twice_and_json_goes_to_stdout(scans, tmp_path, capsys):
     out = tmp_path / "rain.zarr"
     assert ingest(scans, "--out", out) == 0
@@ -34,6 +35,7 @@ def test_a_repetition_writes_nothing_twice_and_json_goes_to_stdout(scans, tmp_pa
     assert open_rain(out).sizes == {"time": 3, "y": 40, "x": 40}
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_ingested(scans, tmp_path, capsys):
     bad = tmp_path / "bad.h5"
     bad.write_text("not HDF5 at all")

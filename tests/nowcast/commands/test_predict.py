@@ -104,6 +104,7 @@ def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
     assert not (tmp_path / "f.zarr").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_path, capsys):
     simulate(tmp_path / "scans", hours=0.5, step_minutes=10, seed=3)
     command = ["predict", str(tmp_path / "scans"), "--lead", "20min", "--thresholds", "0.5,2"]

@@ -20,6 +20,7 @@ def store(tmp_path_factory):
     return write_store(tmp_path_factory.mktemp("store") / "rain.zarr", translation(40, 0, 3, 48))
 
 
+@pytest.mark.slow
 def test_a_model_and_json_that_describes_it(store, tmp_path, capsys):
     settings = (
         "frame=fixed",
@@ -43,6 +44,7 @@ def test_a_model_and_json_that_describes_it(store, tmp_path, capsys):
     assert load_model(tmp_path / "m").lead_minutes == 20
 
 
+@pytest.mark.slow
 def test_by_default_a_correction_of_sprog(store, tmp_path, capsys):
     settings = ("starts=2", "draws=2", "cells=16", "fractions=[0.6, 0.2]", "shards=2")
     assigned = [part for setting in settings for part in ("--set", setting)]

@@ -178,6 +178,7 @@ def test_the_table_is_whole_where_there_is_no_terminal(scores, capsys):
         assert text in out
 
 
+@pytest.mark.slow
 def test_json_and_picture_are_written(scores, tmp_path, capsys):
     write(scores, tmp_path, [moving_rain()], methods(small_model()))
     assert json.loads((tmp_path / "verify.json").read_text())["n_cases"] == 4
@@ -188,6 +189,7 @@ def test_json_and_picture_are_written(scores, tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_json_alone_is_on_standard_output(paths, tmp_path, capsys):
     out = tmp_path / "new" / "scores"
     assert verify(paths, "--json", "--out", out, "--thresholds", "1,0.1,1", "--scales", "5") == 0

@@ -113,6 +113,7 @@ def test_whole_archives(radar_dir, tmp_path, folder, count, step):
         assert float(dataset["rain_rate"].min()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bytes_for_processes", [0, 10**12], ids=["processes", "thread"])
 def test_a_cluster_of_its_own_does_as_well(tmp_path, monkeypatch, bytes_for_processes):
     monkeypatch.setattr(tasks, "BYTES_FOR_PROCESSES", bytes_for_processes)

@@ -55,6 +55,7 @@ def xradar_gates(path, engine: str, site: Site | None, tmp_path) -> tuple[np.nda
     return longitude, latitude, placed["DBZH"].values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
     engine, site = FILES[name]

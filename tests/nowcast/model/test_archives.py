@@ -78,6 +78,7 @@ def test_a_store_too_short_to_be_cut_is_trained_on(tmp_path):
         split_archives([short], [], [], SETTINGS, 2)
 
 
+@pytest.mark.slow
 def test_of_many_stores_whole_ones_are_kept(tmp_path):
     made = opened(stores(tmp_path, **{name: moving_rain() for name in "abcdefgh"}))
     split = split_archives(made, [], [], SETTINGS, 2)

@@ -38,6 +38,7 @@ def test_without_data_that_tell_the_table_stays():
     np.testing.assert_allclose(table.slope, SHIPPED.slope, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_store_is_fitted_and_its_probabilities_are_right_on_average(tmp_path):
     frames = translation(40, 1, 2, size=96)
     store = write_store(tmp_path / "rain.zarr", frames)

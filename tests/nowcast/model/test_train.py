@@ -81,6 +81,7 @@ def test_it_beats_persistence_on_what_it_has_not_seen(trained, moving):
     assert errors["model"] < 0.9 * errors["persistence"]
 
 
+@pytest.mark.slow
 def test_the_same_call_gives_the_same_bits(trained, moving, tmp_path):
     _, model = trained
     again = train(write_store(tmp_path / "rain.zarr", moving), tmp_path / "m", TINY, progress=False)
@@ -142,6 +143,7 @@ def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
         train(tmp_path / "rain.zarr", tmp_path / "m", TINY, progress=False)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
     store, said = write_store(tmp_path / "rain.zarr", moving), []
 

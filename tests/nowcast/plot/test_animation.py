@@ -66,6 +66,7 @@ def test_different_data_gives_different_images(tmp_path: Path) -> None:
     assert a != b
 
 
+@pytest.mark.slow
 def test_size_is_bounded(tmp_path: Path) -> None:
     """Noise in every cell of 256 x 256 for 18 lead times stays below three megabytes."""
     rain = np.random.default_rng(0).lognormal(0.0, 2.0, (18, 256, 256)).astype(np.float32)

@@ -78,6 +78,7 @@ def test_rows_of_several_forecasts_stand_beside_the_observation(
     assert outlined == [row == 3 for row in range(5) for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_picture_and_animation_show_the_probabilities(tmp_path: Path) -> None:
     plot_forecast(uncertain(), tmp_path / "p.png", leads=(10,))
     plain = tmp_path / "plain.png"

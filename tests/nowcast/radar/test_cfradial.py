@@ -32,6 +32,7 @@ def exported(polar, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_it_reads_as_what_it_was_exported_from(exported, polar):
     header = read_header(exported)
     assert header.format is Format.CFRADIAL
@@ -84,6 +85,7 @@ def renamed(exported, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_moments_may_be_known_by_standard_name_only(renamed, exported):
     (sweep,), (origin,) = (read_sweeps([p], Format.CFRADIAL) for p in (renamed, exported))
     echo = np.isfinite(origin.dbz)

@@ -63,6 +63,7 @@ def small(content: bytes) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", REAL, ids=lambda format: format.name)
 def test_some_mutants_of_every_format(radar_dir, tmp_path, format):
     count = 6 if format in SLOW else 24

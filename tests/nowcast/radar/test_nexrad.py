@@ -44,6 +44,7 @@ def test_of_a_split_cut_the_surveillance_sweep_is_taken(polar):
     assert sweep.rhohv is not None
 
 
+@pytest.mark.slow
 def test_message_1_is_read_from_gzip(polar):
     (sweep,) = read_sweeps([polar / LIX], Format.NEXRAD)
     assert sweep.dbz.shape == (367, 460)
@@ -110,6 +111,7 @@ def chunks(polar, tmp_path_factory):
     return sorted(folder.iterdir(), reverse=True)
 
 
+@pytest.mark.slow
 def test_chunks_are_one_scan_that_reads_like_the_volume(chunks, polar):
     headers = [read_header(path) for path in chunks]
     assert {(header.station, header.format) for header in headers[:-1]} == {("KLBB", Format.NEXRAD)}

@@ -14,6 +14,7 @@ from nowcast.radar.volume import read_sweeps
 NAME = "2013051000000600dBZ.vol"
 
 
+@pytest.mark.slow
 def test_header_and_sweep(polar):
     header = read_header(polar / NAME)
     assert header.times == (np.datetime64("2013-05-10T00:00:06"),)

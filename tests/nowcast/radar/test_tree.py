@@ -10,6 +10,7 @@ from nowcast.radar.formats import recognise
 from nowcast.radar.volume import read_sweeps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

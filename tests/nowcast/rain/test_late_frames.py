@@ -86,6 +86,7 @@ def trained(samples: SampleSet, *callbacks: Callback) -> bytes:
     return network.flat.tobytes()
 
 
+@pytest.mark.slow
 def test_training_beside_an_ingest_sees_what_it_opened(tmp_path):
     hour = range(0, 120, 10)
     alone = trained(of_two_hours(new_store(tmp_path / "alone.zarr", *hour)))

@@ -72,6 +72,7 @@ def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     assert 0.88 <= covered / trials <= 0.99
 
 
+@pytest.mark.slow
 def test_what_differs_by_event_needs_events_and_not_cases() -> None:
     # The gain is of the event, not of the case: 8 events of 20 cases say 8 things, not 160.
     rng = np.random.default_rng(4)

@@ -81,6 +81,7 @@ def test_few_events_prove_nothing() -> None:
     assert "the test part has 2 events, expected 3 or more" in made.sentence
 
 
+@pytest.mark.slow
 def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(
     tmp_path: Path,
 ) -> None:
@@ -113,6 +114,7 @@ def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) 
     assert (N_IN, N_OUT) == (2, 3)
 
 
+@pytest.mark.slow
 def test_stores_whose_steps_do_not_divide_are_left_out_aloud(tmp_path: Path) -> None:
     # 15 min is no whole number of 10 min.
     stores = [moving_rain(), moving_rain(15 * np.arange(24), title="slow")]

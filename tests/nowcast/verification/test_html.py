@@ -41,6 +41,7 @@ def made() -> tuple[xr.Dataset, xr.Dataset, dict[str, Forecaster]]:
     return scores, store, methods
 
 
+@pytest.mark.slow
 def test_report_is_whole_and_fetches_nothing(made, tmp_path: Path) -> None:
     scores, store, methods = made
     write_report(scores, tmp_path / "verify.html", [store], methods)
@@ -60,6 +61,7 @@ def test_report_is_whole_and_fetches_nothing(made, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["verify.html"]
 
 
+@pytest.mark.slow
 def test_simulated_data_is_called_so_and_faults_stand_out(made, tmp_path: Path) -> None:
     scores, store, methods = made
     scores = scores.assign_attrs(simulated=1)

@@ -64,6 +64,7 @@ def test_what_is_encrypted_stays_so() -> None:
             exchange.close()
 
 
+@pytest.mark.slow
 def test_nothing_stays_open(workers: Pair) -> None:
     exchanged(workers)
     gc.collect()

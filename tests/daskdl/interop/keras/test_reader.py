@@ -221,6 +221,7 @@ class Crepe(nn.Module):
         return daskdl.ops.sigmoid(self.head(daskdl.ops.reshape(x, shape=(-1, 256))))
 
 
+@pytest.mark.slow
 def test_a_published_network_is_the_same_from_keras_and_from_pytorch(tmp_path):
     wheels = [
         downloaded(requirement, tmp_path)

@@ -149,6 +149,7 @@ def hostile(kind):
     return helper.make_model(graph).SerializeToString()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["weights", "integers", "nodes", "constants"])
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path, kind):
     data = hostile(kind)

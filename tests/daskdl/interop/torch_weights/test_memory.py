@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.daskdl.interop.torch_weights.test_reader import saved_pickle
 
 #: What is read, each file in a process of its own that has read a small one.
@@ -50,6 +52,7 @@ def hostile():
     }
 
 
+@pytest.mark.slow
 def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path, torch):
     small = tmp_path / "small.pt"
     torch.save({"w": torch.zeros(3)}, small)

@@ -72,6 +72,7 @@ print(misses, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_compile_once(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNELS)
     environment = os.environ | {
@@ -162,6 +163,7 @@ def outer(x):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("home", "taken", "inner"),
     [

@@ -38,6 +38,7 @@ def alone(monkeypatch):
     monkeypatch.setattr(memory, "_freed", _Freed())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_memory_is_used_again_only_when_its_last_view_is_gone():
     array = empty(N, "f4")

@@ -28,6 +28,7 @@ sizes = st.integers(0, 7)
 _max_threads = types.ExternalFunction("daskdl_test_max_threads", types.int32())
 
 
+@pytest.mark.slow
 def test_products_are_asked_of_one_place():
     """An ``@`` or ``np.matmul`` elsewhere would be numpy's BLAS even where MKL is installed."""
     found = []

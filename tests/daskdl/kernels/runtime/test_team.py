@@ -161,6 +161,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_makes_its_own_team_and_both_processes_end():
     run = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS]

@@ -105,6 +105,7 @@ def test_losses_are_least_for_the_truth_and_blind_to_what_is_missing(kind):
     assert float(loss(missing, target).data) == pytest.approx(right, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_of_a_network(recipe):
     made, loss, samples = network("small", 0), ExceedanceLoss(), SampleSet([recipe])
     before = made.evaluate(samples, loss=loss)["loss"]

@@ -1,0 +1,364 @@
+"""Draw a picture for each program of ``examples/``: ``python -m ci.thumbnails FOLDER``.
+
+Each calls functions of its example on data that are generated here, small enough for seconds;
+``python -m ci.docs`` puts them into the gallery. Needs ``pip install -e '.[docs,nowcast,onnx]'``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import dask.bag as db
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+import daskdl
+from ci.made import clothes, landscape, spoken, wardrobe
+from daskdl import SampleSet, Trainer, nn
+from daskdl.optim import Adam
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+#: Inches of a picture, of which each has 100 pixels.
+SIZE = (4.0, 2.6)
+#: Function that draws, and what the picture shows, by the name of the example.
+DRAWN: dict[str, tuple[Callable[[Figure], None], str]] = {}
+COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple")
+
+
+def of(name: str, shows: str) -> Callable[[Callable[[Figure], None]], Callable[[Figure], None]]:
+    """Return a decorator that keeps a function as the one that draws for an example."""
+
+    def keep(function: Callable[[Figure], None]) -> Callable[[Figure], None]:
+        DRAWN[name] = function, shows
+        return function
+
+    return keep
+
+
+def example(name: str) -> Any:
+    """Import an example, as it finds the others beside it."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.insert(0, str(EXAMPLES))
+    return importlib.import_module(name)
+
+
+def write(folder: Path) -> None:
+    """Write ``NAME.png`` for every example."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (draw, _) in DRAWN.items():
+        figure = Figure(figsize=SIZE, dpi=100, layout="constrained")
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):  # what programs say
+            draw(figure)
+        figure.savefig(folder / f"{name}.png")
+
+
+def pictures_in(figure: Figure, rows: list[list[np.ndarray]], **options: Any) -> list[Axes]:
+    """Show pictures in rows, without axes; return theirs."""
+    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
+    for row, pictures in zip(axes, rows, strict=True):
+        for axis, picture in zip(row, pictures, strict=True):
+            axis.imshow(picture, **options)
+            axis.axis("off")
+    return list(axes.ravel())
+
+
+@of("kmeans", "Points of five clusters, and the centres as they move in ten rounds.")
+def _kmeans(figure: Figure) -> None:
+    module = example("kmeans")
+
+    class Alone:
+        """A communicator of one worker."""
+
+        def all_reduce(self, sums: dict[int, np.ndarray]) -> np.ndarray:
+            ways.append(sums[0])
+            return sums[0]
+
+    ways: list[np.ndarray] = []
+    true = np.random.default_rng(0).uniform(-10, 10, (5, 2))
+    which = np.random.default_rng(1).integers(5, size=1500)
+    points = module.around(which, true)
+    found = module.kmeans(Alone(), {0: points}, true + 4.0)
+    nearest = ((points[:, None] - found) ** 2).sum(-1).argmin(1)
+    axes = figure.add_subplot()
+    axes.scatter(*points.T, c=nearest, s=3, cmap="Set2")
+    way = np.stack([true + 4.0, *(w[:, :-1] / np.maximum(w[:, -1:], 1) for w in ways)])
+    for i in range(5):
+        axes.plot(*way[:, i].T, color="black", linewidth=1)
+    axes.scatter(*found.T, marker="X", color="black", s=50)
+    axes.set(xticks=[], yticks=[])
+
+
+@of("own_network", "What the network says, by the two features that decide; points are samples.")
+def _own_network(figure: Figure) -> None:
+    x, y = example("own_network").make_samples(4000, seed=0)
+    model = nn.Sequential(nn.Linear(20, 64, seed=0), nn.ReLU(), nn.Linear(64, 2, seed=1))
+    Trainer(model, nn.CrossEntropyLoss(), Adam(3e-3)).fit(
+        SampleSet.from_arrays(x=x, y=y), epochs=12, batch_size=100, progress=False, client=False
+    )
+    grid = np.zeros((80, 80, 20), np.float32)
+    grid[..., 0], grid[..., 1] = np.meshgrid(np.linspace(-3, 3, 80), np.linspace(-3, 3, 80))
+    scores = model.predict(grid.reshape(-1, 20)).reshape(80, 80, 2)
+    axes = figure.add_subplot()
+    axes.imshow(scores[..., 1] - scores[..., 0], extent=(-3, 3, -3, 3), origin="lower",
+                cmap="RdBu", vmin=-8, vmax=8, aspect="auto")  # fmt: skip
+    axes.scatter(*x[:150, :2].T, c=y[:150], cmap="RdBu", edgecolors="black", linewidths=0.5, s=14)
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), xlabel="first coin", ylabel="second coin")
+
+
+def _scene(seed: int, size: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return example("scenes").Scenes([landscape(rng)], size).draw(rng)
+
+
+def _box(axis: Axes, box: Any, colour: str, width: float = 1.5) -> None:
+    left, top, right, bottom = box
+    corners = [left, right, right, left, left], [top, top, bottom, bottom, top]
+    axis.plot(*corners, color=colour, linewidth=width)
+
+
+@of("scenes", "Scenes with the boxes of their objects: QR codes, discs and triangles.")
+def _scenes(figure: Figure) -> None:
+    scenes = [_scene(seed) for seed in (2, 3, 5, 8, 9, 12)]
+    axes = pictures_in(figure, [[s[0] for s in scenes[:3]], [s[0] for s in scenes[3:]]])
+    for axis, (_, boxes, labels) in zip(axes, scenes, strict=True):
+        for box, label in zip(boxes, labels, strict=True):
+            _box(axis, box, COLOURS[label])
+
+
+@of("detection", "What the detector learns from: objects, and the priors that answer for them.")
+def _detection(figure: Figure) -> None:
+    picture, boxes, labels = _scene(2, 256)
+    priors = example("detection").MobileSSD(3, 128, 0.25, seed=0).priors.array * 256
+    axes = pictures_in(figure, [[picture, picture]])
+    for box, label in zip(boxes, labels, strict=True):
+        _box(axes[0], box, COLOURS[label], 2)
+        inner = np.maximum(priors[:, :2], box[:2]), np.minimum(priors[:, 2:], box[2:])
+        both = np.maximum(inner[1] - inner[0], 0).prod(1)
+        either = (priors[:, 2:] - priors[:, :2]).prod(1) + np.prod(box[2:] - box[:2]) - both
+        for prior in priors[both / either > 0.4]:
+            _box(axes[1], np.clip(prior, 0, 255), COLOURS[label], 0.8)
+
+
+@of(
+    "fashion_mnist", "Made clothes, and each as three epochs see it: mirrored, shifted, normalised."
+)
+def _fashion_mnist(figure: Figure) -> None:
+    module, rng = example("fashion_mnist"), np.random.default_rng(0)
+    x = np.stack([clothes(label, rng) for label in range(5)])
+    epochs = [module.AUGMENTED(x, np.random.default_rng(epoch)) for epoch in range(3)]
+    pictures_in(figure, [[p[..., 0] for p in part] for part in (x, *epochs)], cmap="gray_r")
+
+
+@of("deepbit", "Binary codes of made clothes, sorted by kind: pictures of a kind have alike codes.")
+def _deepbit(figure: Figure) -> None:
+    module = example("deepbit")
+    x, labels = wardrobe(600)
+    order = np.argsort(labels[:150], kind="stable")
+    x = module.fashion_mnist.NORMALISED(x, np.random.default_rng(0))
+    model = module.DeepBit(32, module.SmallTrunk(seed=0), 0)
+    samples = SampleSet.from_arrays(x=x, y=np.zeros(len(x), np.float32)).map(module.Turned())
+    module.fit(model, module.DeepBitLoss(), samples, 2, 0)
+    bits = np.unpackbits(model.codes(x[:150])[order], axis=1)
+    axes = figure.add_subplot()
+    axes.imshow(bits, aspect="auto", cmap="gray", interpolation="nearest")
+    for edge in np.flatnonzero(np.diff(labels[:150][order])):
+        axes.axhline(edge + 0.5, color="tab:orange", linewidth=1.5)
+    axes.set(xlabel="bit", ylabel="picture", xticks=[0, 8, 16, 24], yticks=[])
+
+
+@of("resnet", "Where the parameters of ResNet-18, 34 and 50 are.")
+def _resnet(figure: Figure) -> None:
+    module, axes = example("resnet"), figure.add_subplot()
+    for row, depth in enumerate((18, 34, 50)):
+        left = 0.0
+        for i, (_, block) in enumerate(sorted(_sizes(module.ResNet(depth, 1000)).items())):
+            axes.barh(row, block / 1e6, left=left, color=f"C{i % 10}", edgecolor="white")
+            left += block / 1e6
+    axes.set(yticks=range(3), yticklabels=["18", "34", "50"], ylabel="depth",
+             xlabel="million parameters, block by block")  # fmt: skip
+
+
+def _sizes(model: nn.Module) -> dict[tuple[bool, int], int]:
+    """Return the number of parameters of each block, what stands around them first and last."""
+    sizes: dict[tuple[bool, int], int] = {}
+    for name, parameter in model.named_parameters():
+        first, *more = name.split(".")
+        place = (False, int(more[0])) if first == "blocks" else (first == "head", -1)
+        sizes[place] = sizes.get(place, 0) + parameter.data.size
+    return sizes
+
+
+@of("inception", "The channels that the four branches of each Inception block hand on.")
+def _inception(figure: Figure) -> None:
+    layers = dict(example("inception").InceptionV1(10, seed=0).modules())
+    blocks = [name for name, layer in layers.items() if type(layer).__name__ == "Inception"]
+    axes, below = figure.add_subplot(), np.zeros(len(blocks))
+    for branch, label in (
+        ("one", "1 x 1"),
+        ("three", "3 x 3"),
+        ("five", "5 x 5"),
+        ("pooled", "pooled"),
+    ):
+        width = np.array([layers[f"{name}.{branch}"].bias.data.size for name in blocks])
+        axes.bar(range(1, len(blocks) + 1), width, bottom=below, label=label)
+        below += width
+    axes.set(xlabel="block", ylabel="channels", xticks=range(1, len(blocks) + 1))
+    axes.legend(fontsize="small")
+
+
+@of("pictures", "A made landscape, and what augmentation shows of it in eight epochs.")
+def _pictures(figure: Figure) -> None:
+    rng, file = np.random.default_rng(4), io.BytesIO()
+    whole = landscape(rng)
+    Image.fromarray(whole).save(file, "PNG")
+    x = example("pictures").as_bytes(file.getvalue())
+    seen = example("pictures").training(96)({"x": np.stack([x] * 8)}, rng)["x"]
+    seen = np.clip(0.5 + 0.25 * seen, 0, 1)
+    size = Image.fromarray(whole).resize((96, 96))
+    pictures_in(figure, [[np.asarray(size) / 255, *seen[:2]], list(seen[2:5]), list(seen[5:8])])
+
+
+@of("ncf", "Generated ratings: who has met what, the busiest users and the favourite items first.")
+def _ncf(figure: Figure) -> None:
+    module = example("ncf")
+    whole, module.MOVIELENS_20M = module.MOVIELENS_20M, (1500, 600, 60_000)
+    try:
+        known = module.generate()
+    finally:
+        module.MOVIELENS_20M = whole
+    met = np.zeros((1500, 600))
+    met[known.users, known.items] = 1
+    axes = figure.add_subplot()
+    axes.imshow(met, aspect="auto", cmap="Blues", interpolation="antialiased")
+    axes.set(xlabel="item", ylabel="user", xticks=[], yticks=[])
+
+
+@of(
+    "text_classifier",
+    "Words as the trained classifier places them, by the topic they are most used in.",
+)
+def _text_classifier(figure: Figure) -> None:
+    module = example("text_classifier")
+    texts, topics = spoken(600)
+    names = sorted(set(topics))
+    bag = db.from_sequence(zip(texts, map(names.index, topics), strict=True), npartitions=2)
+    samples = SampleSet.from_bag(bag)
+    vocabulary = module.Vocabulary.build(samples, minimum=2)
+    model = module.TextClassifier(len(vocabulary), 3, encoder="cnn", seed=0)
+    held = samples.map_batches(module.Encode(vocabulary, 9))
+    trainer = Trainer(model, module.NLLLoss(), Adam(5e-3))
+    trainer.fit(held, epochs=4, batch_size=50, progress=False, client=False)
+    words = sorted({word for text in texts for word in text.split()})
+    vectors = model.embedding.weight.data[[vocabulary.encode(word)[0] for word in words]]
+    vectors = vectors - vectors.mean(0)
+    places = vectors @ np.linalg.svd(vectors, full_matrices=False)[2][:2].T
+    axes = figure.add_subplot()
+    for (x, y), word in zip(places, words, strict=True):
+        used = [
+            sum(word in s.split() for s, t in zip(texts, topics, strict=True) if t == n)
+            for n in names
+        ]
+        axes.text(x, y, word, color=COLOURS[int(np.argmax(used))], fontsize="small", ha="center")
+    axes.set(xlim=1.2 * np.array([places[:, 0].min(), places[:, 0].max()]), xticks=[], yticks=[],
+             ylim=1.1 * np.array([places[:, 1].min(), places[:, 1].max()]))  # fmt: skip
+
+
+@of("call_routing", "Who gets the call: sentences by topic, and those that a human has to hear.")
+def _call_routing(figure: Figure) -> None:
+    module = example("call_routing")
+    texts, topics = spoken(900, seed=1)
+    names, kind = sorted(set(topics)), dict(zip(texts, topics, strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "calls.safetensors"
+        heard = module.train(texts, topics, file, 8, 0)
+        model = daskdl.load(file)
+    vocabulary = module.Vocabulary.build([text for text in texts if text not in set(heard)])
+    ids = module.Encode(vocabulary, module.LENGTH)({"x": heard})["x"]
+    scores = np.exp(model.predict(ids))
+    goes = np.where(scores.max(1) > 0.5, scores.argmax(1), len(names))
+    axes, left = figure.add_subplot(), np.zeros(len(names))
+    for place, name in enumerate([*names, "a human"]):
+        share = [
+            sum(kind[h] == topic and g == place for h, g in zip(heard, goes, strict=True))
+            for topic in names
+        ]
+        axes.barh(range(len(names)), share, left=left, label=f"to {name}",
+                  color=[*COLOURS[: len(names)], "lightgrey"][place])  # fmt: skip
+        left += share
+    axes.set(yticks=range(len(names)), yticklabels=names, xlabel="calls about it")
+    axes.legend(fontsize="x-small")
+
+
+@of(
+    "fine_tune_onnx",
+    "Accuracy on new classes: a new head alone, or everything, by the pictures it learns from.",
+)
+def _fine_tune_onnx(figure: Figure) -> None:
+    from daskdl.interop import onnx
+
+    module = example("fine_tune_onnx")
+    x, y = wardrobe(900, seed=1)
+    x = x[:, ::2, ::2].astype(np.float32) / 255 + np.random.default_rng(0).normal(
+        0, 0.5, (900, 14, 14, 1)
+    )
+    x = x.astype(np.float32)
+    old = y < 2
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding="same", seed=0), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(392, 16, seed=1), nn.ReLU(), nn.Linear(16, 2, seed=2),
+    )  # fmt: skip
+    Trainer(net, nn.CrossEntropyLoss(), Adam(3e-3)).fit(
+        SampleSet.from_arrays(x=x[old], y=y[old]), epochs=5, progress=False, client=False
+    )
+    axes, counts = figure.add_subplot(), (50, 100, 200, 400)
+    with tempfile.TemporaryDirectory() as folder:
+        first, data, out = (Path(folder) / name for name in ("a.onnx", "data.npz", "b.onnx"))
+        onnx.save(net, first, (14, 14, 1))
+        features = daskdl.load(first).nodes[-2].outputs[0]
+        for freeze, label in ((True, "head alone"), (False, "everything")):
+            found = []
+            for count in counts:
+                np.savez(data, x=x[~old][:count], y=y[~old][:count] - 2)
+                found.append(module.fine_tune(first, data, features, out, epochs=8, freeze=freeze))
+            axes.plot(counts, found, marker="o", label=label)
+    axes.set(xlabel="pictures", ylabel="accuracy", ylim=(0, 1.02))
+    axes.legend(fontsize="small")
+
+
+@of(
+    "image_features",
+    "From picture to code: the box of the best object, cut out, and the bits of its features.",
+)
+def _image_features(figure: Figure) -> None:
+    module, deepbit = example("image_features"), example("deepbit")
+    picture, boxes, _ = _scene(9)
+
+    class Known:
+        """A detector that knows the boxes: rows of label, score and edges."""
+
+        def predict(self, x: np.ndarray, threads: int) -> np.ndarray:
+            return np.array([[[0, 0.9, *boxes[0] / 200], [1, 0.6, *boxes[-1] / 200]]])
+
+    ((box, _, _),) = module.best_boxes(Known(), module.Look(128)([picture]), 0.5)
+    left, top, right, bottom = module.pixels_of(box, picture)
+    crop = picture[top:bottom, left:right]
+    x = module.Look(28, 1, 0.286, 0.353)([crop])
+    code = module.packed(deepbit.DeepBit(64, deepbit.SmallTrunk(seed=0), 0).predict(x))
+    axes = pictures_in(figure, [[picture, crop, np.unpackbits(code).reshape(8, 8)]], cmap="gray")
+    _box(axes[0], (left, top, right, bottom), "red", 2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("folder", type=Path)
+    write(parser.parse_args().folder)
