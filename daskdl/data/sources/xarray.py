@@ -193,8 +193,13 @@ def open_zarr(path: str) -> xr.Dataset:
         pass
     try:
         return xr.open_zarr(path, chunks=None, consolidated=False)
-    except Exception as error:
+    except (ValueError, KeyError, OSError) as error:  # of what lies there
         raise DataError(
             f"{path}: expected a zarr store, found something else ({error})"
             "; open other formats by xarray.open_dataset, and give the Dataset"
+        ) from error
+    except Exception as error:  # of xarray, zarr or how they are called
+        raise DataError(
+            f"{path}: could not be opened by xarray.open_zarr, which may not be the store's fault: "
+            f"{type(error).__name__}: {error}; open it yourself, and give the Dataset"
         ) from error

@@ -56,3 +56,13 @@ def test_what_does_not_fit_is_said(data):
         SampleSet.from_xarray(data, dim="time")
     with pytest.raises(DataError, match="expected a path, a Dataset or a DataArray, found list"):
         SampleSet.from_xarray([1], dim="time", x="u")
+
+
+def test_a_fault_of_xarrays_is_not_told_as_one_of_the_store(data, tmp_path, monkeypatch):
+    def faulty(*args, **options):
+        raise TypeError("open_zarr() got an unexpected keyword argument")
+
+    data.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    monkeypatch.setattr(xr, "open_zarr", faulty)
+    with pytest.raises(DataError, match="may not be the store's fault: TypeError: open_zarr"):
+        SampleSet.from_xarray(tmp_path / "a.zarr", dim="time", x="u")
