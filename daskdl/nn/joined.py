@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from operator import attrgetter, is_
 from typing import Any
 
@@ -58,7 +58,10 @@ class Joined:
             stale = not _same(tensors, self._tensors)
             self._tensors = tensors
         if stale or not all(map(is_, map(_data, self._tensors), self._views)):
-            self._join()
+            if stale or any(t.data.shape != v.shape for t, v in self._pairs()):
+                self._join()
+            else:
+                self._adopt()
         self._seen = seen  # not before: another thread may be here, too
         return self
 
@@ -72,6 +75,17 @@ class Joined:
         clear(self.grad)
         for table in self.tables.values():
             table.grad = None
+
+    def _pairs(self) -> Iterator[tuple[Parameter | Buffer, NDArray[Any]]]:
+        """Give each tensor with its place in the vector."""
+        return zip(self._tensors, self._views, strict=True)
+
+    def _adopt(self) -> None:
+        """Copy what was put in the place of views into these, which others may know."""
+        for tensor, view in self._pairs():
+            if tensor.data is not view:
+                view[...] = tensor.data
+                tensor.data = view
 
     def _join(self) -> None:
         """Copy the tensors into a new vector, and the gradients there are into another."""

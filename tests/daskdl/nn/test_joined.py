@@ -50,6 +50,18 @@ def test_what_changes_a_module_is_seen(change):
     assert all(np.shares_memory(t.data, model.vector) for t in tensors)
 
 
+def test_what_is_put_in_the_place_of_an_array_is_taken_into_the_vector():
+    model = network()
+    vector, mean, weight = model.vector, model[1].running_mean, model[0].weight
+    mean.data = mean.data + np.float32(7)
+    weight.data = np.full((2, 3), 5.0)  # of another dtype
+    assert model.vector is vector
+    np.testing.assert_array_equal(model.flat_buffers[:2], 7)
+    np.testing.assert_array_equal(model.flat[:6], 5)
+    assert weight.data.dtype == np.float32
+    assert all(np.shares_memory(t.data, vector) for t in (mean, weight))
+
+
 def test_other_attributes_leave_the_vector_where_it_is():
     model = network()
     vector = model.vector

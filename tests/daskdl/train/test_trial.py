@@ -11,7 +11,7 @@ from daskdl.data import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
 from daskdl.metrics import Accuracy, Mean
 from daskdl.metrics.metric import Metric
-from daskdl.nn import Linear, Module, MSELoss, ReLU
+from daskdl.nn import Buffer, Linear, Module, MSELoss, ReLU
 from daskdl.train.trial import check_sample
 from tests.daskdl.train.jobs import new_job, raising, samples
 
@@ -73,6 +73,41 @@ def test_a_loss_that_no_parameter_changes_is_refused(model: Module) -> None:
     job, _ = new_job(model=model)
     with pytest.raises(TrainingError, match="expected a loss that depends on parameters to train"):
         check_sample(job, batch)
+
+
+class Limited(Linear):
+    """Keeps its weights small, where it must not."""
+
+    def forward(self, x: Any) -> Any:
+        np.clip(self.weight.data, -0.01, 0.01, out=self.weight.data)
+        return super().forward(x)
+
+
+def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(caplog) -> None:
+    job, _ = new_job(model=Limited(3, 2, seed=4))
+    job.tools().model.vector[:] = before = np.arange(8)
+    check_sample(job, samples().take(np.arange(1)))
+    assert "Limited: expected forward to leave parameters" in caplog.text
+    assert "it changes weight; what it writes" in caplog.text
+    np.testing.assert_array_equal(job.tools().model.vector, before)
+
+
+class Replacing(Linear):
+    """Makes a new buffer where it should write into the one that it has."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.calls = Buffer(np.zeros(1, np.float32))
+
+    def forward(self, x: Any) -> Any:
+        self.calls = Buffer(self.calls.data + 1)
+        return super().forward(x)
+
+
+def test_a_forward_that_replaces_its_buffers_is_refused() -> None:
+    job, _ = new_job(model=Replacing())
+    with pytest.raises(TrainingError, match="Replacing: expected forward to keep the model's"):
+        check_sample(job, samples().take(np.arange(1)))
 
 
 def test_samples_of_objects_are_named() -> None:
