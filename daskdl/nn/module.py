@@ -200,6 +200,7 @@ class Module(Structure, Predicting):
         self._check(method, own.size, vector, of)
         if vector.ctypes.data != own.ctypes.data or vector.dtype != own.dtype:
             own[:] = vector
+        self._tell()
 
     def _check(self, method: str, size: int, vector: Vector, of: str) -> None:
         if vector.shape != (size,):
@@ -221,7 +222,8 @@ class Module(Structure, Predicting):
         ----------
         vector : float32 (n + m + numbers of the tables,)
         copy : bool
-            Whether tables are copied; they become views of ``vector`` without.
+            Whether tables are copied; they become views of ``vector`` without. Modules are told
+            (:meth:`numbers_changed`) of what is copied.
         """
         joined = self._joined.update(self)
         own, tables = joined.whole, joined.tables
@@ -233,6 +235,18 @@ class Module(Structure, Predicting):
             held = vector[start:stop].reshape(table.shape)
             table.data = copied(held) if copy else held
             start = stop
+        if copy:
+            self._tell()
+
+    def numbers_changed(self) -> None:
+        """Take notice of numbers that were put in from outside.
+
+        For modules that have some of them elsewhere, too, such as another library's.
+        """
+
+    def _tell(self) -> None:
+        for _, module in self.modules():
+            module.numbers_changed()
 
     def zero_grad(self) -> None:
         """Set all gradients to zero; those of tables to None."""

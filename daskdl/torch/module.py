@@ -35,7 +35,7 @@ class TorchModule(Module):
     Parameters
     ----------
     module : torch.nn.Module
-        It is used, not copied: after a fit it holds the trained weights.
+        It is used, not copied: after a fit it holds the trained weights and buffers.
     compile : bool
         Pass it through ``torch.compile``, on each worker.
     output : str, optional
@@ -92,8 +92,7 @@ class TorchModule(Module):
     @property
     def module(self) -> Any:
         """The torch module, with the weights as they are now."""
-        self._bind()
-        self._take_buffers()
+        self.numbers_changed()
         return self._module
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
@@ -126,6 +125,11 @@ class TorchModule(Module):
         found = self._call(given, names)
         results = self._recorded(inputs, given, list(_tensors(found, self._output)))
         return _as_found(results, found, self._output)
+
+    def numbers_changed(self) -> None:
+        """Give torch's module the numbers that are ours alone: buffers, and halves of parameters."""
+        self._bind()
+        self._take_buffers()
 
     def state_dict(self, *, names: str = "torch") -> dict[str, Any]:
         """Return a copy of every parameter and saved buffer by torch's name, tied ones too."""
@@ -167,7 +171,7 @@ class TorchModule(Module):
 
     def _unbind(self) -> None:
         self._bound: list[tuple[Any, Any, Any]] = []
-        self._buffers: list[tuple[str, Any, Any]] = []
+        self._buffers: list[tuple[str, Buffer, dict[str, Any], str]] = []
         self._compiled: Any = None
         self._draws: bool | None = None
 
@@ -189,8 +193,12 @@ class TorchModule(Module):
                 elif parameter.shape != own.data.shape:
                     parameter.data = torch.empty(own.data.shape, dtype=parameter.dtype)
                 self._bound.append((parameter, own.data, own.grad))
-            buffers = dict(self._module.named_buffers())
-            self._buffers = [(n, held[n], buffers[n]) for n in self._buffer_names]
+            self._buffers = []
+            for name in self._buffer_names:
+                owner, _, key = name.rpartition(".")
+                # In torch's own mapping, since forward may put another tensor there.
+                theirs = self._module.get_submodule(owner)._buffers
+                self._buffers.append((name, held[name], theirs, key))
         for name, (parameter, data, grad) in zip(self._names, self._bound, strict=True):
             trained = held[name].requires_grad
             if parameter.requires_grad != trained:
@@ -203,8 +211,8 @@ class TorchModule(Module):
 
     def _take_buffers(self) -> None:
         """Copy our buffers to torch's; one that nobody has changed keeps its very bits."""
-        for name, own, theirs in self._buffers:
-            values, first = own.data, self._first[name]
+        for name, own, held, key in self._buffers:
+            values, first, theirs = own.data, self._first[name], held[key].detach()
             if np.allclose(values, first, rtol=SAME, atol=0):
                 values[...] = first  # an average of equal numbers is rounded
             if not theirs.is_floating_point():
@@ -212,7 +220,13 @@ class TorchModule(Module):
             theirs.copy_(torch.from_numpy(values))
 
     def _put_buffers(self) -> None:
-        for name, own, theirs in self._buffers:
+        for name, own, held, key in self._buffers:
+            theirs = held[key]
+            if tuple(theirs.shape) != own.data.shape:
+                raise ShapeError(
+                    f"TorchModule: buffer {name}: expected shape {own.data.shape}, as before, found "
+                    f"{tuple(theirs.shape)}; register it with persistent=False if it is no state"
+                )
             own.data[...] = as_array(theirs)
             if not theirs.is_floating_point() and np.abs(own.data).max(initial=0) > LARGEST_COUNT:
                 raise SettingsError(

@@ -15,7 +15,7 @@ from distributed import Client
 import daskdl
 from daskdl.data import SampleSet
 from daskdl.errors import ModelFileError, SettingsError, ShapeError
-from daskdl.nn import CrossEntropyLoss, Linear, MSELoss, Sequential
+from daskdl.nn import CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential
 from daskdl.optim import SGD, Adam
 from daskdl.train import Trainer
 from tests.daskdl.train.runs import Once, die
@@ -160,6 +160,53 @@ def test_a_module_among_layers_of_daskdl_passes_gradients_on() -> None:
     (h**2).mean().backward()
     for name, gradient in own.items():
         np.testing.assert_allclose(gradient, w[name].grad, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+class Counting(torch.nn.Module):
+    """Puts new tensors in the place of its buffers, as many modules do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(5, 2)
+        self.register_buffer("largest", torch.zeros(1))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.largest = torch.maximum(self.largest, x.abs().max())
+            self.calls = self.calls + 1
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("engine", [None, "graph", "gang"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_after_a_fit_the_module_itself_has_its_buffers(
+    engine: str | None, nested: bool, client_of: ClientOf
+) -> None:
+    torch.manual_seed(4)
+    net = torch.nn.Sequential(Counting(), torch.nn.BatchNorm1d(2)).to(torch.float32)
+    model = TorchModule(net)
+    x = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
+    samples = SampleSet.from_arrays(x=x, y=x[:, :2], partitions=3)
+    options = {} if engine is None else {"client": client_of(2), "engine": engine}
+    whole = Sequential(model, ReLU()) if nested else model
+    Trainer(whole, MSELoss(), Adam(1e-2)).fit(
+        samples, epochs=2, batch_size=30, progress=False, **options
+    )
+    assert int(net[0].calls) == int(net[1].num_batches_tracked) == 2
+    assert 1 < float(net[0].largest) < np.abs(x).max() + 1e-3
+    np.testing.assert_array_equal(net[1].running_mean.numpy(), model.state_dict()["1.running_mean"])
+    assert not np.isin(net[1].running_mean.numpy(), [0, 1]).any()
+
+
+def test_a_buffer_of_another_shape_is_refused() -> None:
+    class Growing(Counting):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.largest = torch.zeros(len(x) + 1)
+            return super().forward(x)
+
+    with pytest.raises(ShapeError, match=r"buffer largest: expected shape \(1,\), as before, found"):
+        TorchModule(Growing())(np.zeros((3, 5), np.float32))
 
 
 def test_the_state_goes_out_and_in_bit_for_bit(tmp_path: Path) -> None:
