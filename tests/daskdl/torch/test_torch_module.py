@@ -205,7 +205,9 @@ def test_a_buffer_of_another_shape_is_refused() -> None:
             self.largest = torch.zeros(len(x) + 1)
             return super().forward(x)
 
-    with pytest.raises(ShapeError, match=r"buffer largest: expected shape \(1,\), as before, found"):
+    with pytest.raises(
+        ShapeError, match=r"buffer largest: expected shape \(1,\), as before, found"
+    ):
         TorchModule(Growing())(np.zeros((3, 5), np.float32))
 
 
