@@ -127,7 +127,7 @@ class TorchModule(Module):
         return _as_found(results, found, self._output)
 
     def numbers_changed(self) -> None:
-        """Give torch's module the numbers that are ours alone: buffers, and parameters of halves."""
+        """Give torch's module what is ours alone: buffers, and parameters that are no float32."""
         self._bind()
         self._take_buffers()
 
@@ -225,7 +225,8 @@ class TorchModule(Module):
             if tuple(theirs.shape) != own.data.shape:
                 raise ShapeError(
                     f"TorchModule: buffer {name}: expected shape {own.data.shape}, as before, "
-                    f"found {tuple(theirs.shape)}; register it with persistent=False if it is no state"
+                    f"found {tuple(theirs.shape)}; register it with persistent=False if it is no "
+                    "state"
                 )
             own.data[...] = as_array(theirs)
             if not theirs.is_floating_point() and np.abs(own.data).max(initial=0) > LARGEST_COUNT:

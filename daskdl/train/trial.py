@@ -115,10 +115,10 @@ def _check_kept(model: Module, whole: Vector, before: Vector) -> None:
         stop = start + parameter.data.size
         if whole[start:stop].tobytes() != before[start:stop].tobytes():
             logger.warning(
-                "Trainer.fit, %s: expected forward to leave parameters to the optimizer, found that "
-                "it changes %s; what it writes is lost on other threads and workers, and the result "
-                "not the same on any number of them; write an optim method that keeps the limit, or "
-                "compute with a changed copy",
+                "Trainer.fit, %s: expected forward to leave parameters to the optimizer, found "
+                "that it changes %s; what it writes is lost on other threads and workers, and the "
+                "result not the same on any number of them; write an optim method that keeps the "
+                "limit, or compute with a changed copy",
                 name,
                 path,
             )
