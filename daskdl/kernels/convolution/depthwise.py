@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from daskdl.kernels.convolution.depthwise_square import serves, weight_sums
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.finish import Finish, all_lanes
 from daskdl.kernels.products.microkernel import LANES, address, load, store
@@ -314,7 +315,11 @@ def _pairs(x, dy, plan, first, last, down, across, begin, end, channel, entries,
 def _gradients(x, offsets, plan, dy, dw, which, start, stop):
     """Compute ``dw`` of the channels of the units ``start`` to ``stop``."""
     first = start * UNIT
-    _gradient(x, offsets, plan, dy, dw, first, min(stop * UNIT, x.shape[3]) - first)
+    channels = min(stop * UNIT, x.shape[3]) - first
+    if serves(offsets, plan, x.shape[3]):
+        weight_sums(x, offsets, dy, dw, first, channels)
+    else:
+        _gradient(x, offsets, plan, dy, dw, first, channels)
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from daskdl.kernels.convolution import depthwise
@@ -44,6 +44,29 @@ def test_three_passes(kernel, stride, dilation, pad, channels, more, threads):
         for other in (x, x**2):
             left, right = (dx * other).sum(), (dy * correlate(other, weight, geometry)).sum()
             np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    pad=st.tuples(*[st.integers(0, 3)] * 4),
+    channels=st.sampled_from([16, 48, 96, 128]),
+    more=pairs,
+    dtype=st.sampled_from(["f4", "f8"]),
+)
+def test_gradients_to_3x3_weights(pad, channels, more, dtype):
+    geometry = Geometry((3, 3), (1, 1), pad, (1, 1), channels)
+    shape = (2, max(1, 2 + more[0] - pad[0]), max(1, 2 + more[1] - pad[2]), channels)
+    rows, columns = (shape[1] + sum(pad[:2]) - 2, shape[2] + sum(pad[2:]) - 2)
+    assume(min(rows, columns) > 0)
+    rng = np.random.default_rng(channels)
+    x = rng.normal(size=shape).astype(dtype)
+    dy = rng.normal(size=(2, rows, columns, channels)).astype(dtype)
+    found = []
+    for threads in (1, 2):
+        with thread_budget(threads):
+            found.append(depthwise.weight_gradient(x, dy, geometry))
+    np.testing.assert_array_equal(*found)
+    wanted = correlate_weight_gradient(x.astype("f8"), dy.astype("f8"), geometry)
+    np.testing.assert_allclose(found[0], wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
