@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.norms.batchnorm import (
-    ROW,
-    add_gradients,
-    add_moments,
-    put_gradient,
-    put_normalised,
-)
+from daskdl.kernels.norms.batchnorm import BLOCK, ROW, add_moments, put_normalised
 from daskdl.kernels.norms.batchnorm import SUM_ROW as SUMMED
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import fastjit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.nontemporal import streams
+from daskdl.kernels.runtime.nontemporal import drain, put, streams
 from daskdl.kernels.runtime.parts import n_fixed, over_parts
 from daskdl.kernels.runtime.passes import flat
 from daskdl.kernels.runtime.team import over_range
@@ -135,20 +129,65 @@ def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
 
 
 @fastjit
+def _add_products(dy, x, mean, totals):
+    """Add to totals (2, width) the sums of dy and of dy * (x - mean), in rows of lanes."""
+    width, whole = mean.size, x.size // mean.size
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    for begin in range(0, whole, BLOCK):
+        end = min(begin + BLOCK, whole)
+        fours = begin + (end - begin) // 4 * 4
+        for first in range(begin, fours, 4):
+            for c in range(np.uintp(width)):
+                p0 = np.uintp(first * width) + c
+                p1 = p0 + np.uintp(width)
+                p2 = p1 + np.uintp(width)
+                p3 = p2 + np.uintp(width)
+                m = mean[c]
+                s[c] += (dy[p0] + dy[p1]) + (dy[p2] + dy[p3])
+                q[c] += (dy[p0] * (x[p0] - m) + dy[p1] * (x[p1] - m)) + (
+                    dy[p2] * (x[p2] - m) + dy[p3] * (x[p3] - m)
+                )
+        for first in range(fours, end):
+            for c in range(np.uintp(width)):
+                p = np.uintp(first * width) + c
+                s[c] += dy[p]
+                q[c] += dy[p] * (x[p] - mean[c])
+        totals += sums
+        sums[:] = 0
+    for c in range(np.uintp(x.size - whole * width)):
+        p = np.uintp(whole * width) + c
+        totals[0, c] += dy[p]
+        totals[1, c] += dy[p] * (x[p] - mean[c])
+
+
+@fastjit
+def _put_gradient(dy, x, new, lanes, past):
+    """Write dy * scale - slope * (x - mean) - offset; lanes are scale, slope, mean and offset."""
+    scale, slope, mean, offset = lanes[0], lanes[1], lanes[2], lanes[3]
+    width = mean.size
+    for first in range(0, x.size, width):
+        for c in range(min(width, x.size - first)):
+            p = np.uintp(first + c)
+            put(new, first + c, dy[p] * scale[c] - slope[c] * (x[p] - mean[c]) - offset[c], past)
+    drain(past)
+
+
+@fastjit
 def _backward(dy, x, weight, statistics, dx, parts, past, which, start, stop):
     channels, groups, size = weight.size, statistics.shape[2], x.shape[1]
     many, pixels = channels // groups, size // channels
     summed, width = channels * max(1, SUMMED // channels), channels * max(1, ROW // channels)
-    means, lanes = np.zeros((3, summed), x.dtype), np.zeros((5, width), x.dtype)
-    totals, floor = np.empty((1, 2, summed)), x.dtype.type(np.nan)
+    means, lanes = np.zeros((1, summed), x.dtype), np.zeros((4, width), x.dtype)
+    totals = np.empty((2, summed))
     for n in range(start, stop):
         for group in range(groups):
             for c in range(group * many, group * many + many):
                 means[0, c] = statistics[n, 0, group]
         _repeat(means, 1, channels)
         totals[:] = 0
-        add_gradients(dy[n], x[n], means, floor, totals, 0, 0, -(-size // summed))
-        sums = _fold(totals[0], channels)
+        _add_products(dy[n], x[n], means[0], totals)
+        sums = _fold(totals, channels)
         for group in range(groups):
             mean, inverse, first = statistics[n, 0, group], statistics[n, 1, group], group * many
             lost = mean - np.float64(x.dtype.type(mean))  # the lanes' mean is rounded
@@ -161,8 +200,7 @@ def _backward(dy, x, weight, statistics, dx, parts, past, which, start, stop):
                 parts[which, 1, c] += sums[0, c]
             slope = inverse * inverse * across
             for c in range(first, first + many):
-                lanes[0, c], lanes[1, c] = mean, inverse * weight[c]
-                lanes[3, c], lanes[4, c] = inverse * along - slope * lost, slope
-        _repeat(lanes, 2, channels)
-        _repeat(lanes[3:], 2, channels)
-        put_gradient(dy[n], x[n], dx[n], lanes, floor, past)
+                lanes[0, c], lanes[1, c] = inverse * weight[c], slope
+                lanes[2, c], lanes[3, c] = mean, inverse * along - slope * lost
+        _repeat(lanes, 4, channels)
+        _put_gradient(dy[n], x[n], dx[n], lanes, past)
