@@ -11,7 +11,7 @@ from daskdl import models
 from daskdl.errors import DataError, ModelFileError
 from daskdl.interop.model_files import load
 from daskdl.interop.torch_weights import read
-from daskdl.nn.modelfile import read_metadata
+from daskdl.nn.modelfile import UnknownModuleError, read_metadata
 from daskdl.nn.module import Module
 
 #: Endings of files that hold arrays alone.
@@ -55,7 +55,12 @@ def describe(path: Path) -> dict[str, Any]:
         except DataError:
             pass
         raise
-    return _of_module(path, "model of daskdl", _own(path), metadata)
+    try:
+        module = _own(path)
+    except UnknownModuleError:  # of a class of one's own: its arrays need no code
+        kind = "model of daskdl, of modules whose code is elsewhere; its arrays alone"
+        return _of_weights(path, kind, read(path)) | {"metadata": dict(metadata)}
+    return _of_module(path, "model of daskdl", module, metadata)
 
 
 def _own(path: Path) -> Module:

@@ -28,6 +28,10 @@ KEY = "daskdl"
 _UNBUILDABLE = AttributeError, DaskdlError, MemoryError, RecursionError, TypeError, ValueError
 
 
+class UnknownModuleError(ModelFileError):
+    """A model file names a module whose code is not imported."""
+
+
 def configuration(module: Module) -> dict[str, Any]:
     """Return the name of the module's class and its constructor arguments as plain data."""
     arguments, keywords = module._arguments
@@ -64,7 +68,7 @@ def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
         return config
     name = config.get("module")
     if name not in Module.registry:
-        raise ModelFileError(
+        raise UnknownModuleError(
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
             f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
         )

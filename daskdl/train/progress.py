@@ -137,6 +137,17 @@ def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
     return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
 
 
+def tell_restored(done: int, total: int, stopped: bool, folder: object) -> None:
+    """Write after which iteration a fit goes on from its checkpoint, or that nothing is left."""
+    what = f"the checkpoint in {folder} is after iteration {done} of {total}"
+    if stopped:
+        _write(f"nothing is left to do: {what}, where a callback ended the fit")
+    elif done >= total:
+        _write(f"nothing is left to do: {what}")
+    else:
+        _write(f"the fit goes on: {what}")
+
+
 def duration(seconds: float) -> str:
     """Return seconds as in 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)

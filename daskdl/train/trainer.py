@@ -41,6 +41,7 @@ from daskdl.train.interruption import interruptions_told
 from daskdl.train.job import Job, Tools, pack
 from daskdl.train.loop import Loop, restored_run, saved_run
 from daskdl.train.notebook import make_progress
+from daskdl.train.progress import tell_restored
 from daskdl.train.restoring import identity_of, newest
 from daskdl.train.step import State, beginning
 from daskdl.train.suspicions import say_what_is_odd
@@ -259,6 +260,8 @@ class Trainer:
                     job = replace(job, threads=int(saved.more["threads"]))
                 state, self.history = restored_run(saved, callbacks)
                 self.model.restore(state.weights)
+                if progress:
+                    tell_restored(state.iteration, total, saved.more["stopped"], checkpoint)
                 if saved.more["stopped"] or state.iteration >= total:
                     for callback in callbacks:
                         callback.on_fit_end(self)

@@ -89,3 +89,18 @@ def test_weights_of_pytorch(tmp_path):
 def test_a_folder_of_none_or_several_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match=r"one \*\.safetensors, found 0 in it; name the file"):
         describe(tmp_path)
+
+
+def test_a_model_of_ones_own_class_is_shown_by_its_arrays(tmp_path, monkeypatch):
+    class NobodyKnows(nn.Module):
+        def __init__(self):
+            self.inner = nn.Linear(3, 2)
+
+    path = tmp_path / "own.safetensors"
+    daskdl.save(NobodyKnows(), path, {"note": "mine"})
+    monkeypatch.delitem(nn.Module.registry, "NobodyKnows")
+    found = describe(path)
+    assert found["kind"].startswith("model of daskdl, of modules whose code is elsewhere")
+    assert found["shapes"] == {"inner.bias": [2], "inner.weight": [2, 3]}
+    assert found["parameters"] == 8
+    assert found["metadata"] == {"note": "mine"}

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD
-from daskdl.train import Trainer
+from daskdl.train import Callback, Trainer
 from daskdl.train.notebook import make_progress
 from daskdl.train.progress import Bar, Lines, Silent
 from tests.daskdl.train.runs import fit, network, problem
@@ -112,3 +113,28 @@ def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys: Captured) -> None
     assert told.err.startswith(f"epoch 1: loss {trainer.history.epochs[0]['loss']:.4g}, val_loss ")
     fit(problem(), epochs=1, validation=problem(1))  # progress=False
     assert capsys.readouterr() == ("", "")
+
+
+def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    class Stop(Callback):
+        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: object) -> bool:
+            return True
+
+    def told(folder: Path, iterations: int, **options: object) -> str:
+        trainer = Trainer(network(), MSELoss(), SGD(0.1))
+        trainer.fit(problem(), iterations=iterations, checkpoint=folder, **options)
+        return capsys.readouterr().err.splitlines()[0]
+
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert told(first, 3).startswith("epoch 1: loss")
+    of = f"the checkpoint in {first} is after iteration 3 of"
+    assert told(first, 5) == f"the fit goes on: {of} 5"
+    assert told(first, 5) == f"nothing is left to do: {of.replace('iteration 3', 'iteration 5')} 5"
+    told(second, 9, callbacks=[Stop()])
+    assert told(second, 9).endswith(" of 9, where a callback ended the fit")
+    Trainer(network(), MSELoss(), SGD(0.1)).fit(
+        problem(), iterations=5, checkpoint=first, progress=False
+    )
+    assert capsys.readouterr().err == ""
