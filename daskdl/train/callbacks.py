@@ -20,7 +20,9 @@ class Callback:
     """Base: does nothing. All methods run in the process that called fit.
 
     While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
-    that was recorded up to it.
+    that was recorded up to it. At the beginning of a fit and at the end of an epoch one may change
+    the model's weights, from which training then goes on; between groups, which are cut by time,
+    it would be another run each time. Loss, optimizer and what is frozen stay through a fit.
 
     Examples
     --------

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from daskdl.cluster.asynchronous import stop_if_asked
 from daskdl.cluster.settings import seconds
 from daskdl.data.batches import Batches, Share
-from daskdl.errors import CheckpointError
+from daskdl.errors import CheckpointError, TrainingError
+from daskdl.nn import Module
 from daskdl.train.callbacks import Callback
 from daskdl.train.checkpoint import Saved
 from daskdl.train.history import History
@@ -125,8 +130,9 @@ class Loop:
         """Run to the end, or until a callback stops it."""
         self.progress.start(self.state.iteration, self.total)
         try:
-            for callback in self.callbacks:
-                callback.on_fit_begin(self.trainer)
+            with self._followed():
+                for callback in self.callbacks:
+                    callback.on_fit_begin(self.trainer)
             while True:
                 if self._epoch_is_due():
                     self._stopped = self._end_epoch()
@@ -203,8 +209,9 @@ class Loop:
         before = [callback.state() for callback in self.callbacks]
         try:
             history.epochs.append(logs)
-            # Every callback sees every epoch, also after one has asked to stop.
-            answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
+            with self._followed():
+                # Every callback sees every epoch, also after one has asked to stop.
+                answers = [c.on_epoch_end(self.trainer, epoch, logs) for c in self.callbacks]
         except (KeyboardInterrupt, SystemExit):
             # As if the epoch had not ended: it does when the run goes on, for every callback.
             history.epochs[:] = [row for row in history.epochs if row is not logs]
@@ -215,6 +222,32 @@ class Loop:
         self._observe(logs.get("val_loss", logs["loss"]))
         self.progress.epoch(epoch, logs)
         return any(answers)
+
+    @contextmanager
+    def _followed(self) -> Iterator[None]:
+        """Let callbacks run, and go on from the weights that they leave in the model.
+
+        Raises
+        ------
+        TrainingError
+            When one has changed what a fit that is under way cannot follow.
+        """
+        if not self.callbacks:
+            yield
+            return
+        trainer, model = self.trainer, self.trainer.model
+        before, parts = _fingerprint(model), _fixed(trainer)
+        yield
+        for name, was, now in zip(parts, parts.values(), _fixed(trainer).values(), strict=True):
+            if was != now:
+                raise TrainingError(
+                    f"Trainer.fit: expected callbacks to leave {name} as it was, found that one "
+                    "has changed it, which a fit that is under way does not follow; end this fit "
+                    "and start another, which goes on from the model's weights"
+                )
+        if _fingerprint(model) != before:
+            self.state = State(model.snapshot(), self.state.slots, self.state.iteration)
+            self.engine.forget_state()
 
     def _observe(self, loss: float) -> None:
         """Let the optimizer's schedule see the loss."""
@@ -233,6 +266,24 @@ class Loop:
     def _epoch_just_ended(self) -> bool:
         rows = self.trainer.history.epochs
         return bool(rows) and rows[-1]["iteration"] == self.state.iteration
+
+
+def _fingerprint(model: Module) -> int:
+    """Return a number that changes when weights, buffers or tables do."""
+    found = zlib.crc32(model.vector.data)
+    for table in model.tables.values():
+        found = zlib.crc32(np.ascontiguousarray(table.data).data, found)
+    return found
+
+
+def _fixed(trainer: Trainer) -> dict[str, Any]:
+    """Return what a fit has sent to its workers, by the names of which errors speak."""
+    frozen = [p.requires_grad for p in trainer.model.parameters()]
+    return {
+        "which parameters are frozen": frozen,
+        "trainer.loss": id(trainer.loss),
+        "trainer.optimizer": id(trainer.optimizer),
+    }
 
 
 def saved_run(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskdl.data import SampleSet
-from daskdl.errors import SettingsError
+from daskdl.errors import SettingsError, TrainingError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
-from daskdl.train import Trainer
+from daskdl.train import Callback, Trainer
 from daskdl.train.engines import choose, is_adaptive, make_engine
 from daskdl.train.gang import GangEngine
 from daskdl.train.graph import GraphEngine
@@ -139,3 +140,48 @@ def test_running_statistics_are_the_means_over_all_samples() -> None:
     trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
     trainer.fit(samples, iterations=1, batch_size=16, progress=False)
     np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
+
+
+class Limit(Callback):
+    """Begins with other weights, and keeps them small."""
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        trainer.model.load_flat(np.linspace(-1, 1, trainer.model.flat.size, dtype=np.float32))
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
+        np.clip(trainer.model.flat, -0.1, 0.1, out=trainer.model.flat)
+
+
+def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(
+    client_of: Callable[[int], Client], tmp_path: Path
+) -> None:
+    def run(**options: Any) -> Trainer:
+        return fit(problem(), callbacks=[Limit()], **options)
+
+    alone = run()
+    assert np.abs(alone.model.flat).max() <= np.float32(0.1)
+    losses = alone.history["loss"]
+    for engine in ("graph", "gang"):
+        other = run(client=client_of(2), engine=engine)
+        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
+        np.testing.assert_array_equal(other.history["loss"], losses)
+    kept = run(checkpoint=tmp_path)  # whose state lies apart from the model
+    np.testing.assert_array_equal(kept.history["loss"], losses)
+    assert not np.array_equal(fit(problem(), epochs=3).history["loss"], losses)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.model.freeze(), "which parameters are frozen"),
+        (lambda t: setattr(t, "optimizer", SGD(1.0)), "trainer.optimizer"),
+        (lambda t: setattr(t, "loss", MSELoss()), "trainer.loss"),
+    ],
+)
+def test_what_a_fit_cannot_follow_is_told(change: Callable[[Trainer], Any], said: str) -> None:
+    class Change(Callback):
+        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
+            change(trainer)
+
+    with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
+        fit(problem(), epochs=2, callbacks=[Change()])
