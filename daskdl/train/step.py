@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import sub
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from daskdl.collective.codec import round_in_place
 from daskdl.data.nested import nested
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.random import generator
-from daskdl.errors import TrainingError
+from daskdl.errors import SettingsError, TrainingError
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
@@ -181,6 +182,13 @@ def beginning(model: Module, optimizer: Method, shared: bool = False) -> State:
     """
     tables, none = Tables.of(model.joined), np.zeros(model.flat_buffers.size, np.float32)
     slots = optimizer.init(model.flat.size)
+    for name, slot in slots.items():
+        if not isinstance(slot, np.ndarray) or slot.shape not in ((model.flat.size,), ()):
+            raise SettingsError(
+                f"{type(optimizer).__name__}.init: expected arrays of shape ({model.flat.size},), "
+                f"or () for what belongs to no weight, found {_kind(slot)} as {name!r}; a state of "
+                "another shape can be made of several such arrays"
+            )
     rows = optimizer.init_rows(tables.size - tables.start) if tables else {}
     for name, slot in slots.items():
         if slot.ndim and (none.size or tables):
@@ -270,6 +278,7 @@ def _step(
     if rows and optimizer.joint:
         optimizer = optimizer.knowing(optimizer.terms(*put, scale), optimizer.row_terms(rows))
     first, changed = optimizer.update(*put, scale=scale, overwrite=overwrite)
+    first = _checked(optimizer, first, changed, put[0], own)
     weights = _beginning_with(first, put[0], state.weights, overwrite)
     slots = dict(state.slots)
     for name, slot in changed.items():
@@ -283,6 +292,44 @@ def _step(
         behind = {n: s[tables.start :] if s.ndim else s for n, s in slots.items()}
         tables.step(optimizer, tables.stretches(weights, behind), rows, state.iteration, scale)
     return weights, slots
+
+
+def _checked(
+    optimizer: Method, new: Any, changed: Any, given: Vector, state: dict[str, Vector]
+) -> Vector:
+    """Return new weights in the dtype of those that were given to a method.
+
+    Raises
+    ------
+    TrainingError
+        When they, or the new state, are not of the old ones' names and shapes.
+    """
+    name = type(optimizer).__name__
+    if not isinstance(new, np.ndarray) or new.shape != given.shape:
+        raise TrainingError(
+            f"{name}.update: expected new weights of shape {given.shape}, found {_kind(new)}; "
+            "return a number for each weight"
+        )
+    unknown = changed.keys() - state.keys()
+    if unknown:
+        raise TrainingError(
+            f"{name}.update: expected a state of {sorted(state)}, found {sorted(unknown)} too; let "
+            "init return all that there will be"
+        )
+    for key, value in changed.items():
+        if not isinstance(value, (np.ndarray, np.generic)) or value.shape != state[key].shape:
+            raise TrainingError(
+                f"{name}.update: expected {key!r} as an array of shape {state[key].shape}, found "
+                f"{_kind(value)}; return what init returned"
+            )
+    return new if new.dtype == given.dtype else new.astype(given.dtype)
+
+
+def _kind(value: Any) -> str:
+    """Say what something is instead of an array of the right shape."""
+    if isinstance(value, np.ndarray):
+        return f"shape {value.shape}"
+    return type(value).__name__
 
 
 def _beginning_with(first: Vector, given: Vector, whole: Vector, overwrite: bool) -> Vector:
