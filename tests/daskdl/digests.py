@@ -59,6 +59,7 @@ WIDER: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "TransformerBlock wide": (lambda: nn.TransformerBlock(72, 4, 150, seed=0), (6, 30, 72)),
     "Resize wide": (lambda: nn.Resize((17, 29)), (3, 20, 21, 35)),
     "AvgPool2d wide": (lambda: nn.AvgPool2d(3, 2, 1), (3, 20, 21, 35)),
+    "MultiHeadAttention filled": (lambda: nn.MultiHeadAttention(48, 4, seed=1), (3, 20, 48)),
 }
 for _name in ("GELU", "SiLU", "Tanh", "Sigmoid", "Softplus", "ELU", "Exp", "Mish", "LogSigmoid"):
     WIDER[f"{_name} wide"] = getattr(nn, _name), (300, 75)

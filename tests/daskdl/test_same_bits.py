@@ -47,8 +47,8 @@ def differing(expected: dict[str, str], found: dict[str, str]) -> list[str]:
 
 @pytest.mark.slow
 def test_one_layer_of_each_reason_on_an_older_processor() -> None:
-    """A product, a reduction, and an elementary function of numpy's."""
-    names = "Linear wide", "Softmax wide", "Power"
+    """A product, a reduction, an elementary function of numpy's, and rows filled to a width."""
+    names = "Linear wide", "Softmax wide", "Power", "MultiHeadAttention filled"
     here = digests("1", "2", "--kinds", "layers", "--only", *names)
     older = digests("1", "--kinds", "layers", "--only", *names, **OLDER)
     assert set(here["1"]) == set(names)

@@ -60,3 +60,16 @@ def row_dot(a, b, r):
     for c in range(a.shape[1]):
         result += a[r, c] * b[r, c]
     return result
+
+
+@fastjit
+def first_dot(a, b, r, count):
+    """Return the sum of products of the first ``count`` numbers of two arrays' rows r.
+
+    For rows that are filled with zeros, to a length that processors differ in: the order of a sum
+    depends on its length.
+    """
+    result = a.dtype.type(0)
+    for c in range(count):
+        result += a[r, c] * b[r, c]
+    return result
