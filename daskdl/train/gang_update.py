@@ -59,7 +59,7 @@ class SlicedUpdate:
 
     @property
     def weights(self) -> Vector:
-        """The weights that the next gradients are of: the model's own vector."""
+        """Return the weights that the next gradients are of: the model's own vector."""
         return self._model.vector
 
     def begin(self, weights: Vector, slots: Slots) -> None:
@@ -189,7 +189,7 @@ class WholeUpdate:
 
     @property
     def weights(self) -> Vector:
-        """The weights that the next gradients are of: others after a step, if it made new ones."""
+        """Return the weights that the next gradients are of; a step may have made new ones."""
         return self._weights
 
     def begin(self, weights: Vector, slots: Slots) -> None:

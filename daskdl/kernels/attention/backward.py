@@ -24,7 +24,7 @@ from daskdl.kernels.attention.weights import (
 )
 from daskdl.kernels.products.microkernel import COLUMNS, address, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.vectors.rows import first_dot
+from daskdl.kernels.vectors.rows import row_dot
 
 #: Queries of a tile.
 TOGETHER = 96
@@ -101,7 +101,7 @@ def backward(plan, settings, kind, mask, draws, stats, which, start, stop):
             place, row = place_of(plan, 4, head)
             tiles.rows_from(like, place + first * row, row, count, d, to_result)
             for r in range(count):
-                inner[r] = first_dot(result, to_result, r, d)
+                inner[r] = row_dot(result, to_result, r, d)
             from_q = along(kind, query, count, query_words)
             from_r = along(kind, to_result, count, result_words)
             for_b = across(kind, query, count, pairs_q)

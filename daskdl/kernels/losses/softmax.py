@@ -136,7 +136,7 @@ def _softmax(x, y):
 @fusedjit
 def _softmax_back(y, dy, dx):
     for r in range(y.shape[0]):
-        dot = row_dot(y, dy, r)
+        dot = row_dot(y, dy, r, y.shape[1])
         for c in range(y.shape[1]):
             dx[r, c] = y[r, c] * (dy[r, c] - dot)
 

@@ -54,20 +54,11 @@ def row_sum(x, r):
 
 
 @fastjit
-def row_dot(a, b, r):
-    """Return the sum of products of two arrays' rows r."""
-    result = a.dtype.type(0)
-    for c in range(a.shape[1]):
-        result += a[r, c] * b[r, c]
-    return result
-
-
-@fastjit
-def first_dot(a, b, r, count):
+def row_dot(a, b, r, count):
     """Return the sum of products of the first ``count`` numbers of two arrays' rows r.
 
-    For rows that are filled with zeros, to a length that processors differ in: the order of a sum
-    depends on its length.
+    The order of a sum depends on its length: rows that are filled with zeros to a width of the
+    processor's are to be summed without these.
     """
     result = a.dtype.type(0)
     for c in range(count):

@@ -49,14 +49,14 @@ class Named(Module):
 
 
 class Numbered(Named):
-    """The same, with results in a tuple."""
+    """Returns the results of Named in a tuple."""
 
     def forward(self, facts, user):
         return tuple(super().forward(facts, user).values())
 
 
 class Ordered(Module):
-    """The same of a tuple, with one result."""
+    """Takes its two inputs by order, and has one result."""
 
     def __init__(self) -> None:
         self.table = Embedding(7, 4, seed=1)
