@@ -8,17 +8,15 @@ terminated (SIGTERM).
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from daskdl.errors import TRACEBACK, DaskdlError, MissingExtraError
+from daskdl.signals import interrupts_not_lost, terminated_as_exit
 from daskdl.version import __version__
 
 INTERNAL, UNREADABLE, INTERRUPTED, TERMINATED = 1, 3, 130, 143
@@ -81,7 +79,7 @@ def run(
     name = str(app.info.name)
     rest, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        with _terminated_as_exit():
+        with terminated_as_exit(TERMINATED), interrupts_not_lost():
             typer.main.get_command(app).main(args=rest, prog_name=name)
     except SystemExit as end:  # how typer ends, also after a usage error or Ctrl-C
         if end.code in ENDINGS:
@@ -109,7 +107,7 @@ def script(main: Callable[[], Any]) -> None:
     """
     name = Path(sys.argv[0]).name
     try:
-        with _terminated_as_exit():
+        with terminated_as_exit(TERMINATED), interrupts_not_lost():
             main()
     except SystemExit as end:
         if end.code == TERMINATED:
@@ -121,30 +119,6 @@ def script(main: Callable[[], Any]) -> None:
             raise
         print(f"{name}: {sentence}", file=sys.stderr)
         sys.exit(code)
-
-
-@contextmanager
-def _terminated_as_exit() -> Iterator[None]:
-    """Have the first SIGTERM raise SystemExit, so that clusters are closed; ignore a second one.
-
-    Whoever handles or ignores the signal already goes on to do so.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    came: list[int] = []
-
-    def handle(number: int, frame: Any) -> None:
-        came.append(number)
-        if len(came) == 1:
-            raise SystemExit(TERMINATED)
-
-    signal.signal(signal.SIGTERM, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:

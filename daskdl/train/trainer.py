@@ -25,6 +25,7 @@ from daskdl.predict.arguments import metrics_by_name, whole
 from daskdl.predict.evaluation import evaluate_samples
 from daskdl.predict.given import as_samples, pair
 from daskdl.predict.measures import LossAndMetrics
+from daskdl.signals import interrupts_not_lost
 from daskdl.train.arguments import (
     as_loss,
     check_callbacks,
@@ -281,7 +282,7 @@ class Trainer:
                 del state  # which the loop has, and lets go of
                 if folder is not None and not resume:
                     folder.clear()
-                with interruptions_told(loop, checkpoint):
+                with interruptions_told(loop, checkpoint), interrupts_not_lost():
                     loop.go()
             finally:
                 runner.close()

@@ -23,6 +23,7 @@ INNER = {
     "names",
     "rows",
     "scaling",
+    "signals",
     "tensor",
     "version",
 }

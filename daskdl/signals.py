@@ -1,0 +1,84 @@
+"""Signals: Ctrl-C and SIGTERM end the main thread's work wherever in it they come."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+AGAIN = 0.05  # seconds until a lost exception comes again, when what lost it has returned
+
+
+@contextmanager
+def interrupts_not_lost() -> Iterator[None]:
+    """Raise a KeyboardInterrupt again where Python can only print it and go on.
+
+    Python calls finalizers and callbacks of its garbage collection between any two lines, and
+    throws away what is raised in them. Of a compilation's seconds they are a good part.
+    """
+    with _not_lost(KeyboardInterrupt, lambda: _thread.interrupt_main(signal.SIGINT)):
+        yield
+
+
+@contextmanager
+def terminated_as_exit(code: int) -> Iterator[None]:
+    """Have the first SIGTERM raise SystemExit, so that clusters are closed; ignore a second one.
+
+    Whoever handles or ignores the signal already goes on to do so.
+
+    Parameters
+    ----------
+    code : int
+        Exit code.
+    """
+    if not _in_main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        came.append(number)
+        if len(came) == 1:
+            raise SystemExit(code)
+
+    def again() -> None:
+        came.clear()
+        _thread.interrupt_main(signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        with _not_lost(SystemExit, again):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def _not_lost(kind: type[BaseException], again: Callable[[], None]) -> Iterator[None]:
+    """Call ``again`` from another thread when the main one has lost an exception of a kind."""
+    if not _in_main_thread():  # where signals raise nothing
+        yield
+        return
+    before = sys.unraisablehook
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if issubclass(lost.exc_type, kind) and _in_main_thread():
+            timer = threading.Timer(AGAIN, again)
+            timer.daemon = True
+            timer.start()
+        else:
+            before(lost)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from daskdl.signals import interrupts_not_lost, terminated_as_exit
+
+
+@contextmanager
+def during_a_collection(number: int) -> Iterator[None]:
+    """Have a signal come in a callback of the next garbage collection."""
+
+    def callback(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            gc.callbacks.remove(callback)
+            os.kill(os.getpid(), number)
+            time.sleep(0.01)
+
+    gc.callbacks.append(callback)
+    try:
+        yield
+    finally:
+        if callback in gc.callbacks:
+            gc.callbacks.remove(callback)
+
+
+def collect_and_go_on() -> None:
+    gc.collect()
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def test_an_interruption_in_a_garbage_collection_is_not_lost() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set theirs
+    try:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            interrupts_not_lost(),
+            during_a_collection(signal.SIGINT),
+        ):
+            collect_and_go_on()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_termination_in_a_garbage_collection_is_not_lost() -> None:
+    with (
+        pytest.raises(SystemExit) as end,
+        terminated_as_exit(143),
+        during_a_collection(signal.SIGTERM),
+    ):
+        collect_and_go_on()
+    assert end.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_else_is_lost_goes_to_the_hook_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.append(args.exc_type))
+    hook = sys.unraisablehook
+
+    class Faulty:
+        def __del__(self) -> None:
+            raise ZeroDivisionError
+
+    with interrupts_not_lost(), terminated_as_exit(143):
+        Faulty()
+    assert lost == [ZeroDivisionError]
+    assert sys.unraisablehook is hook
