@@ -1,7 +1,9 @@
-"""Rows of several arrays side by side: channels joined in one pass, by vectors."""
+"""Rows of several arrays side by side or in turns: channels joined in one pass, by vectors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.team import over_range, work_over_range
 
 Array = NDArray[Any]
 
@@ -30,6 +32,48 @@ def side_by_side(*arrays: Array) -> Array:
             over_range(_copy, len(own), least, own, rows, first)
         first += own.shape[1]
     return y
+
+
+@dataclass(frozen=True)
+class InTurns:
+    """Takes numbers of two arrays in turns: one of the first, then one of the second.
+
+    Parameters
+    ----------
+    first, width : int
+        Which numbers of their last axes.
+    """
+
+    first: int
+    width: int
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        """Return (..., 2 width) from arrays (..., C) of one shape and dtype, C-contiguous."""
+        y = empty((*a.shape[:-1], 2 * self.width), a.dtype)
+        if y.size:
+            self.work_of(y, a, b)()
+        return y
+
+    def work_of(self, y: Array, a: Array, b: Array) -> Callable[[], object]:
+        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+
+        ``y`` is C-contiguous and not empty.
+        """
+        rows = [x.reshape(-1, x.shape[-1]) for x in (a, b, y)]
+        least = grain.least(grain.STREAM, 2 * self.width)
+        return work_over_range(_take_turns, len(rows[0]), least, *rows, self.first)
+
+
+@jit
+def _take_turns(a, b, y, first, which, start, stop):
+    """Write the rows ``start`` to ``stop``."""
+    wide, width = a.shape[1], y.shape[1] // 2
+    ones, others, to = a.reshape(-1), b.reshape(-1), y.reshape(-1)
+    for r in range(start, stop):
+        at, begin = np.uintp(r * wide + first), np.uintp(2 * r * width)
+        for c in range(width):
+            to[begin + np.uintp(2 * c)] = ones[at + np.uintp(c)]
+            to[begin + np.uintp(2 * c + 1)] = others[at + np.uintp(c)]
 
 
 @jit

@@ -2,13 +2,13 @@
 
 :mod:`pending` has results that are computed when somebody reads them, :mod:`prepared` the weights
 in the order of the kernels, :mod:`folded` products of whole tables, :mod:`passes` the table of
-rules by which operations are computed, with those in :mod:`rules`, :mod:`images` and
-:mod:`sequences`, :mod:`program` the kernels of a pass written down, and :mod:`running` all of it
-for one model.
+rules by which operations are computed, with those in :mod:`rules`, :mod:`images`,
+:mod:`channels` and :mod:`sequences`, :mod:`program` the kernels of a pass written down, and
+:mod:`running` all of it for one model.
 """
 
-from daskdl.nn.inference import images, rules, sequences
+from daskdl.nn.inference import channels, images, rules, sequences
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.running import Inference, constants_of
 
-__all__ = ["Inference", "constants_of", "images", "optimized", "rules", "sequences"]
+__all__ = ["Inference", "channels", "constants_of", "images", "optimized", "rules", "sequences"]

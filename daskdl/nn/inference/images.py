@@ -1,16 +1,12 @@
-"""Rules for images: pooling without what only gradients need, channels joined in one pass."""
+"""Rules for images: pooling without what only gradients need."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from daskdl import ops
 from daskdl.kernels.pooling import pooling
-from daskdl.kernels.vectors.joining import side_by_side
 from daskdl.nn.inference.passes import Pass, array_of, rule
-from daskdl.nn.inference.program import memory_order
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.pooling import windows_of
 from daskdl.tensor import Array, Tensor
@@ -54,22 +50,3 @@ def _maxima(
 ) -> Array:
     windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
     return pooling.maxima_alone(x, windows)
-
-
-@rule(ops.concatenate)
-def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
-    """Join channels in one pass over memory."""
-    last, kind = parts[0].shape, parts[0].dtype
-    order = next((memory_order(array_of(part)) for part in parts), None)
-    if order is None or order[-1] != axis % len(last) or kind != np.float32:
-        return None
-    arrays = [array_of(part) for part in parts]
-    if any(memory_order(a) != order or a.dtype != kind for a in arrays):
-        return None
-    if any(a.shape[: order[-1]] != last[: order[-1]] for a in arrays):
-        return None
-    flat = [a.transpose(order) for a in arrays]
-    if any(a.shape[:-1] != flat[0].shape[:-1] for a in flat):
-        return None
-    y = run.call(side_by_side, *flat)
-    return Tensor(y.transpose(tuple(int(i) for i in np.argsort(order))))

@@ -8,7 +8,16 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.operators.table import Call, Value, array, axes_of, integers, is_float, operator
+from daskdl.nn.operators.table import (
+    Call,
+    Value,
+    array,
+    axes_of,
+    integers,
+    is_float,
+    operator,
+    shape_of,
+)
 from daskdl.tensor import Array
 
 
@@ -97,19 +106,19 @@ def slices(
     steps: Value = None,
 ) -> Value:
     """Take parts of axes, ``start:end:step``."""
-    found = array(x)
+    lengths = shape_of(x)
     first = call.get("starts") if starts is None else integers(starts)
     last = call.get("ends") if ends is None else integers(ends)
-    chosen = axes_of(call, found.ndim, axes) or tuple(range(len(first)))
+    chosen = axes_of(call, len(lengths), axes) or tuple(range(len(first)))
     step = (1,) * len(first) if steps is None else integers(steps)
-    index: list[Any] = [slice(None)] * found.ndim
+    index: list[Any] = [slice(None)] * len(lengths)
     for axis, a, b, s in zip(chosen, first, last, step, strict=True):
-        n = found.shape[axis]
+        n = lengths[axis]
         a, b = (v + n if v < 0 else v for v in (a, b))
         low, high = (0, n) if s > 0 else (-1, n - 1)
         a, b = max(0, min(a, high if s < 0 else n)), max(low, min(b, n))
         index[axis] = slice(a, None if b < 0 else b, s)
-    return ops.take(x, index=tuple(index)) if is_float(x) else found[tuple(index)]
+    return ops.take(x, index=tuple(index)) if is_float(x) else array(x)[tuple(index)]
 
 
 @operator("Compress")

@@ -9,13 +9,22 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.operators.table import Call, Value, array, axes_of, integers, is_float, operator
+from daskdl.nn.operators.table import (
+    Call,
+    Value,
+    array,
+    axes_of,
+    integers,
+    is_float,
+    operator,
+    shape_of,
+)
 
 
 @operator("Shape")
 def shape(call: Call, x: Value) -> Value:
     """Return the shape of x, int64, or a part of it."""
-    return np.array(array(x).shape[call.get("start", 0) : call.get("end")], np.int64)
+    return np.array(shape_of(x)[call.get("start", 0) : call.get("end")], np.int64)
 
 
 @operator("Size")
@@ -28,7 +37,7 @@ def size(call: Call, x: Value) -> Value:
 def reshape(call: Call, x: Value, target: Value = None) -> Value:
     """Give x another shape; 0 keeps a length, -1 is what is left."""
     wanted = call.get("shape") if target is None else integers(target)
-    lengths = array(x).shape
+    lengths = shape_of(x)
     if not call.get("allowzero", 0):
         if any(n == 0 and i >= len(lengths) for i, n in enumerate(wanted)):
             raise ShapeError(f"Reshape: 0 stands for no length of {lengths} in {wanted}")
@@ -39,7 +48,7 @@ def reshape(call: Call, x: Value, target: Value = None) -> Value:
 @operator("Flatten")
 def flatten(call: Call, x: Value) -> Value:
     """Join the axes before ``axis`` and those from it on."""
-    lengths = array(x).shape
+    lengths = shape_of(x)
     axis = call.get("axis", 1)
     axis = axis + len(lengths) if axis < 0 else axis
     return ops.reshape(x, shape=(math.prod(lengths[:axis]), math.prod(lengths[axis:])))
@@ -48,7 +57,7 @@ def flatten(call: Call, x: Value) -> Value:
 @operator("Squeeze")
 def squeeze(call: Call, x: Value, axes: Value = None) -> Value:
     """Leave out axes of one element."""
-    lengths = array(x).shape
+    lengths = shape_of(x)
     gone = axes_of(call, len(lengths), axes)
     if not gone and axes is None and call.get("axes") is None:
         gone = tuple(i for i, n in enumerate(lengths) if n == 1)
@@ -61,7 +70,7 @@ def squeeze(call: Call, x: Value, axes: Value = None) -> Value:
 def unsqueeze(call: Call, x: Value, axes: Value = None) -> Value:
     """Put in axes of one element."""
     given = call.get("axes", ()) if axes is None else integers(axes)
-    lengths = list(array(x).shape)
+    lengths = list(shape_of(x))
     places = axes_of(call, len(lengths) + len(given), axes)
     for i in sorted(places):
         lengths.insert(i, 1)
@@ -71,7 +80,7 @@ def unsqueeze(call: Call, x: Value, axes: Value = None) -> Value:
 @operator("Transpose")
 def transpose(call: Call, x: Value) -> Value:
     """Put the axes into another order, turned round by default; a view."""
-    ndim = array(x).ndim
+    ndim = len(shape_of(x))
     return ops.transpose(x, axes=tuple(call.get("perm", range(ndim)[::-1]))) if ndim else x
 
 
@@ -88,7 +97,7 @@ def concat(call: Call, *values: Value) -> Value:
 def split(call: Call, x: Value, sizes: Value = None) -> Value:
     """Cut along an axis, into given sizes or parts that are alike."""
     axis = call.get("axis", 0)
-    length = array(x).shape[axis]
+    length = shape_of(x)[axis]
     given = call.get("split") if sizes is None else integers(sizes)
     if given is None:
         count = call.get("num_outputs", call.results)
@@ -100,7 +109,7 @@ def split(call: Call, x: Value, sizes: Value = None) -> Value:
 @operator("Expand")
 def expand(call: Call, x: Value, target: Value) -> Value:
     """Broadcast to a shape, or x's where that is longer."""
-    wanted = np.broadcast_shapes(array(x).shape, integers(target))
+    wanted = np.broadcast_shapes(shape_of(x), integers(target))
     if not is_float(x):
         return np.broadcast_to(array(x), wanted)
     return ops.add(x, np.zeros(wanted, array(x).dtype))
@@ -109,7 +118,7 @@ def expand(call: Call, x: Value, target: Value) -> Value:
 @operator("Tile")
 def tile(call: Call, x: Value, repeats: Value, tiles: Value = None) -> Value:
     """Repeat x along axes."""
-    lengths = array(x).shape
+    lengths = shape_of(x)
     times = integers(repeats)
     if tiles is not None:  # version 1: how often, and along which axis
         axis = integers(tiles)[0]
