@@ -68,6 +68,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
     parser.add_argument("--threads", type=int, help="of each worker: 1; of this process: all cores")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
+    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
 
@@ -86,8 +87,9 @@ def main(arguments: list[str] | None = None) -> float:
     schedule = OneCycle(rate, over=epochs * -(-len(train) // options.batch))
     method = Groups(SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay))
     trainer = Trainer(
-        model, CrossEntropyLoss(smoothing=smoothing), method, options.seed, [Accuracy()]
-    )
+        model, CrossEntropyLoss(smoothing=smoothing), method, options.seed, [Accuracy()],
+        precision=options.precision,
+    )  # fmt: skip
     began = time.monotonic()
     with connect("local", workers=workers) if workers else nullcontext() as client:
         trainer.fit(

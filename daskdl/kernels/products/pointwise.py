@@ -110,17 +110,22 @@ def product(x, before, panels, y, ends, first, end, start, stop, following):
 
     The rows from there to ``following`` are those that are computed next.
     """
-    depth, size = panels.shape[1], x.itemsize
+    cuts, row = cuts_of(panels.shape[1]), x.shape[1] * x.itemsize
+    from_x = address(x) + (first - before) * row
+    ahead = soon(from_x + (end - first) * row, row, y, ends, end, following)
+    in_slices(x, from_x, row, cuts, panels, y, ends, first, end, start, stop, ahead)
+
+
+@jit
+def cuts_of(depth):
+    """Return the first summand of each part whose sums go to memory, and the end of the last."""
     slices = -(-depth // DEPTH)
     length = -(-depth // slices)
     cuts = np.empty(slices + 1, np.int64)
     for s in range(slices):
         cuts[s] = s * length
     cuts[slices] = depth
-    row = x.shape[1] * size
-    from_x = address(x) + (first - before) * row
-    ahead = soon(from_x + (end - first) * row, row, y, ends, end, following)
-    in_slices(x, from_x, row, cuts, panels, y, ends, first, end, start, stop, ahead)
+    return cuts
 
 
 @jit

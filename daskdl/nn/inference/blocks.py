@@ -1,12 +1,17 @@
-"""Blocks: a pointwise convolution together with the ones before it that nobody else reads."""
+"""Blocks: a pointwise convolution together with what comes before it and nobody else reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from daskdl.kernels.convolution.bottleneck import Bottleneck, serves
 from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.norms import batchnorm
+from daskdl.kernels.products.gathered import serves as served
 from daskdl.nn.inference.passes import Pass, array_of
 from daskdl.nn.inference.pending import Norm, Pending
 from daskdl.tensor import Array
@@ -19,23 +24,68 @@ class Source(NamedTuple):
     prepare: Callable[[Norm | None], Convolution]
 
 
-def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, Array]:
-    """Return what computes a convolution of x, maybe with those that x waits for, and its input."""
-    middle = _convolution(x) if last.way == "pointwise" else None
+class Parts(NamedTuple):
+    """Arrays (..., C), C-contiguous, whose channels are joined in what waits, and how.
+
+    ``how`` is "side by side"; of two of the same shape also "in groups", where the axis of the two
+    and that of their channels are apart, or "in turns", a channel of the one and one of the other.
+    """
+
+    arrays: tuple[Array, ...]
+    how: str = "side by side"
+
+
+def with_those_before(run: Pass, last: Convolution, x: Any) -> tuple[Any, tuple[Array, ...]]:
+    """Return what computes a convolution of x, maybe with what x waits for, and its inputs."""
+    if last.way != "pointwise":
+        return last, (array_of(x),)
+    joined = _of_parts(run, last, x)
+    if joined is not None:
+        return joined
+    middle = _convolution(x)
     if middle is None:
-        return last, array_of(x)
+        return last, (array_of(x),)
     depthwise = middle.source.prepare(middle.joined.norm)
     if depthwise.way != "depthwise":
-        return last, array_of(x)
+        return last, (array_of(x),)
     first = _convolution(middle.source.x)
     if first is not None:
         expand = first.source.prepare(first.joined.norm)
         if serves(expand, depthwise, last, first.source.x.shape):
             made = _block(run, expand, depthwise, last, first, middle)
-            return made, array_of(first.source.x)
+            return made, (array_of(first.source.x),)
     if serves(None, depthwise, last, middle.source.x.shape):
-        return _block(run, None, depthwise, last, None, middle), array_of(middle.source.x)
-    return last, array_of(x)
+        return _block(run, None, depthwise, last, None, middle), (array_of(middle.source.x),)
+    return last, (array_of(x),)
+
+
+def _of_parts(
+    run: Pass, last: Convolution, x: Any
+) -> tuple[JoinedConvolution, tuple[Array, ...]] | None:
+    """Return a convolution of channels that are joined for it alone, and these."""
+    if not isinstance(x, Pending) or x.axes is not None or not isinstance(x.source, Parts):
+        return None
+    arrays, how = x.source
+    if how != "side by side" or x.alone() is None or not served([a.shape[-1] for a in arrays]):
+        return None
+    norm, bias, beside, low, high = x.joined
+    if bias is not None or beside is not None or last.geometry.groups > 1:
+        return None
+
+    def make() -> JoinedConvolution:
+        return JoinedConvolution(last, *_scale_and_shift(norm), low, high)
+
+    key = None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
+    return run.prepared.get(("joined", id(last), key, low, high), make), arrays
+
+
+def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:
+    """Return by what a norm multiplies and what it adds then, float32 (channels,)."""
+    if norm is None:
+        return None, None
+    _, scale, shift = batchnorm.affine(norm.variance, norm.eps, norm.weight, norm.bias)
+    shift = shift - norm.mean * scale
+    return scale.astype(np.float32), shift.astype(np.float32)
 
 
 def _convolution(x: Any) -> Pending | None:

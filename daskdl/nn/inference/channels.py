@@ -1,21 +1,23 @@
-"""Rules for channels: joined, shuffled and split, in one pass over memory for all three.
+"""Rules for channels: joined, shuffled and split, in one pass over memory or in none.
 
-Two results that lie channels last are joined when somebody reads them so. Where a shuffle as
-ShuffleNet's follows, which takes a channel of the one and a channel of the other in turns
-(reshape, transpose, reshape), they are brought into that order from where they lie; and where that
-is split, each piece is.
+Arrays that lie channels last are joined when somebody reads them so; a 1x1 convolution reads them
+where they lie (:mod:`daskdl.nn.inference.blocks`). Where a shuffle as ShuffleNet's follows, which
+takes a channel of the one array and a channel of the other in turns (reshape, transpose, reshape),
+they are brought into that order from where they lie; and where that is split, each piece is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.vectors.joining import InTurns, side_by_side
+from daskdl.nn.inference.blocks import Parts
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.program import memory_order
@@ -26,52 +28,52 @@ from daskdl.tensor import Array, Tensor
 FIRST = (0, 3, 1, 2)
 
 
-class Pair(NamedTuple):
-    """Two arrays (N, H, W, C) of which something that waits is made, and how.
-
-    ``how`` is "joined", "in groups" where the axis of the two and that of their channels are apart,
-    or "in turns".
-    """
-
-    a: Array
-    b: Array
-    how: str
-
-
 @rule(ops.concatenate)
 def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
-    """Join channels in one pass over memory; let a pair of the same shape wait."""
-    last, kind = parts[0].shape, parts[0].dtype
-    order = next((memory_order(array_of(part)) for part in parts), None)
-    if order is None or order[-1] != axis % len(last) or kind != np.float32:
+    """Let channels that lie side by side in each pixel wait to be joined."""
+    found = [_arrays(part) for part in parts]
+    order = found[0][1]
+    if order is None or order[-1] != axis % len(order) or any(o != order for _, o in found):
         return None
-    arrays = [array_of(part) for part in parts]
-    if any(memory_order(a) != order or a.dtype != kind for a in arrays):
-        return None
-    if any(a.shape[: order[-1]] != last[: order[-1]] for a in arrays):
-        return None
-    flat = [a.transpose(order) for a in arrays]
-    if any(a.shape[:-1] != flat[0].shape[:-1] for a in flat):
+    arrays = tuple(array for some, _ in found for array in some)
+    first = arrays[0]
+    if any(a.dtype != np.float32 or a.shape[:-1] != first.shape[:-1] for a in arrays):
         return None
     back = tuple(int(i) for i in np.argsort(order))
-    if len(flat) == 2 and back == FIRST and flat[0].shape == flat[1].shape:
-        return _waiting(run, Pair(flat[0], flat[1], "joined"), back)
-    y = run.call(side_by_side, *flat)
-    return Tensor(y.transpose(back))
+    return waiting(run, Parts(arrays), None if back == tuple(range(len(back))) else back)
+
+
+def _arrays(value: Any) -> tuple[tuple[Array, ...], tuple[int, ...] | None]:
+    """Return arrays whose last axes, joined, are a value's, and the order of its axes in them."""
+    parts = parts_of(value)
+    if parts is not None and parts.how == "side by side":
+        axes = value.axes or tuple(range(value.ndim))
+        return parts.arrays, tuple(int(i) for i in np.argsort(axes))
+    array = array_of(value)
+    order = memory_order(array)
+    return (array if order is None else array.transpose(order),), order
 
 
 @rule(ops.reshape)
 def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
-    """Take a pair's two axes apart, or give the shuffled ones back their shape."""
-    pair = _pair(x)
-    if pair is None:
+    """Give pixels another shape, take a pair's axes apart, or give shuffled ones their shape."""
+    parts = parts_of(x)
+    if parts is None or -1 in shape:
         return None
-    images, rows, columns, channels = pair.a.shape
-    state = pair.how, x.axes, tuple(shape)
-    if state == ("joined", FIRST, (images, 2, channels, rows, columns)):
-        return _waiting(run, pair._replace(how="in groups"), (0, 3, 4, 1, 2))
+    if parts.how == "side by side" and x.axes is None and shape[-1] == x.shape[-1]:
+        if math.prod(shape) != math.prod(x.shape):
+            return None  # the operation says it
+        arrays = tuple(a.reshape(*shape[:-1], a.shape[-1]) for a in parts.arrays)
+        return waiting(run, parts._replace(arrays=arrays), None)
+    a, b = parts.arrays[0], parts.arrays[-1]
+    if len(parts.arrays) != 2 or a.shape != b.shape or a.ndim != 4:
+        return None
+    images, rows, columns, channels = a.shape
+    state = parts.how, x.axes, tuple(shape)
+    if state == ("side by side", FIRST, (images, 2, channels, rows, columns)):
+        return waiting(run, parts._replace(how="in groups"), (0, 3, 4, 1, 2))
     if state == ("in groups", (0, 4, 3, 1, 2), (images, 2 * channels, rows, columns)):
-        return _waiting(run, pair._replace(how="in turns"), FIRST)
+        return waiting(run, parts._replace(how="in turns"), FIRST)
     return None
 
 
@@ -102,37 +104,38 @@ def take(run: Pass, x: Any, *, index: tuple[Any, ...]) -> Any:
 
 
 def _shuffled(x: Any) -> bool:
-    """Return whether x is to be a pair's channels in turns, shown channels first."""
-    pair = _pair(x)
-    return pair is not None and pair.how == "in turns" and x.axes == FIRST
+    """Return whether x is to be channels in turns, shown channels first."""
+    parts = parts_of(x)
+    return parts is not None and parts.how == "in turns" and x.axes == FIRST
 
 
-def _piece(run: Pass, pair: Pair, first: int, end: int) -> Tensor:
-    y = run.call(InTurns(first // 2, (end - first) // 2), pair.a, pair.b)
+def _piece(run: Pass, parts: Parts, first: int, end: int) -> Tensor:
+    y = run.call(InTurns(first // 2, (end - first) // 2), *parts.arrays)
     return Tensor(y.transpose(FIRST))
 
 
-def _pair(x: Any) -> Pair | None:
-    """Return the pair that is to be made into something, if nothing has joined that yet."""
-    if isinstance(x, Pending) and isinstance(x.source, Pair) and x.waiting and x.joined.bare:
+def parts_of(x: Any) -> Parts | None:
+    """Return what is to be joined, if nothing follows yet."""
+    if isinstance(x, Pending) and isinstance(x.source, Parts) and x.waiting and x.joined.bare:
         return x.source
     return None
 
 
-def _waiting(run: Pass, pair: Pair, axes: tuple[int, ...]) -> Pending:
-    """Return what becomes of a pair when it is read, shown with its axes in an order."""
-    *pixels, channels = pair.a.shape
+def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
+    """Return what becomes of arrays when it is read, shown with its axes in an order."""
+    arrays, how = parts
+    channels = sum(array.shape[-1] for array in arrays)
     extend = extension(run)
 
     def compute(joined: Joined) -> Array:
-        if pair.how == "in turns":
-            y: Array = run.call(InTurns(0, channels), pair.a, pair.b)
+        if how == "in turns":
+            y: Array = run.call(InTurns(0, channels // 2), *arrays)
         else:
-            y = run.call(side_by_side, pair.a, pair.b).reshape(shape)
+            y = run.call(side_by_side, *arrays).reshape(shape)
         return y if joined.bare else extend(y, joined)
 
-    groups = (2, channels) if pair.how == "in groups" else (2 * channels,)
-    shape = (*pixels, *groups)
-    found = Pending(compute, extend, shape, pair.a.dtype, axes=axes)
-    found.source = pair
+    groups = (2, channels // 2) if how == "in groups" else (channels,)
+    shape = (*arrays[0].shape[:-1], *groups)
+    found = Pending(compute, extend, shape, np.float32, axes=axes)
+    found.source = parts
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 from daskdl import ops
 from daskdl.kernels.pooling import pooling
+from daskdl.nn.inference.channels import parts_of, waiting
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.pooling import windows_of
@@ -37,6 +38,10 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
     shape = tuple(x.shape)
     if len(shape) != 4 or x.dtype not in FLOATS:
         return None
+    parts = parts_of(x)
+    if parts is not None and parts.how == "side by side" and x.axes is None:  # each on its own
+        arrays = tuple(run.call(_maxima, array, **settings) for array in parts.arrays)
+        return waiting(run, parts._replace(arrays=arrays), None)
     return Tensor(run.call(_maxima, run.plain(x), **settings))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.convolution.joined import JoinedConvolution
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.norms.batchnorm_add import normalise_plus
 from daskdl.kernels.products import matmul as products
@@ -63,10 +64,15 @@ def conv2d(
 
     def compute(joined: Joined) -> Array:
         found = prepare(joined.norm)
-        whole, image = with_those_before(run, found, x)
+        whole, inputs = with_those_before(run, found, x)
+        more = joined.beside, joined.low, joined.high
+        if isinstance(whole, JoinedConvolution):
+            y: Array = run.call(whole, *more, *inputs)
+            return y
+        (image,) = inputs
         if not (found.any_order and image.flags.behaved):
             image = run.plain(image)
-        y: Array = run.call(whole, image, joined.beside, joined.low, joined.high)
+        y = run.call(whole, image, *more)
         return y
 
     shape = len(x), rows, columns, len(filters)

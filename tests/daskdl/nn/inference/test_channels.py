@@ -1,4 +1,4 @@
-"""Channels in inference: joined, shuffled and split by one kernel, with the operations' numbers."""
+"""Channels in inference: joined, shuffled and split, with the numbers of the operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from daskdl import ops
 from daskdl.kernels.vectors import joining
-from daskdl.nn import Conv2d, Module
+from daskdl.nn import BatchNorm, Conv2d, Module
 from daskdl.nn.inference import Inference
 from daskdl.tensor import no_grad
 
@@ -111,3 +111,85 @@ def test_a_shuffle_is_one_pass_over_its_channels(use, turns, monkeypatch):
     Inference(model).run(model, x)
     assert not joined
     assert len(in_turns) == turns
+
+
+class Joined(Module):
+    """Convolutions whose channels are joined, and used so."""
+
+    def __init__(self, use, wide=32):
+        self._use = use
+        self.enter = Conv2d(3, wide, 3, padding=1, seed=0)
+        self.more = Conv2d(wide, 16, 3, padding=1, seed=1)
+        self.norm = settled_norm(wide + 16)
+        self.last = Conv2d(wide + 16, 8, 1, seed=2)
+        self.wide_norm = settled_norm(wide + 32)
+        self.wide_last = Conv2d(wide + 32, 8, 1, seed=3)
+
+    def forward(self, x):
+        return self._use(self, ops.relu(self.enter(x)))
+
+
+def settled_norm(channels):
+    norm, rng = BatchNorm(channels), np.random.default_rng(channels)
+    for held, low in ((norm.running_variance, 0.5), (norm.running_mean, -0.5), (norm.weight, -1)):
+        held.data[:] = rng.uniform(low, 1.5, channels)
+    return norm
+
+
+def _squeezed(m, x):
+    return m.last(ops.concatenate(x, m.more(x)))
+
+
+def _pooled(m, x):
+    joined = ops.max_pool2d(ops.concatenate(x, m.more(x)), kernel_size=(3, 3), stride=(2, 2))
+    return m.last(joined)
+
+
+def _normed(m, x):
+    return m.last(ops.relu(m.norm(ops.concatenate(x, m.more(x)))))
+
+
+def _denser(m, x):
+    joined = ops.concatenate(x, m.more(x))
+    return m.wide_last(ops.relu(m.wide_norm(ops.concatenate(joined, m.more(ops.relu(x))))))
+
+
+def _read_twice(m, x):
+    joined = ops.concatenate(x, m.more(x))
+    return m.last(joined), ops.relu(joined), m.last(ops.relu(m.norm(joined)))
+
+
+def _normed_and_read(m, x):
+    joined = ops.relu(m.norm(ops.concatenate(x, m.more(x))))
+    return m.last(joined), joined * 2.0
+
+
+def _never_a_convolution(m, x):
+    joined = ops.concatenate(x, m.more(x))
+    return ops.global_avg_pool2d(ops.relu(m.norm(joined))), ops.concatenate(joined, x)[..., 30:40]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [_squeezed, _pooled, _normed, _denser, _read_twice, _normed_and_read, _never_a_convolution],
+)
+@pytest.mark.parametrize("wide", [32, 40])  # of which the latter is not gathered
+def test_joined_channels_have_the_operations_numbers(use, wide):
+    model = Joined(use, wide).eval()
+    x = np.random.default_rng(0).standard_normal((3, 9, 8, 3), np.float32)
+    with no_grad():
+        wanted = model(x)
+        wanted = [t.data for t in (wanted if isinstance(wanted, tuple) else (wanted,))]
+    inference = Inference(model)
+    for _ in range(3):
+        for found, expected in zip(inference.run(model, x), wanted, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("use", [_squeezed, _pooled, _normed, _denser])
+def test_channels_for_one_convolution_are_never_joined_in_memory(use, monkeypatch):
+    joined = []
+    monkeypatch.setattr("daskdl.nn.inference.channels.side_by_side", joined.append)
+    model = Joined(use).eval()
+    Inference(model).run(model, np.zeros((1, 9, 8, 3), np.float32))
+    assert not joined
