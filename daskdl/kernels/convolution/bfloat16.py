@@ -13,6 +13,8 @@ from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import bfloat16 as products
+from daskdl.kernels.products import pointwise
+from daskdl.kernels.products.finish import ends_of
 from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, multiply
 from daskdl.kernels.products.packing import packed_weights
 from daskdl.kernels.runtime.jit import jit
@@ -26,6 +28,9 @@ Pairs = NDArray[np.uint32]
 
 #: Channels and filters from which on pairs serve.
 LEAST = 16
+#: Pairs of a pixel up to which blocks of 14 rows are quicker than those of 6: what begins and ends
+#: a block takes as long as some twenty summands.
+SHALLOW = 64
 #: Pixels that the gradient to the weights sums up at a time, an even number.
 PIXELS = 256
 
@@ -48,8 +53,23 @@ def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
 def forward(x: Pairs, weight: Array, geometry: Geometry, size: tuple[int, int]) -> Array:
     """Convolve pairs of channels (N, H, W, in / 2) with ``weight`` (out, kh, kw, in)."""
     y = empty((len(x), *geometry.size(*size), len(weight)), np.float32)
-    direct._forward(x, (panels_of(weight),), geometry, len(weight), y, False, None)
+    panels = panels_of(weight)
+    if geometry.pointwise and x.shape[3] <= SHALLOW:
+        _by_tall_blocks(x, panels, y)
+    else:
+        direct._forward(x, (panels,), geometry, len(weight), y, False, None)
     return y
+
+
+def _by_tall_blocks(x: Pairs, panels: Pairs, y: Array) -> None:
+    """Write the products of each pixel's pairs to y, with the bits of any other way."""
+    if not y.size:
+        return
+    rows = x.reshape(-1, x.shape[3])
+    flat, results = panels.reshape(-1, x.shape[3], COLUMNS), y.reshape(len(rows), -1)
+    pointwise.work_of(
+        rows, flat, results, ends_of(results, np.zeros(flat.shape[0] * COLUMNS, y.dtype))
+    )()
 
 
 def panels_of(weight: Array) -> Pairs:
@@ -64,6 +84,9 @@ def input_gradient(dy: Pairs, weight: Array, geometry: Geometry, size: tuple[int
     taps = weight.shape[1] * weight.shape[2]
     flat = products.across(weight.reshape(filters, -1)).reshape(-1, taps, channels)
     dx = np.empty((len(dy), *size, channels), np.float32)
+    if geometry.pointwise and dy.shape[3] <= SHALLOW:
+        _by_tall_blocks(dy, packed_weights(flat, np.zeros(1, np.int64), True, direct.KEPT), dx)
+        return dx
     for order, offsets, grid in geometry.phases(*size):
         if not order.size:
             dx[:, grid[0] :: grid[2], grid[1] :: grid[3]] = 0
