@@ -43,29 +43,36 @@ def kernels(found: Figure) -> list[str]:
 
 
 def training(found: Figure) -> list[str]:
-    """Return a line for each network and number of threads."""
-    header = (
-        "network", "threads", "samples/s", "PyTorch's", "ratio", "MB", "PyTorch's MB",
-    )  # fmt: skip
-    return table(
-        header,
-        (
-            (
-                row["name"],
-                row["threads"],
-                f"{row['samples_per_second']:.4g}",
-                f"{row['peer_samples_per_second']:.4g}",
-                f"{row['ratio']:.2f}",
-                _whole(row["ours_mb"]),
-                _whole(row["peer_mb"]),
-            )
-            for row in found["rows"]
-        ),
-    )
+    """Return a line for each network and number of threads, and one for all of a number.
+
+    Memory and our own speed in float32 have columns where they were measured.
+    """
+    rows = found["rows"]
+    columns: dict[str, Callable[[Any], str]] = {
+        "network": lambda row: row["name"],
+        "threads": lambda row: str(row["threads"]),
+        "samples/s": lambda row: f"{row['samples_per_second']:.4g}",
+        "PyTorch's": lambda row: f"{row['peer_samples_per_second']:.4g}",
+        "its way": lambda row: row["peer"],
+        "ratio": lambda row: f"{row['ratio']:.2f}",
+    }
+    if any(row["ours_mb"] is not None for row in rows):
+        columns["MB"] = lambda row: _whole(row["ours_mb"])
+        columns["PyTorch's MB"] = lambda row: _whole(row["peer_mb"])
+    if any(row.get("our_float32_ms") is not None for row in rows):
+        columns["of our float32's speed"] = lambda row: (
+            f"{row['our_float32_ms'] / row['ours_ms']:.2f}"
+        )
+    lines = table(tuple(columns), [tuple(text(row) for text in columns.values()) for row in rows])
+    rest = " |" * (len(columns) - 6)
+    for threads in sorted({row["threads"] for row in rows}):
+        mean = geometric_mean([row["ratio"] for row in rows if row["threads"] == threads])
+        lines.append(f"| all of them, geometric mean | {threads} | | | | {mean:.2f} |{rest}")
+    return lines
 
 
 def inference(found: Figure) -> list[str]:
-    """Return a line for each network, batch and number of threads, and one for all."""
+    """Return a line for each network, batch and number of threads, and one for all of a number."""
     rows = found["rows"]
     lines = table(
         (
@@ -88,8 +95,10 @@ def inference(found: Figure) -> list[str]:
             for row in rows
         ),
     )
-    mean = geometric_mean([row["ratio"] for row in rows])
-    return [*lines, f"| all of them, geometric mean | | | | {mean:.2f} | |"]
+    for threads in sorted({row["threads"] for row in rows}):
+        mean = geometric_mean([row["ratio"] for row in rows if row["threads"] == threads])
+        lines.append(f"| all of them, geometric mean | {threads} | | | {mean:.2f} | |")
+    return lines
 
 
 def examples(found: Figure) -> list[str]:

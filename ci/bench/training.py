@@ -44,7 +44,7 @@ def measured(network: Network, threads: int, options: argparse.Namespace) -> Ste
     layouts = network.layouts if precision == "float32" else network.layouts[-1:]
     peers = {layout or "eager": network.peer_step(layout, precision) for layout in layouts}
     if options.compile:
-        peers["compiled"] = network.peer_step(layouts[-1], precision, True)
+        peers |= _compiled(network, precision)
     if precision != "float32":
         peers[OWN] = network.our_step()
     case = Case(network.name, network.our_step(precision), peers)
@@ -63,6 +63,17 @@ def measured(network: Network, threads: int, options: argparse.Namespace) -> Ste
         more["ours_mb"] = weighed(network.name, threads, "ours", precision)
         more["peer_mb"] = weighed(network.name, threads, plain.peer, precision)
     return StepRow(**vars(plain), **more)
+
+
+def _compiled(network: Network, precision: str) -> dict[str, Any]:
+    """Return PyTorch's step through torch.compile; nothing where that refuses the network."""
+    step = network.peer_step(network.layouts[-1], precision, True)
+    try:
+        step()
+    except Exception as error:
+        print(f"{network.name}: without torch.compile: {str(error).splitlines()[0]}", flush=True)
+        return {}
+    return {"compiled": step}
 
 
 def weighed(name: str, threads: int, who: str, precision: str = "float32") -> float:

@@ -45,7 +45,7 @@ ROWS = {
 
 EXPECTED = {
     "kernels": "| conv | 1 | 2 | 4.00 | 2.00 |",
-    "training": "| LeNet | 2 | 8000 | 4000 | 2.00 | 10 | - |",
+    "training": "| LeNet | 2 | 8000 | 4000 | eager | 2.00 | 10 | - |",
     "inference": "| ResNet, 16 | 2 | 20 | 30 | 1.50 | onnxruntime |",
     "examples": "| `examples/a.py b` | accuracy on 9 texts: 0.5 | 62 |",
     "engine": "| gang: all but computation | 28 | 10.00 | 5.00 | 20.00 | 2.00 |",

@@ -32,6 +32,8 @@ Limits = tuple[float, float]
 ROOM = 384 << 10
 #: Bytes of an expanded batch that stay in L2 anyway.
 STAYS = 256 << 10
+#: Tiles of a thread from which on it does not matter much that another one has one more.
+FEW = 4
 #: Bytes of weights up to which they are read for each tile.
 WEIGHTS = 512 << 10
 
@@ -113,8 +115,10 @@ def _rows_of(
     most = (ROOM - above * (reach - step)) // (above * step + below)
     if most < 1 or not results[1]:
         return 0
-    tiles = max(-(-results[1] // most), -(-threads() // shape[0]))
-    return -(-results[1] // tiles)
+    tiles = -(-results[1] // most)
+    if shape[0] * tiles < FEW * threads():  # as many for each thread
+        tiles = -(-shape[0] * tiles // threads()) * threads() // shape[0]
+    return -(-results[1] // max(1, tiles))
 
 
 def _ends(like: Array, convolution: Convolution, limits: Limits) -> tuple[Array, Array]:

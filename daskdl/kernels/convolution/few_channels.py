@@ -33,6 +33,7 @@ from daskdl.kernels.products.microkernel import (
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.products.pointwise import in_slices, soon
 from daskdl.kernels.products.tall import TALL
+from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.team import over_range
@@ -135,14 +136,20 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
     top, bottom, left, right = geometry.pad
     shape = n, height + top + bottom, width + left + right, channels
     image = scratch("padded", (math.prod(shape) + COLUMNS,), x.dtype)
-    inside = image[: math.prod(shape)].reshape(shape)
+    inside, line = image[: math.prod(shape)].reshape(shape), shape[2] * channels
     if x.flags.carray:
         if any(geometry.pad):
             image[:] = 0
         inside[:, top : top + height, left : left + width] = x
     else:
-        _pad(x, inside, top, left)
-    line, (down, across) = shape[2] * channels, geometry.stride
+        planes = x.transpose(0, 3, 1, 2)
+        if planes.flags.carray:  # numba then knows that neighbours lie side by side
+            least = grain.least(grain.STREAM, line)
+            over_range(_pad, n * shape[1], least, planes, inside, top, left)
+        else:
+            inside[:] = 0
+            inside[:, top : top + height, left : left + width] = x
+    down, across = geometry.stride
     plan = np.array(
         [
             *size, shape[1] * line, down * line, across * channels,
@@ -153,20 +160,23 @@ def _padded(x: Array, geometry: Geometry, size: tuple[int, ...]) -> tuple[Array,
 
 
 @jit
-def _pad(x, image, top, left):
-    """Copy images into larger ones, with zeros around them."""
-    height, width, channels = x.shape[1:]
-    for n in range(x.shape[0]):
-        for t in range(image.shape[1]):
-            row = image[n, t]
-            if t < top or t >= top + height:
-                row[:] = 0
-                continue
-            row[:left] = 0
-            row[left + width :] = 0
-            for c in range(channels):
-                for u in range(width):
-                    row[left + u, c] = x[n, t - top, u, c]
+def _pad(planes, image, top, left, which, start, stop):
+    """Copy the rows ``start`` to ``stop`` of all images, channels last, with zeros around them."""
+    channels, height, width = planes.shape[1:]
+    for index in range(start, stop):
+        n, t = divmod(index, image.shape[1])
+        row = image[n, t]
+        if t < top or t >= top + height:
+            row[:] = 0
+            continue
+        row[:left] = 0
+        row[left + width :] = 0
+        flat, step = row.reshape(-1), np.uintp(channels)
+        for c in range(channels):
+            source, place = planes[n, c, t - top], np.uintp(left * channels + c)
+            for u in range(width):
+                flat[place] = source[u]
+                place += step
 
 
 @jit

@@ -11,6 +11,7 @@ they have the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +35,13 @@ SMALL, FEW_BLOCKS = 640 << 10, 8
 PAGE = 4096
 
 
-def work_of(x: Array, panels: Array, y: Array, ends: Finish) -> Callable[[], object]:
+def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Callable[[], object]:
     """Return what writes ``x @ weights`` to y, and finishes it, whenever it is called.
 
     Parameters
     ----------
     x : array (rows, at least K), C-contiguous
+        Of uint32, as the panels, they are pairs of bfloat16.
     panels : array (panels, K, COLUMNS)
         The weights (K, M), see :mod:`daskdl.kernels.products.packing`.
     y : array (rows, M), C-contiguous
