@@ -102,7 +102,7 @@ def test_a_call_that_lasts_too_long_is_named(client_of: ClientOf) -> None:
     client = client_of(2)
     with pytest.raises(ClusterError, match=r"within 10 s, found worker \S+ \(shard 1\) still at"):
         run(client, waits, timeout=10)
-    client.restart(timeout=60)
+    client.restart_workers(list(client.scheduler_info(n_workers=-1)["workers"]), timeout=60)
 
 
 def test_what_is_no_number_of_shards_is_refused(client: Client) -> None:
