@@ -26,7 +26,6 @@ COMMANDS = {
     "training-bf16": "python -m ci.bench.training --precision bf16 --compile --threads 1 "
     "--seconds 2 --no-memory",
     "inference": "python -m ci.bench.inference --threads 1,2 --batches 1,16 --seconds 1",
-    "inference-compiled": "python -m ci.bench.inference --compile --threads 1 --cpu --seconds 0.5",
     "examples": "python -m ci.bench.examples",
     "engine": "python -m ci.bench.engine",
     "control": "python -m ci.bench.engine --part control --engines gang forms --workers 256 "
