@@ -12,7 +12,9 @@ from nowcast.model.moving.features import CHANNELS
 from nowcast.model.moving.networks import NAMES, network
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long) if n == "trajgru" else n for n in NAMES]
+)
 def test_their_products_are_float32s_in_both_precisions(name):
     x = np.random.default_rng(0).standard_normal((2, 24, 24, CHANNELS + len(THRESHOLDS)))
     found = []
