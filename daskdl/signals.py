@@ -46,8 +46,9 @@ def terminated_as_exit(code: int) -> Iterator[None]:
             raise SystemExit(code)
 
     def again() -> None:
-        came.clear()
-        _thread.interrupt_main(signal.SIGTERM)
+        if came:  # what was lost was not a finalizer's own
+            came.clear()
+            _thread.interrupt_main(signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, handle)
     try:

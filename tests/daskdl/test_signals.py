@@ -63,6 +63,16 @@ def test_a_termination_in_a_garbage_collection_is_not_lost() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_a_finalizer_that_exits_ends_nothing() -> None:
+    class Exits:
+        def __del__(self) -> None:
+            raise SystemExit(1)
+
+    with terminated_as_exit(143):
+        Exits()
+        time.sleep(0.2)
+
+
 def test_what_else_is_lost_goes_to_the_hook_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     lost: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: lost.append(args.exc_type))

@@ -118,7 +118,7 @@ def _rows_of(
     tiles = -(-results[1] // most)
     if shape[0] * tiles < FEW * threads():  # as many for each thread
         tiles = -(-shape[0] * tiles // threads()) * threads() // shape[0]
-    return -(-results[1] // max(1, tiles))
+    return -(-results[1] // tiles)
 
 
 def _ends(like: Array, convolution: Convolution, limits: Limits) -> tuple[Array, Array]:

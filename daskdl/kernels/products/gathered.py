@@ -37,7 +37,7 @@ VECTOR = 4 * LANES
 
 
 class Norm(NamedTuple):
-    """What becomes of each gathered number: ``min(max(x * scale + shift, low), high)``.
+    """Turns each gathered number into ``min(max(x * scale + shift, low), high)``.
 
     Attributes
     ----------

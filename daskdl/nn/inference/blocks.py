@@ -11,7 +11,7 @@ from daskdl.kernels.convolution.bottleneck import Bottleneck, serves
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.convolution.joined import JoinedConvolution
 from daskdl.kernels.norms import batchnorm
-from daskdl.kernels.products.gathered import serves as served
+from daskdl.kernels.products import gathered
 from daskdl.nn.inference.passes import Pass, array_of
 from daskdl.nn.inference.pending import Norm, Pending
 from daskdl.tensor import Array
@@ -66,17 +66,26 @@ def _of_parts(
     if not isinstance(x, Pending) or x.axes is not None or not isinstance(x.source, Parts):
         return None
     arrays, how = x.source
-    if how != "side by side" or x.alone() is None or not served([a.shape[-1] for a in arrays]):
+    if (
+        how != "side by side"
+        or x.alone() is None
+        or not gathered.serves([a.shape[-1] for a in arrays])
+    ):
         return None
     norm, bias, beside, low, high = x.joined
-    if bias is not None or beside is not None or last.geometry.groups > 1:
+    if bias is not None or beside is not None:
         return None
 
     def make() -> JoinedConvolution:
         return JoinedConvolution(last, *_scale_and_shift(norm), low, high)
 
-    key = None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
-    return run.prepared.get(("joined", id(last), key, low, high), make), arrays
+    at = "joined", id(last), key_of(run, norm), low, high
+    return run.prepared.get(at, make), arrays
+
+
+def key_of(run: Pass, norm: Norm | None) -> Any:
+    """Return what tells a norm of the model's own numbers from others."""
+    return None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
 
 
 def _scale_and_shift(norm: Norm | None) -> tuple[Array | None, Array | None]:

@@ -60,7 +60,7 @@ def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
     parts = parts_of(x)
     if parts is None or -1 in shape:
         return None
-    if parts.how == "side by side" and x.axes is None and shape[-1] == x.shape[-1]:
+    if parts.how == "side by side" and x.axes is None and tuple(shape[-1:]) == x.shape[-1:]:
         if math.prod(shape) != math.prod(x.shape):
             return None  # the operation says it
         arrays = tuple(a.reshape(*shape[:-1], a.shape[-1]) for a in parts.arrays)

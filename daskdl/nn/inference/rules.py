@@ -24,7 +24,7 @@ from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import added
-from daskdl.nn.inference.blocks import Source, with_those_before
+from daskdl.nn.inference.blocks import Source, key_of, with_those_before
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, used
 from daskdl.ops.arguments import FLOATS
@@ -59,7 +59,7 @@ def conv2d(
         def make() -> Convolution:
             return Convolution(*_folded(filters, shift, norm), geometry, columns)
 
-        found: Convolution = run.prepared.get((key, geometry, columns, _key(run, norm)), make)
+        found: Convolution = run.prepared.get((key, geometry, columns, key_of(run, norm)), make)
         return found
 
     def compute(joined: Joined) -> Array:
@@ -81,10 +81,6 @@ def conv2d(
     return found
 
 
-def _key(run: Pass, norm: Norm | None) -> Any:
-    return None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
-
-
 def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
     """Let an affine map with the model's own weights (out, in) wait."""
     used(x)
@@ -92,7 +88,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
     def compute(joined: Joined) -> Array:
         rows, norm = run.plain(x), joined.norm
         bias = shift if joined.bias is None else joined.bias
-        own = key, run.prepared.key(bias), _key(run, norm)
+        own = key, run.prepared.key(bias), key_of(run, norm)
         found = run.prepared.get(("affine", own), lambda: Affine(*_folded(weight, bias, norm)))
         y: Array = run.call(found, rows, joined.beside, joined.low, joined.high)
         return y

@@ -193,3 +193,16 @@ def test_channels_for_one_convolution_are_never_joined_in_memory(use, monkeypatc
     model = Joined(use).eval()
     Inference(model).run(model, np.zeros((1, 9, 8, 3), np.float32))
     assert not joined
+
+
+class Scalar(Module):
+    """The mean of a result as one of one number, and then as a number."""
+
+    def forward(self, x):
+        one = ops.reshape(ops.mean(x), shape=(1,))
+        return ops.reshape(ops.concatenate(one), shape=())
+
+
+def test_one_number_may_be_joined_to_nothing_and_lose_its_axis():
+    (found,) = Inference(Scalar()).run(Scalar(), np.ones((1, 3), np.float32))
+    assert (found.shape, float(found)) == ((), 1.0)

@@ -1,4 +1,4 @@
-"""What bfloat16 changes in the networks of the moving frame: nothing, see docs/precision.md."""
+"""Networks of the moving frame compute in float32 in both precisions, see docs/precision.md."""
 
 from __future__ import annotations
 
