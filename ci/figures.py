@@ -86,7 +86,7 @@ def figure(name: str) -> dict[str, Any] | None:
 
 
 def published() -> dict[str, Any]:
-    """Return what BigDL's authors have published."""
+    """Return the figure of numbers that BigDL's authors have published."""
     found: dict[str, Any] = json.loads((FOLDER / "bigdl.json").read_text(encoding="utf-8"))
     return found
 

@@ -12,6 +12,7 @@ check ruff check .
 check ruff format --check .
 check mypy
 check lint-imports --no-logo
+check python ci/docstrings.py
 check python ci/sizes.py "$@"
 
 if ((${#failed[@]})); then

@@ -54,8 +54,11 @@ daskdl.save(model, "model.safetensors")
   of floats that is no weight, such as the mean of pictures, is kept by `freeze(name)`.
 - Inside, images and filters lie channels last, as daskdl's kernels want them; what the file calls
   (N, C, H, W) is a view of that, so that changes of layout cost nothing.
-- The first axis of inputs is free, unless a node of the file has the number of samples in it.
-- float32, float64, float16 (computed in float32, results are float32), integers and bool; bfloat16,
+- The first axis of inputs is free. Where the file is made for a batch of 6, `predict` passes 6 at a
+  time; states (1, N, H) or a flag beside samples pass whole.
+- Nodes may lie in any order. An attribute that the standard does not have is refused.
+- float32, float64, float16 (computed in float32, results are float32; samples for an input
+  of float64 are not rounded), integers and bool; bfloat16,
   float8, 4 and 2 bits and text are refused by name.
 - Gradients go back through all of these operators but comparisons, rounding, shapes, places
   (`ArgMax`), draws and quantised ones, where there are none.

@@ -1,4 +1,4 @@
-"""Write the tables of docs/performance.md from docs/figures.
+"""Write the tables of docs/measurements/performance.md from docs/figures.
 
 Usage: python -m ci.performance [--check]; with --check nothing is written, and a page that is not
 what it would be fails. ``measure NAME...`` runs benchmarks and keeps what they find, ``keep NAME
@@ -15,7 +15,7 @@ from typing import Any
 from ci import figures
 from ci.performance_tables import COMBINED, TABLES
 
-PAGE = figures.ROOT / "docs" / "performance.md"
+PAGE = figures.ROOT / "docs" / "measurements" / "performance.md"
 MARK = re.compile(r"(<!-- table (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 

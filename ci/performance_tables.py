@@ -1,4 +1,4 @@
-"""Tables of docs/performance.md: from figures to lines of Markdown."""
+"""Tables of docs/measurements/performance.md: from figures to lines of Markdown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from ci.bench.engine_control import Row, of_a_turn
-from ci.bench.network import predicted
-from ci.bench.report import geometric_mean
+from ci.bench.engine_links import predicted
+from ci.bench.timing import geometric_mean
 from ci.figures import figure, published
 from daskdl.scaling.split import PARTS
 from daskdl.scaling.workloads import workload
@@ -255,7 +255,7 @@ def _megabytes(name: str) -> float:
 
 
 def _control() -> dict[int, float]:
-    """Return which part of an iteration's time control takes, by workers."""
+    """Return the share of an iteration's time that control takes, by workers."""
     found = figure("control")
     if found is None:
         return {}

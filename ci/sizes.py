@@ -1,6 +1,8 @@
-"""Print how long the files are, folder by folder, and how much they grew; fail above the limit.
+"""Print how long files and rooms are and how much they grew; fail above a file's or a room's limit.
 
 Usage: python ci/sizes.py [BASE]; growth is counted against the commit BASE, origin/main without it.
+``python ci/sizes.py --budget`` writes ``ci/sizes.txt``, the lines that each room may have, anew
+from today's sizes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("daskdl", "nowcast", "examples", "ci", "tests")
 LIMIT = 400
+#: Beside this file: a line for each room, with the lines that it and its tests may have.
+BUDGET = Path("ci") / "sizes.txt"
+HEAD = """\
+# Lines that each room may have, and its tests: python ci/sizes.py holds them. Who lets a room grow
+# changes its line on purpose; python ci/sizes.py --budget writes all anew from today's sizes.
+"""
 
 
 def source_files(root: Path = ROOT) -> list[Path]:
@@ -69,10 +77,78 @@ def too_long(root: Path = ROOT) -> list[str]:
     ]
 
 
+def room_of(path: Path) -> tuple[str, int]:
+    """Return the room of a file, and the column of the budget: 0 its own lines, 1 its tests'."""
+    folders = path.parent.parts
+    column = int(folders[0] == "tests" and len(folders) > 1)
+    room = folders[1:] if column else folders
+    return "/".join(room[: 2 if room[0] in ("daskdl", "nowcast") else 1]), column
+
+
+def rooms(root: Path = ROOT) -> dict[str, list[int]]:
+    """Return [own lines, lines of tests] by room."""
+    sizes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for path in source_files(root):
+        room, column = room_of(path.relative_to(root))
+        sizes[room][column] += line_count(path)
+    return dict(sorted(sizes.items()))
+
+
+def totals(root: Path = ROOT) -> str:
+    """Return the sentence of the sizes that the project is judged by."""
+    sizes = rooms(root)
+    product = sum(own for room, (own, _) in sizes.items() if room.split("/")[0] in FOLDERS[:2])
+    tests = sum(tests for _, tests in sizes.values()) + sizes.get("tests", [0, 0])[0]
+    counts = [line_count(path) for path in source_files(root)]
+    return (
+        f"product {product:,}, tests {tests:,}, examples and ci {sum(counts) - product - tests:,}, "
+        f"all {sum(counts):,} lines in {len(counts):,} files"
+    )
+
+
+def write_budget(root: Path = ROOT) -> None:
+    """Write the budget anew: today's sizes and a hundredth, rounded up to tens."""
+    rows = [f"{'# room':24}{'lines':>8}{'tests':>8}"]
+    for room, sizes in rooms(root).items():
+        own, tests = (-(-count * 101 // 1000) * 10 for count in sizes)
+        rows.append(f"{room:24}{own:8}{tests:8}")
+    (root / BUDGET).write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+def over_budget(root: Path = ROOT) -> list[str]:
+    """Return a sentence for each room above its budget, or without one."""
+    if not (root / BUDGET).is_file():
+        return [f"{BUDGET}: expected a table, found none; python ci/sizes.py --budget writes it"]
+    budget: dict[str, list[int]] = {}
+    for line in (root / BUDGET).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            room, *limits = line.split()
+            budget[room] = [int(limit) for limit in limits]
+    sizes = rooms(root)
+    problems = [f"{BUDGET}: {room} is no room; take its line out" for room in budget.keys() - sizes]
+    for room, counts in sizes.items():
+        if room not in budget:
+            problems.append(f"{BUDGET}: expected a line for {room}, found none; add it on purpose")
+            continue
+        for kind, limit, count in zip(
+            (room, f"tests of {room}"), budget[room], counts, strict=True
+        ):
+            if count > limit:
+                problems.append(
+                    f"{kind}: expected at most {limit} lines, found {count}, {count - limit} above "
+                    f"the budget; take some out, or change its line in {BUDGET} on purpose"
+                )
+    return sorted(problems)
+
+
 def main(arguments: list[str], root: Path = ROOT) -> int:
-    """Print the table; return 1 when a file is too long."""
+    """Print the tables; return 1 when a file is too long or a room is above its budget."""
+    if arguments == ["--budget"]:
+        write_budget(root)
+        return 0
     print("\n".join(table(root, arguments[0] if arguments else "origin/main")))
-    problems = too_long(root)
+    print(totals(root))
+    problems = too_long(root) + over_budget(root)
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

@@ -149,8 +149,8 @@ def stream(
     wrong is printed.
     """
     from daskdl.errors import SettingsError
-    from daskdl.stream.command import run
-    from daskdl.stream.configuration import configured
+    from daskdl.stream.service.command import run
+    from daskdl.stream.service.configuration import configured
 
     options = {
         "brokers": brokers, "topics": topics, "out": out, "model": model, "group": group,

@@ -142,7 +142,7 @@ class Tensor:
         self._node: Node | None = None
         self._slot = 0
 
-    if TYPE_CHECKING:  # daskdl.ops.operators puts these in place
+    if TYPE_CHECKING:  # daskdl.ops.pointwise.operators puts these in place
 
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...

@@ -40,7 +40,7 @@ from daskdl.models import TextClassifier
 from daskdl.nn import NLLLoss
 from daskdl.optim import Adam
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Partition, Routes, Stream, text_metadata
-from daskdl.stream.latency import Histogram
+from daskdl.stream.worker.latency import Histogram
 
 TOPICS = "computers", "food", "health", "history", "literature", "money", "movies", "sports"
 LENGTH = 32

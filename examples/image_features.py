@@ -12,7 +12,8 @@ Run: python examples/image_features.py 'shop/*.parquet' features/ \
          --detector detector.safetensors --describer deepbit.safetensors --workers 2
      python examples/image_features.py postgresql://me@host/shop features/ --table pictures \
          --key id --detector detect.prototxt --detector-look 384,1,0,1 --describer net.onnx
-A look is the side in pixels, the channels, and mean and deviation in fractions of white.
+A look is the side in pixels, the channels (3, 1 or bgr), and mean and deviation in fractions of
+white, one number or one for each channel ("0.41/0.46/0.48").
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from PIL import Image
 import daskdl
 from daskdl import SampleSet, connect
 from daskdl.console import script
-from daskdl.data.image import Normalize, Resize, decode
+from daskdl.data.image import ChannelOrder, Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.search import packed
@@ -48,24 +49,50 @@ TOGETHER = 32
 
 @dataclass(frozen=True)
 class Look:
-    """The input of a network: side in pixels, channels, mean and deviation."""
+    """The input of a network: side in pixels, channels, mean and deviation, order of channels."""
 
     side: int
     channels: int = 3
-    mean: float = 0.5
-    deviation: float = 0.25
+    mean: float | tuple[float, ...] = 0.5
+    deviation: float | tuple[float, ...] = 0.25
+    bgr: bool = False
 
     @classmethod
     def of(cls, text: str) -> Look:
-        """Read "side,channels,mean,deviation", of which the last may be left out."""
-        kinds = int, int, float, float
-        return cls(*(kind(v) for kind, v in zip(kinds, text.split(","), strict=False)))
+        """Read "side,channels,mean,deviation", of which the last may be left out.
+
+        Three means are "0.4/0.46/0.48", in the order of the channels; "bgr" for the channels means
+        blue, green, red.
+        """
+        side, *more = text.split(",")
+        try:
+            channels = more.pop(0) if more else "3"
+            bgr = channels == "bgr"
+            look = cls(int(side), 3 if bgr else int(channels), *map(_levels, more), bgr=bgr)
+        except (TypeError, ValueError):
+            look = None
+        levels = () if look is None else (look.mean, look.deviation)
+        if look is None or any(isinstance(v, tuple) and len(v) != look.channels for v in levels):
+            raise argparse.ArgumentTypeError(
+                "expected side,channels,mean,deviation, such as 300,3,0.5,0.25 or "
+                f"300,bgr,0.41/0.46/0.48,0.0039, found {text!r}"
+            )
+        return look
 
     def __call__(self, pictures: list[np.ndarray]) -> np.ndarray:
         """Return pictures uint8 (H, W, 3) as float32 (N, side, side, channels)."""
         if self.channels == 1:
             pictures = [np.asarray(Image.fromarray(p).convert("L"))[..., None] for p in pictures]
-        return (Resize((self.side, self.side)) | Normalize(self.mean, self.deviation))(pictures)
+        resized = Resize((self.side, self.side))
+        if self.bgr:
+            resized = resized | ChannelOrder((2, 1, 0))
+        return (resized | Normalize(self.mean, self.deviation))(pictures)
+
+
+def _levels(text: str) -> float | tuple[float, ...]:
+    """Read one number, or one for each channel with slashes between."""
+    levels = tuple(map(float, text.split("/")))
+    return levels[0] if len(levels) == 1 else levels
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: settings of hypothesis, and the folder of real radar data."""
+"""For all tests: hypothesis' settings, the folder of radar data, and ``--left-out``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,55 @@ settings.register_profile("same", deadline=None, max_examples=16, derandomize=Tr
 settings.register_profile("search", deadline=None, max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+#: Where pytest's cache has the ids of the tests that have run.
+RAN = "daskdl/ran"
 RADAR_DIR = Path(__file__).resolve().parents[2] / "shared" / "radar"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--left-out",
+        action="store_true",
+        help="run the tests that the last run left out, by a mark or for want of a package",
+    )
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Three processes for two cores: tests that start processes wait a third of the time."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (len(os.sched_getaffinity(0)) * 3 + 1) // 2
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Record(config), "daskdl-record")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--left-out") and config.cache is not None:
+        ran = set(config.cache.get(RAN, []))
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in ran])
+        items[:] = [item for item in items if item.nodeid not in ran]
+
+
+class _Record:
+    """Keep the ids of the tests that ran, so that another run can take the others."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.cache = config.cache
+        # These two go on with the run before; any other begins anew.
+        continues = config.getoption("--left-out") or config.getoption("--last-failed")
+        self.ran = set(self.cache.get(RAN, [])) if self.cache and continues else set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        skipped = report.skipped and not hasattr(report, "wasxfail")
+        if report.failed or (report.when == "call" and not skipped):
+            self.ran.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        if self.cache is not None:
+            self.cache.set(RAN, sorted(self.ran))
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +83,9 @@ def _dask_is_left_as_it_was() -> Iterator[None]:
     yield
     config = sys.modules.get("dask.config")
     assert config is None or config.get("scheduler", None) == before
+
+
+@pytest.fixture(autouse=True)
+def _warnings_are_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """A local cluster silences the handlers of Dask's logger, and pytest's may be one of them."""
+    caplog.handler.setLevel(0)

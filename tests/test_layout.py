@@ -1,8 +1,7 @@
-"""The layout: tests mirror the source, files are short, heavy modules load late, marks are true."""
+"""The layout: tests mirror the source, files are short, heavy modules load late."""
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import subprocess
 import sys
@@ -19,13 +18,6 @@ SOURCE = sorted(
     for path in (ROOT / package).rglob("*.py")
     if path.name != "__init__.py"
 )
-#: Names with which a test ends or stops a process.
-KILLING = {"SIGKILL", "SIGSTOP", "Kill", "die", "kill", "killpg", "restart_workers", "stopped"}
-#: Tests that send themselves a signal that ends nothing.
-SPARED = {
-    "test_an_interruption_comes_at_the_end",
-    "test_hosts_are_cleared_away_when_a_signal_ends_the_program",
-}
 HEAVY = {
     *("dask", "distributed", "xarray", "zarr", "numba", "scipy", "matplotlib", "xradar"),
     *("pandas", "skimage", "PIL", "sklearn", "torch"),
@@ -89,28 +81,3 @@ def test_help_loads_nothing_heavy(package):
         pytest.skip(f"{package} has no command line yet")
     code = f"from {package}.cli import main\nimport sys\nsys.argv[1:] = ['--help']\n"
     assert heavy_modules_after(code + "assert not main()") == set()
-
-
-def unmarked(code: str) -> list[str]:
-    """Return the names of tests that use what kills and do not bear the mark ``kills``."""
-    return [
-        node.name
-        for node in ast.parse(code).body
-        if isinstance(node, ast.FunctionDef)
-        and node.name.startswith("test_")
-        and node.name not in SPARED
-        and KILLING & {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node)}
-        and not any("kills" in ast.unparse(mark) for mark in node.decorator_list)
-    ]
-
-
-def test_tests_that_kill_processes_bear_the_mark():
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        code = path.read_text(encoding="utf-8")
-        if "pytestmark" not in code:
-            assert not unmarked(code), path
-
-
-def test_a_forgotten_mark_is_found():
-    code = "def test_a():\n    os.kill(1, 9)\n\n@pytest.mark.kills\ndef test_b():\n    die()\n"
-    assert unmarked(code) == ["test_a"]

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.budgets import options_of, raced
-from ci.bench.timing import Case
+from ci.bench.timing import Case, options_of, raced
 from daskdl import ops
 from daskdl.nn import BCEWithLogitsLoss, Embedding, Linear, Module, ReLU, Sequential
 from daskdl.optim import Adam

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import dask
 
-from ci.bench.engine_model import apart, by_comm, exchanges, fitted, synchronization
-from ci.bench.engine_peers import peers
+from ci.bench.engine_contestants import apart, by_comm, exchanges, fitted, peers, synchronization
 from daskdl.cluster import connect
 
 
@@ -90,7 +89,7 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[Row]:
 
 
 #: What else there is to measure, each with options of its own: ``--part control --help``.
-PARTS = ("control", "ddp", "hosts", "memory")
+PARTS = ("control", "hosts", "memory")
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:

@@ -33,7 +33,7 @@ from daskdl.data import SampleSet
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD
 from daskdl.scaling.processes import Process, Processes, all_cpu_seconds, cluster
-from daskdl.scaling.waiting import Waiting
+from daskdl.scaling.workloads import Waiting
 from daskdl.train import Callback, Trainer
 
 #: Part of an iteration that control may cost.
@@ -194,7 +194,7 @@ def races(
 
 
 def of_a_turn(rows: Sequence[Row], seconds: float) -> dict[int, float]:
-    """Return which part of an iteration's time gangs cost, by workers: of all groups of a turn."""
+    """Return the share of an iteration's time that gangs cost, by workers, in all of a turn."""
     by_kind = {(row.engine, row.workers): row for row in rows}
     found = {}
     for (engine, workers), row in by_kind.items():

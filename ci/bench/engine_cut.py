@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.engine_namespaces import BRIDGE, HERE, address, hosts, inside, missing, name
+from ci.bench.engine_links import BRIDGE, HERE, address, hosts, inside, missing, name
 from daskdl.data import SampleSet
 from daskdl.nn import CrossEntropyLoss, Linear, ReLU, Sequential
 from daskdl.optim import Adam
 from daskdl.train import Trainer
-from daskdl.train.callbacks import Callback
+from daskdl.train.watch.callbacks import Callback
 
 #: A link address that nobody has.
 NOBODY = "02:00:00:00:00:99"

@@ -1,7 +1,7 @@
 """Several hosts: ``python -m ci.bench.engine_hosts``, a gang's exchange over links of a set rate.
 
 Each worker is in a network namespace of its own, behind a link of a set rate both ways, and what
-it takes is beside :mod:`ci.bench.network`'s model. All hosts share this machine's cores: where
+it takes is beside :mod:`ci.bench.engine_links`'s model. All hosts share this machine's cores: where
 these are busy they, and not the network, are what is measured, and the table says so.
 """
 
@@ -21,9 +21,18 @@ from typing import Any
 import dask
 import numpy as np
 
-from ci.bench.engine_model import exchanges, fitted
-from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
-from ci.bench.network import moved, per_megabyte, predicted
+from ci.bench.engine_contestants import exchanges, fitted
+from ci.bench.engine_links import (
+    HERE,
+    address,
+    hosts,
+    inside,
+    missing,
+    moved,
+    per_megabyte,
+    predicted,
+    shape,
+)
 from daskdl.collective.parts import UNIT
 from daskdl.scaling.processes import Processes, all_cpu_seconds, cluster
 from daskdl.train import Callback, Trainer

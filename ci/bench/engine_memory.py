@@ -73,7 +73,7 @@ class Watch(Callback):
             self.held[name].append(process.megabytes())
 
     def rows(self, engine: str) -> list[Row]:
-        """Return what was read."""
+        """Return the rows that were read."""
         half = len(self.at) // 2
         return [
             Row(engine, name, held[0], held[half], held[-1], slope(self.at[half:], held[half:]))

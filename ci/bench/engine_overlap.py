@@ -1,6 +1,6 @@
 """Overlap: ``python -m ci.bench.engine_overlap``, what of an exchange hides behind backward passes.
 
-A gang trains over links of a set rate (:mod:`ci.bench.engine_namespaces`), once with all of the
+A gang trains over links of a set rate (:mod:`ci.bench.engine_links`), once with all of the
 gradient exchanged at the end of the backward pass and once in buckets as they are ready. The
 network waits in place of computing, in 32 equal layers, or is one of ``daskdl.models``.
 """
@@ -20,11 +20,10 @@ import dask
 import numpy as np
 
 from ci.bench.engine_hosts import Busy
-from ci.bench.engine_namespaces import HERE, address, hosts, inside, missing, shape
+from ci.bench.engine_links import HERE, address, hosts, inside, missing, shape
 from daskdl.data import SampleSet
 from daskdl.scaling.processes import Processes, cluster
-from daskdl.scaling.waiting import waiting
-from daskdl.scaling.workloads import Workload, workload
+from daskdl.scaling.workloads import Workload, waiting, workload
 from daskdl.train import Trainer
 
 #: Iterations before those that are measured: of the first two groups.

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.report import Row, geometric_mean, write_json
-from ci.bench.timing import Case, race
+from ci.bench.timing import Case, Row, geometric_mean, race, write_json
 from daskdl.data.image import (
     IMAGENET_MEAN,
     IMAGENET_STD,

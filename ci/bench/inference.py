@@ -1,11 +1,12 @@
 """``python -m ci.bench.inference``: predictions of whole networks beside runtimes made for them.
 
-The peers are onnxruntime, PyTorch's eval under inference_mode (channels last where there are
-images; through torch.compile with ``--compile``, which takes a compiler and a minute a network),
-and OpenCV's DNN. All take turns in one process, each with as many threads as ours; the fastest
-counts. On one thread the processor's time of that thread is shown with ``--cpu``, which neighbours
-on the machine disturb less. With ``--precision bf16`` PyTorch runs under autocast, and onnxruntime
-and OpenCV, which have no bfloat16 on processors, as they are.
+The peers are onnxruntime, OpenVINO where it is installed, PyTorch's eval under inference_mode
+(channels last where there are images; through torch.compile with ``--compile``, which takes a
+compiler and a minute a network), and OpenCV's DNN. All take turns in one process, each with as
+many threads as ours; the fastest counts. On one thread the processor's time of that thread is
+shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
+PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
+bfloat16 on processors, run as they are.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from ci.bench.budgets import options_of
 from ci.bench.inference_cases import CASES, SEED, Inferred
-from ci.bench.report import HEADER, Row, geometric_mean, line, write_json
-from ci.bench.timing import Case, Work, race
+from ci.bench.timing import (
+    HEADER,
+    Case,
+    Row,
+    Work,
+    geometric_mean,
+    line,
+    options_of,
+    race,
+    write_json,
+)
 from daskdl.predict import Predictor
 
 
@@ -29,6 +38,21 @@ def _runtime(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, {"x": x})
+
+
+def _openvino(model: bytes, threads: int, x: np.ndarray[Any, Any], bf16: bool) -> Work:
+    import openvino
+
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
+    }
+    read = core.read_model(model)
+    read.reshape(list(x.shape))
+    request = core.compile_model(read, "CPU", settings).create_infer_request()
+    return lambda: request.infer({"x": x})
 
 
 def _torch(
@@ -86,6 +110,7 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     works: dict[str, Work] = {}
     peers = {
         "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
+        "OpenVINO": lambda: {"OpenVINO": _openvino(model, threads, x, bf16)},
         "PyTorch": lambda: _torch(peer, x, network.image, options.compile, bf16),
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }

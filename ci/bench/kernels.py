@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from ci.bench.budgets import options_of, raced
-from ci.bench.timing import Case
+from ci.bench.timing import Case, options_of, raced
 
 #: Each is a module ``ci.bench.kernels_<family>`` with a function ``cases() -> iterator of Case``.
 FAMILIES = (

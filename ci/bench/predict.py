@@ -58,7 +58,7 @@ def convolutional() -> Module:
 
 
 def loop(model: Module, x: Any, batch: int, threads: int) -> Callable[[], object]:
-    """Return what one writes by hand."""
+    """Return the loop over batches that one writes by hand."""
 
     def run() -> object:
         with thread_budget(threads), no_grad():

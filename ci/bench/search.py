@@ -13,8 +13,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from ci.bench.report import HEADER, Row, line, means, write_json
-from ci.bench.timing import Case, race
+from ci.bench.timing import HEADER, Case, Row, line, means, race, write_json
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.search import HammingIndex
 

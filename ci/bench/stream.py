@@ -27,9 +27,9 @@ from ci.kafka_broker import broker, make_topics, produce, read_all
 from daskdl.cluster import connect
 from daskdl.data.text import Vocabulary
 from daskdl.models import TextClassifier
-from daskdl.nn.modelfile import save
+from daskdl.nn.core.modelfile import save
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Routes, Stream, text_metadata
-from daskdl.stream.latency import Histogram
+from daskdl.stream.worker.latency import Histogram
 
 PARTITIONS, WORDS, LENGTH, CLASSES = 8, 5000, 32, 10
 SHARES = 0.25, 0.5, 0.75, 0.9
@@ -132,7 +132,7 @@ def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
     """Run the plain loop until it has answered ``n`` messages, in a process of its own."""
     code = (
         "import sys, threading; from pathlib import Path; from ci.bench.stream_peers import "
-        "plain_loop; from daskdl.stream.latency import Histogram; h = Histogram(); "
+        "plain_loop; from daskdl.stream.worker.latency import Histogram; h = Histogram(); "
         "e = threading.Event(); s, t, o, m, n = sys.argv[1:]\n"
         "def look():\n"
         "    while h.counts.sum() < int(n): e.wait(0.05)\n"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.data.text import Encode, Tokenizer, Vocabulary
-from daskdl.nn.modelfile import load, read_metadata
-from daskdl.stream.latency import Histogram
+from daskdl.nn.core.modelfile import load, read_metadata
+from daskdl.stream.worker.latency import Histogram
 
 BATCH = 1024
 

@@ -18,7 +18,7 @@ import dask
 import numpy as np
 import torch
 
-from ci.bench.engine_peers import Pair, Step, free_port, gloo
+from ci.bench.engine_contestants import Pair, Step, free_port, gloo
 from daskdl.cluster import connect
 from daskdl.data import SampleSet
 from daskdl.optim import SGD

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci.bench.budgets import budgets, options_of
-from ci.bench.report import Row, geometric_mean, line, write_json
-from ci.bench.timing import Case, race
+from ci.bench.timing import Case, Row, budgets, geometric_mean, line, options_of, race, write_json
 from ci.bench.training_cases import NETWORKS, Network
 from daskdl.kernels.runtime.precision import PRECISIONS
 

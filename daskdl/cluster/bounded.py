@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.connection import connect
+from daskdl.kernels.runtime.threads import available_cores
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -26,12 +29,20 @@ class Died:
 
 
 def in_order(
-    client: Client, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], name: str
+    client: Client | None,
+    function: Callable[..., Any],
+    arguments: Iterable[tuple[Any, ...]],
+    name: str,
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Give arguments and result of each call in their order, with a bounded number under way.
 
-    A call of which the workers die gives :class:`Died`, and the others go on.
+    A call of which the workers die gives :class:`Died`, and the others go on. Without a client the
+    calls are made here, one after the other.
     """
+    if client is None:
+        for call in arguments:
+            yield call, function(*call)
+        return
     from distributed import CancelledError, KilledWorker
 
     window = max(1, IN_FLIGHT * sum(client.nthreads().values()))
@@ -43,7 +54,9 @@ def in_order(
                 following = next(remaining, None)
                 if following is None:
                     break
-                future = client.submit(function, *following, key=_key(name), pure=False)
+                future = client.submit(
+                    function, *following, key=f"{name}-{os.urandom(8).hex()}", pure=False
+                )
                 waiting.append((following, future))
             if not waiting:
                 return
@@ -59,30 +72,13 @@ def in_order(
             future.cancel()
 
 
-def _key(name: str) -> str:
-    return f"nowcast-{name}-{os.urandom(8).hex()}"
-
-
 @contextmanager
-def connected(client: Client | None, size: int) -> Iterator[Client]:
-    """Give the client, or one of a local cluster: processes when there are many bytes to read."""
-    if client is not None:
+def connected(client: Client | None, size: int) -> Iterator[Client | None]:
+    """Give the client, or one of processes of this machine when there are many bytes to read."""
+    cores = available_cores()
+    if client is not None or cores == 1 or size <= BYTES_FOR_PROCESSES:
         yield client
         return
-    from distributed import Client, LocalCluster
-
-    from daskdl.kernels.runtime.threads import available_cores
-
-    cores = available_cores()
-    several = cores > 1 and size > BYTES_FOR_PROCESSES
     # One thread a process: HDF5 lets one thread in at a time.
-    with (
-        LocalCluster(
-            n_workers=cores if several else 1,
-            threads_per_worker=1,
-            processes=several,
-            dashboard_address=":0",
-        ) as cluster,
-        Client(cluster) as local,
-    ):
+    with connect("local", workers=cores, threads_per_worker=1, dashboard=False) as local:
         yield local

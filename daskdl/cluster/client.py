@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
-from daskdl.cluster.placement import Place
 from daskdl.cluster.plugins import installed
 from daskdl.cluster.settings import seconds
-from daskdl.cluster.waiting import done, same_run
+from daskdl.cluster.tasks import Place, done, same_run
 from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
 from daskdl.compat.distributed_client import (
     scheduler_operation,
@@ -93,12 +92,14 @@ class Cluster:
             When none comes within ``daskdl.no-workers-timeout``, or the scheduler is gone.
         """
         limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
+        asking = None
         while True:
             running = self.running(what)
             if silent := self._heartbeats.silent:
                 silent = self.silent(what)
             found = {w: n for w, n in running.items() if w not in without and w not in silent}
             if found:
+                del asking
                 return found
             waited = time.monotonic() - began
             if waited > limit:
@@ -111,6 +112,8 @@ class Cluster:
                 logger.warning(
                     "%s: no worker at %s, waiting up to %g s for one", what, self._address, limit
                 )
+                # An adaptive cluster starts workers for tasks that wait, and for nothing else.
+                asking = self._client.submit(int, pure=False)
             time.sleep(0.2)
 
     def submit(

@@ -10,13 +10,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from daskdl.cluster.address import address_in, check_address, one_line, who_answers
-from daskdl.cluster.configuration import CONFIG, patience
-from daskdl.cluster.interrupts import interrupts_are_the_drivers, interrupts_later
-from daskdl.cluster.numa import keeping, nodes
-from daskdl.cluster.others import client_of_other, is_cluster
-from daskdl.cluster.queue import queue_client
-from daskdl.cluster.undisturbed import undisturbed
+from daskdl.cluster.starting.address import address_in, check_address, one_line, who_answers
+from daskdl.cluster.starting.others import client_of_other, is_cluster
+from daskdl.cluster.starting.queue import queue_client
+from daskdl.cluster.starting.workers import (
+    CONFIG,
+    interrupts_are_the_drivers,
+    interrupts_later,
+    keeping,
+    nodes,
+    patience,
+    undisturbed,
+)
 from daskdl.errors import ClusterError, SettingsError
 from daskdl.kernels.runtime.threads import available_cores
 
@@ -48,12 +53,12 @@ def connect(
           and pickles travel in clear, or ``"tls://node1:8786"``: docs/daskdl.md has the five lines
           that make certificates;
         - a scheduler file (``.json``), as ``dask scheduler --scheduler-file`` writes it;
-        - a job queue (``.yaml``): ``system`` (one of :data:`daskdl.cluster.queue.QUEUES`), ``jobs``
-          (how many), and
-          the arguments of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
+        - a job queue (``.yaml``): ``system`` (one of
+          :data:`daskdl.cluster.starting.queue.QUEUES`), ``jobs`` (how many), and the arguments
+          of dask-jobqueue's class, such as ``cores``, ``memory`` and ``walltime``. A
           job that ends before the run, by its walltime or otherwise, is replaced by a new one;
         - a gateway (``.yaml``): ``system: gateway``, ``jobs`` (how many workers), ``address`` and
-          what else :func:`daskdl.cluster.gateway.gateway_client` takes;
+          what else :func:`daskdl.cluster.starting.queue.gateway_client` takes;
         - any class of Dask clusters (``.yaml``): ``system: "module:Class"``, ``jobs`` (to how many
           workers it is scaled, if given) and its keyword arguments;
         - a cluster object that is there, such as ``LocalCluster``, ``SSHCluster``, ``KubeCluster``

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,13 +24,20 @@ def is_future(value: Any) -> bool:
 
 
 def current_client(asynchronous: bool = False) -> Any:
-    """Return the current Dask client, or None; ``asynchronous`` ones only if they are asked for."""
+    """Return the current Dask client, or None; ``asynchronous`` ones only if they are asked for.
+
+    There is none inside a task: what it hands to the cluster would wait for the thread that it has.
+    A task that wants one, and gives its thread back meanwhile, gives it as ``client=``.
+    """
     if (
         _without.get() or "distributed" not in sys.modules
     ):  # then nobody has made one, and the import is slow
         return None
-    from distributed import default_client
+    from distributed import default_client, get_worker
 
+    with suppress(ValueError):
+        get_worker()
+        return None
     try:
         client = default_client()
     except ValueError:
@@ -71,10 +78,13 @@ def check_client(client: Any, asynchronous: bool = False) -> Any:
     from distributed import Client
 
     if not isinstance(client, Client):
-        raise SettingsError(
-            f"client: expected a distributed.Client, found {client!r}; make one of an address "
-            "by daskdl.cluster.connect"
-        )
+        advice = "make one of an address by daskdl.connect"
+        if hasattr(client, "__enter__"):  # such as what connect returns
+            advice = (
+                "write with connect(...) as client, or over the cells of a notebook "
+                "client = contextlib.ExitStack().enter_context(connect(...))"
+            )
+        raise SettingsError(f"client: expected a distributed.Client, found {client!r}; {advice}")
     if client.status in ("closing", "closed"):
         raise SettingsError(
             f"client: expected one that is connected, found {client!r}, which has been closed; "

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daskdl.cluster.address import one_line
 from daskdl.cluster.failures import lacks_daskdl
+from daskdl.cluster.starting.address import one_line
 from daskdl.version import __version__
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from daskdl.cluster.address import one_line
 from daskdl.cluster.failures import daskdl_there
+from daskdl.cluster.starting.address import one_line
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from distributed import get_worker
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import TaskError, at_worker
-from daskdl.cluster.placement import Place, assign
 from daskdl.cluster.settings import seconds
+from daskdl.cluster.tasks import Place, assign
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.group import Group

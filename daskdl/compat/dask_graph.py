@@ -3,7 +3,7 @@
 ``dask._task_spec`` is private by its name; Dask's own collections are made of it since 2024.12.
 """
 
-from dask._task_spec import Task, TaskRef, convert_legacy_graph
+from dask._task_spec import Alias, Task, TaskRef
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-__all__ = ["HighLevelGraph", "MaterializedLayer", "Task", "TaskRef", "convert_legacy_graph"]
+__all__ = ["Alias", "HighLevelGraph", "MaterializedLayer", "Task", "TaskRef"]

@@ -84,6 +84,12 @@ class Batches:
             yield Share(epoch, iteration, starts, counts)
             starts = starts + counts
 
+    def least_share(self) -> int:
+        """Return the fewest samples that a shard has in a batch of the first epoch, 0 left out."""
+        n, owners = len(self.lengths), self._owners(0).astype(np.int64)
+        counts = np.bincount(np.arange(len(owners)) // self.batch_size * n + owners)
+        return int(counts[counts > 0].min())
+
     def _owners(self, epoch: int) -> NDArray[np.int32]:
         if self._epoch is None or self._epoch[0] != epoch:
             phases = generator(self._seed, "phases", epoch).random(len(self.lengths))

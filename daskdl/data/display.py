@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from daskdl.data.described import Described
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import client_of, itself
 from daskdl.data.recipe import Recipe
+from daskdl.data.sample_protocol import Described
 
 
 def line(samples: Described) -> str:

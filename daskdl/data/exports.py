@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.compat.dask_graph import Task, TaskRef
-from daskdl.data.described import Described
 from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
+from daskdl.data.sample_protocol import Described
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from daskdl.nn.graph import Graph, Node
+from daskdl.nn.core.graph import Graph
+from daskdl.nn.core.nodes import Node
 from daskdl.tensor import Array
+
+Translate = TypeVar("Translate", bound=Callable[..., Any])
+
+
+class Value(NamedTuple):
+    """A result: its name in the graph, and how many axes it has."""
+
+    name: str
+    rank: int
+
+
+class Table(dict[str, Any]):
+    """Functions that make nodes of a format's layers, by the kinds of these."""
+
+    def of(self, *kinds: str) -> Callable[[Translate], Translate]:
+        """Put a function into the table, for these kinds."""
+
+        def register(function: Translate) -> Translate:
+            self.update(dict.fromkeys(kinds, function))
+            return function
+
+        return register
 
 
 class Builder:
@@ -95,6 +118,13 @@ class Builder:
             self._known[key] = turned
         return self._known[key]
 
+    def results(self, values: Iterable[Value], channels_last: bool) -> list[str]:
+        """Return the names of results, those of images (N, C, H, W) with their channels last."""
+        return [
+            self.transposed(v.name, (0, 2, 3, 1)) if channels_last and v.rank == 4 else v.name
+            for v in values
+        ]
+
     def graph(self, outputs: Iterable[str], opset: int = 21) -> Graph:
         """Return the graph with its weights; what no output needs is left out."""
         outputs = tuple(outputs)
@@ -129,6 +159,27 @@ def attribute_name(name: str, taken: Collection[str] = ()) -> str:
     ):
         free = f"weight_{free}" if free.startswith("_") else f"{free}_"
     return free
+
+
+def by_channel(numbers: Array, rank: int) -> Array:
+    """Return a number for each channel, (C, 1, ...) for (N, C, ...); one number stays (1,)."""
+    flat = numbers.reshape(-1)
+    return flat.reshape(-1, *(1,) * (rank - 2)) if flat.size > 1 else flat
+
+
+def length(of: Any, x: str, axes: Iterable[int], eps: float) -> str:
+    """Add the Euclidean length along axes to what a layer does; return its name."""
+    square = of.add("ReduceSumSquare", x, of.build.integers(*axes))
+    found: str = of.add("Sqrt", of.add("Add", square, of.build.constant(eps)))
+    return found
+
+
+def rate_of_dropout(of: Any, name: str, rate: float) -> str:
+    """Add the share of numbers that a layer sets to 0 in training; return its name."""
+    if not 0 <= rate < 1:
+        of.fail(f"{name}: expected at least 0 and less than 1, found {rate}")
+    found: str = of.build.constant(rate)
+    return found
 
 
 def channels_second(name: str, result: str, ndim: int) -> Node:

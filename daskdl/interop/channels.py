@@ -91,12 +91,21 @@ class LastBuilder(Builder):
         return Value(found, len(kernel) + 2, True)
 
     def normalised(
-        self, x: Value, scale: str, bias: str, mean: str, variance: str, eps: float, name: str
-    ) -> Value:
+        self, x: Value, scale: str, bias: str, mean: str, variance: str, eps: float, name: str,
+        momentum: float | None = None,
+    ) -> Value:  # fmt: skip
         """Add the normalisation of a batch."""
         x = self.second(x)
         found = self.node(
-            "BatchNormalization", x.name, scale, bias, mean, variance, name=name, epsilon=eps
+            "BatchNormalization",
+            x.name,
+            scale,
+            bias,
+            mean,
+            variance,
+            name=name,
+            epsilon=eps,
+            momentum=momentum,
         )
         return x._replace(name=found)
 

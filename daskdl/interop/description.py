@@ -11,8 +11,8 @@ from daskdl import models
 from daskdl.errors import DataError, ModelFileError
 from daskdl.interop.model_files import load
 from daskdl.interop.torch_weights import read
-from daskdl.nn.modelfile import UnknownModuleError, read_metadata
-from daskdl.nn.module import Module
+from daskdl.nn.core.modelfile import UnknownModuleError, read_metadata
+from daskdl.nn.core.module import Module
 
 #: Endings of files that hold arrays alone.
 WEIGHTS = ("pt", "pth", "bin", "ckpt")

@@ -1,19 +1,23 @@
-"""Guard of the readers: whatever goes wrong over a file of others is told in one sentence."""
+"""Guard of the readers: files that are not there, damage, and settings that nobody reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from daskdl.errors import DaskdlError, ModelFileError
 
 #: Exceptions that a damaged file makes of code that takes it for whole.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+#: The first bytes of a text that git keeps in the place of a large file.
+_POINTER = b"version https://git-lfs"
 
 
 @contextmanager
 def reading(where: str, kind: str = "") -> Iterator[None]:
-    """Make a ModelFileError of what goes wrong while a file is read.
+    """Make a ModelFileError of an exception that a file causes while it is read.
 
     Parameters
     ----------
@@ -34,6 +38,91 @@ def reading(where: str, kind: str = "") -> Iterator[None]:
         raise ModelFileError(f"{where}: {error}") from error
     except DAMAGE as error:
         whole = f"valid {kind}".rstrip()
+        raise damaged(where, f"damaged or not {whole} ({error})") from error
+
+
+def damaged(where: object, sentence: str, kind: type[DaskdlError] = ModelFileError) -> DaskdlError:
+    """Return the error about a damaged file, with the advice that holds for all of them."""
+    return kind(f"{where}: {sentence}; copy or save it again")
+
+
+def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileError) -> Path:
+    """Return the path of a file that is there.
+
+    Parameters
+    ----------
+    path : path
+    what : str
+        The kind of file, for the sentence.
+    kind : type
+        Of the error.
+
+    Raises
+    ------
+    ModelFileError
+        When there is none, or only the pointer that git-lfs leaves in the file's place.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise kind(f"{path}: it is a folder, not a {what}; give a file in it")
+    if not path.is_file():
+        raise kind(f"{path}: there is no such {what}; check the path")
+    with path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise kind(
+                f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
+                "git lfs pull fetches it"
+            )
+    return path
+
+
+def check_keys(
+    where: str, found: Mapping[str, Any], read: Collection[str], plain: Collection[str] = ()
+) -> None:
+    """Refuse settings that the reader does not know: they could change the numbers.
+
+    Parameters
+    ----------
+    where : str
+        The layer, for the sentence.
+    found : mapping
+        Settings of the file; None is a setting that is not made.
+    read : collection of str
+        Names that the layer's translator reads.
+    plain : collection of str
+        Names that change no result, such as initializers.
+
+    Raises
+    ------
+    ModelFileError
+    """
+    unknown = [
+        name for name, value in found.items()
+        if value is not None and name not in read and name not in plain
+    ]  # fmt: skip
+    if unknown:
         raise ModelFileError(
-            f"{where}: damaged or not {whole} ({error}); copy or save it again"
-        ) from error
+            f"{where}: {_listed(unknown)}: not known to this reader, and it may change the results"
+            "; save the model without it, or as ONNX"
+        )
+
+
+def unsupported(where: str, what: str, places: Mapping[str, str], advice: str) -> ModelFileError:
+    """Return the error about all layers, modules or operators that a table does not have.
+
+    Parameters
+    ----------
+    where : str
+    what : str
+        Their kind, such as "layers".
+    places : mapping
+        One place of each, by its name.
+    advice : str
+    """
+    listed = "; ".join(f"{name} ({place})" for name, place in sorted(places.items()))
+    return ModelFileError(f"{where}: {what} that are not supported: {listed}; {advice}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = [str(name)[:60] for name in names]
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -1,16 +1,73 @@
-"""Model files of any format that is known, by their endings."""
+"""The door of model files: a reader for each ending, and a sentence for files of other kinds."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
 from daskdl import models
-from daskdl.nn.module import Module
+from daskdl.errors import ModelFileError
+from daskdl.interop.guard import existing
+from daskdl.nn.core.model_urls import is_url
+from daskdl.nn.core.module import Module
+
+_READERS = {
+    "onnx": "onnx", "prototxt": "caffe", "caffemodel": "caffe", "pb": "tensorflow",
+    "keras": "keras", "h5": "keras", "hdf5": "keras", "t7": "torch7",
+}  # fmt: skip
+_WEIGHTS = (
+    "daskdl.interop.read(path) gives its weights, which model.load_state_dict(weights, "
+    "names='torch') takes"
+)
+_TO_ONNX = "convert it to ONNX by the program that wrote it"
+_TORCH = ("a file of PyTorch, which does not say what the layers are", _WEIGHTS)
+_SCRIPT = (
+    "a program of TorchScript, which is not run",
+    "torch.onnx.export(model, ...) writes one that is read",
+)
+_TFLITE = (
+    "a model of TFLite",
+    "python -m tf2onnx.convert --tflite FILE --output x.onnx makes ONNX",
+)
+_GGUF = (
+    "a language model of llama.cpp (GGUF), which is not read",
+    "daskdl.interop.read reads the weights that it was made of, as safetensors",
+)
+_JAVA = (
+    "a serialized object of Java, such as BigDL's or DL4J's",
+    "BigDL's saveCaffe, saveTF and saveTorch write files that are read",
+)
+_COREML = ("a model of Core ML", _TO_ONNX)
+_HDF5 = ("a file of HDF5", "call it .h5 if Keras wrote it")
+_SHARDS = ("an index of files of weights", _WEIGHTS)
+#: What a file is by its first bytes, and what to do: (place, bytes, what).
+_BEGINNINGS = (
+    (4, b"TFL3", _TFLITE), (0, b"GGUF", _GGUF), (0, b"\xac\xed\x00\x05", _JAVA),
+    (0, b"\x89HDF\r\n\x1a\n", _HDF5),
+)  # fmt: skip
+#: What a file is by its ending.
+_ENDINGS = {
+    **dict.fromkeys(("pt", "pth", "ckpt", "bin"), _TORCH),
+    **dict.fromkeys(("jit", "ts", "torchscript", "ptl"), _SCRIPT),
+    **dict.fromkeys(("mlmodel", "mlpackage"), _COREML),
+    "tflite": _TFLITE, "gguf": _GGUF, "index.json": _SHARDS,
+    "npz": ("arrays of numpy", "model.load_state_dict(dict(np.load(path))) takes them"),
+    "npy": ("an array of numpy", "np.load(path) reads it"),
+    **dict.fromkeys(("pkl", "pickle", "joblib"), ("a pickle, which may run anything", _TO_ONNX)),
+    "pbtxt": ("a graph of TensorFlow as text", "a frozen graph (.pb) is read"),
+    "xml": ("a model of OpenVINO", "the model that it was made of is read as ONNX"),
+    **dict.fromkeys(("engine", "plan", "trt"), ("a program for one GPU (TensorRT)", _TO_ONNX)),
+    **dict.fromkeys(("pdmodel", "pdiparams"), ("a model of Paddle", "paddle2onnx makes it ONNX")),
+    "bigdl": _JAVA,
+    "msgpack": ("a file of weights of Flax, which is not read", "save them as safetensors"),
+}  # fmt: skip
 
 
 def load(path: str | Path, **options: Any) -> Module:
     """Read a model: a file of :func:`daskdl.save`, or one of another program by its ending.
+
+    The model is in evaluation mode, as after :meth:`~daskdl.nn.Module.eval`, until it is trained.
 
     Parameters
     ----------
@@ -25,7 +82,7 @@ def load(path: str | Path, **options: Any) -> Module:
     Raises
     ------
     ModelFileError
-        With one sentence, when the file is missing, damaged or of something that is not known.
+        With one sentence, when the file is missing, damaged or of a kind that is not read.
 
     Examples
     --------
@@ -34,25 +91,62 @@ def load(path: str | Path, **options: Any) -> Module:
     >>> load("small.safetensors")
     Linear(3, 2)
     """
-    ending = str(path).rsplit(".", 1)[-1].lower()
-    if ending == "onnx":
-        from daskdl.interop import onnx
+    reader = _READERS.get(str(path).rsplit(".", 1)[-1].lower())
+    if reader is None and not is_url(path):
+        _check_ours(Path(path))
+    if reader is None:
+        found = models.load(path, **options)
+        return found if "module" in options else found.eval()  # a module of torch stays as it is
+    _check_folder(Path(path))
+    loaded: Module = importlib.import_module(f"daskdl.interop.{reader}").load(path, **options)
+    return loaded
 
-        return onnx.load(path, **options)
-    if ending in ("prototxt", "caffemodel"):
-        from daskdl.interop import caffe
 
-        return caffe.load(path, **options)
-    if ending == "pb":
-        from daskdl.interop import tensorflow
+def _check_folder(path: Path) -> None:
+    if (path / "saved_model.pb").is_file():
+        raise ModelFileError(
+            f"{path}: it is a SavedModel of TensorFlow; python -m tf2onnx.convert --saved-model "
+            "FOLDER --output x.onnx makes a file that is read"
+        )
+    if path.is_dir() and not path.name.endswith(".mlpackage"):
+        raise ModelFileError(f"{path}: expected a model file, found a folder; give a file in it")
 
-        return tensorflow.load(path, **options)
-    if ending in ("keras", "h5", "hdf5"):
-        from daskdl.interop import keras
 
-        return keras.load(path, **options)
-    if ending == "t7":
-        from daskdl.interop import torch7
+def _check_ours(path: Path) -> None:
+    """Raise a ModelFileError for a file that cannot be one of :func:`daskdl.save`."""
+    _check_folder(path)
+    name = path.name.lower()
+    by_ending = next((what for end, what in _ENDINGS.items() if name.endswith(f".{end}")), None)
+    if not path.is_file() and (by_ending is None or not path.is_dir()):
+        return  # which is said by who opens it
+    beginning = b""
+    if not path.is_dir():
+        with existing(path, "model file").open("rb") as file:
+            beginning = file.read(64)
+    if beginning[8:9] == b"{":  # safetensors, whatever its name
+        return
+    found = next(
+        (what for at, sign, what in _BEGINNINGS if beginning[at : at + len(sign)] == sign),
+        by_ending,
+    )
+    if beginning.startswith(b"PK\x03\x04") and found in (None, _TORCH):
+        found = _SCRIPT if _is_script(path) else _TORCH
+    if found is not None:
+        raise ModelFileError(f"{path}: it is {found[0]}; {found[1]} (docs/interop.md)")
+    if name.endswith(".safetensors"):
+        return
+    raise ModelFileError(
+        f"{path}: expected a model file, found one that begins with {beginning[:8]!r}"
+        "; docs/interop.md lists the formats that are read, each by its ending"
+    )
 
-        return torch7.load(path, **options)
-    return models.load(path, **options)
+
+def _is_script(path: Path) -> bool:
+    """Whether a zip of PyTorch holds a program."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(n.endswith("/constants.pkl") or "/code/" in n for n in archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged
 
 VARINT, LONG, BYTES, SHORT = 0, 1, 2, 5
 
@@ -62,9 +63,7 @@ class Fields:
             elif wire in (LONG, SHORT):
                 length = 8 if wire == LONG else 4
             else:
-                raise ModelFileError(
-                    f"{self.where}: not such a file: a field of kind {wire}; copy or save it again"
-                )
+                raise damaged(self.where, f"not such a file: a field of kind {wire}")
             if length > end - at:
                 raise ModelFileError(
                     f"{self.where}: a part of {length} bytes goes beyond the {end - at} that are "
@@ -84,10 +83,7 @@ class Fields:
     def bytes(self, span: Any) -> bytes:
         """Return the bytes of a field; a ModelFileError unless it is one of bytes."""
         if not isinstance(span, Span):
-            raise ModelFileError(
-                f"{self.where}: damaged: expected text or bytes, found a number"
-                "; copy or save it again"
-            )
+            raise damaged(self.where, "damaged: expected text or bytes, found a number")
         return self.data[span.start : span.stop]
 
     def integers(self, wire: int, value: Any, most: int = 64) -> list[int]:
@@ -95,15 +91,12 @@ class Fields:
         if wire == VARINT:
             return [signed(value)]
         if wire != BYTES:
-            raise ModelFileError(f"{self.where}: damaged: expected integers; copy or save it again")
+            raise damaged(self.where, "damaged: expected integers")
         found: list[int] = []
         at, end = value
         while at < end:
             if len(found) == most:
-                raise ModelFileError(
-                    f"{self.where}: damaged: more than {most} integers in a row"
-                    "; copy or save it again"
-                )
+                raise damaged(self.where, f"damaged: more than {most} integers in a row")
             number, at = varint(self.data, at, end, self.where)
             found.append(signed(number))
         return found
@@ -111,7 +104,7 @@ class Fields:
     def number(self, wire: int, value: Any) -> float:
         """Return a float or double."""
         if wire not in (SHORT, LONG):
-            raise ModelFileError(f"{self.where}: damaged: expected a number; copy or save it again")
+            raise damaged(self.where, "damaged: expected a number")
         return float(struct.unpack("<f" if wire == SHORT else "<d", value)[0])
 
 
@@ -131,6 +124,4 @@ def varint(data: bytes, at: int, end: int, where: str) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-    raise ModelFileError(
-        f"{where}: the file ends within a number, or is no such file; copy or save it again"
-    )
+    raise damaged(where, "the file ends within a number, or is no such file")

@@ -4,9 +4,8 @@ from daskdl.metrics.accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
 from daskdl.metrics.confusion import F1, Precision, Recall
 from daskdl.metrics.curves import PRAUC, ROCAUC
 from daskdl.metrics.detection import MeanAveragePrecision
-from daskdl.metrics.mean import Mean
+from daskdl.metrics.mean import Mean, Output
 from daskdl.metrics.metric import Metric
-from daskdl.metrics.output import Output
 from daskdl.metrics.ranking import NDCG, HitRatio
 from daskdl.metrics.regression import MeanAbsoluteError, MeanSquaredError
 

@@ -1,4 +1,4 @@
-"""Mean: the mean over samples of a user's own function."""
+"""Mean and Output: of a user's own function, and of one of several results of a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import ShapeError
+from daskdl.errors import DataError, ShapeError
 from daskdl.metrics.metric import (
     Array,
     Metric,
@@ -54,3 +54,55 @@ class Mean(Metric):
     def value(self, statistics: Mapping[str, Array]) -> float:
         """Return the mean; NaN where the function returned it."""
         return mean_value(statistics)
+
+
+@dataclass(frozen=True)
+class Output(Metric):
+    """A metric of one result and its target, of a model that has several.
+
+    ``Trainer(metrics={"kind": [Accuracy()], "price": [MeanAbsoluteError()]})`` makes these.
+
+    Parameters
+    ----------
+    name : str or int
+        Of the result and of the target: a name, or the number in a tuple.
+    metric : Metric
+
+    Examples
+    --------
+    >>> from daskdl.metrics import MeanAbsoluteError
+    >>> metric = Output("price", MeanAbsoluteError())
+    >>> metric({"price": [3.0], "kind": [0.1]}, {"price": [1.0], "kind": [0]})
+    2.0
+    """
+
+    name: str | int
+    metric: Metric
+
+    @property
+    def higher_is_better(self) -> bool:  # type: ignore[override]  # that of the metric
+        """Whether more is better, as the metric says."""
+        return self.metric.higher_is_better
+
+    def joined(self) -> frozenset[str]:
+        """Return the names of statistics that are joined end to end."""
+        return self.metric.joined()
+
+    def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
+        """Return the metric's statistics of this result and target."""
+        pair = self._of("result", prediction), self._of("target", target)
+        return self.metric.statistics(*pair, sample_weight)
+
+    def value(self, statistics: Mapping[str, Array]) -> float:
+        """Return the metric."""
+        return self.metric.value(statistics)
+
+    def _of(self, what: str, held: Any) -> Any:
+        names = list(held) if isinstance(held, Mapping) else list(range(len(held)))
+        if isinstance(held, (tuple, Mapping)) and self.name in names:
+            return held[self.name]  # type: ignore[index]
+        found = names if isinstance(held, (tuple, Mapping)) else "one array"
+        raise DataError(
+            f"{type(self.metric).__name__}: expected a {what} {self.name!r}, found {found}"
+            "; name metrics as the model's results and the samples' y are named"
+        )

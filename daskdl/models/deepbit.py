@@ -18,13 +18,13 @@ from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.models.vgg import VGG16Trunk, initialise
 from daskdl.nn import init
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.losses.loss import Loss
-from daskdl.nn.module import Module
 from daskdl.tensor import Array, Tensor
 
 
-class DeepBit(Module):
+class DeepBit(Module, pure=True):
     """A trunk and a layer of as many numbers as bits, whose signs are the code.
 
     Parameters

@@ -12,11 +12,10 @@ from daskdl import ops
 from daskdl.models.inception import stacked, through
 from daskdl.models.mobilenet import ConvolutionBlock
 from daskdl.nn import init
-from daskdl.nn.dropout import Dropout
-from daskdl.nn.global_pooling import AdaptiveAvgPool2d, GlobalAvgPool
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
-from daskdl.nn.pooling import MaxPool2d
+from daskdl.nn.pointwise.random import Dropout
+from daskdl.nn.pool.pooling import AdaptiveAvgPool2d, GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
 
@@ -24,7 +23,7 @@ def _convolution(below: int, above: int, size: int = 1, stride: int = 1) -> Conv
     return ConvolutionBlock(below, above, size, stride, eps=1e-3)
 
 
-class NormedInception(Module):
+class NormedInception(Module, pure=True):
     """Four branches over the same picture, their channels side by side.
 
     Parameters
@@ -61,7 +60,7 @@ class NormedInception(Module):
         return together
 
 
-class NormedClassifier(Module):
+class NormedClassifier(Module, pure=True):
     """Classes from the middle of the network, to bring gradients there.
 
     Parameters
@@ -85,7 +84,7 @@ class NormedClassifier(Module):
         return self.linear2(self.dropout(ops.relu(self.linear1(x))))
 
 
-class GoogLeNet(Module):
+class GoogLeNet(Module, pure=True):
     """GoogLeNet with batch norm, for pictures of any size from 15 x 15 pixels.
 
     Weights of torchvision's ``googlenet`` fit: ``load_state_dict(state, names="torch")``, with

@@ -11,15 +11,14 @@ from typing import Any
 
 from daskdl import ops
 from daskdl.nn import init
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.dropout import Dropout
-from daskdl.nn.global_pooling import GlobalAvgPool
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.losses.crossentropy import CrossEntropyLoss
 from daskdl.nn.losses.loss import Loss
-from daskdl.nn.lrn import LocalResponseNorm
-from daskdl.nn.module import Module
-from daskdl.nn.pooling import AvgPool2d, MaxPool2d
+from daskdl.nn.norm.norms import LocalResponseNorm
+from daskdl.nn.pointwise.random import Dropout
+from daskdl.nn.pool.pooling import AvgPool2d, GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
 #: Channels of each module of table 1: 1x1; 3x3 after a 1x1; 5x5 after a 1x1; 1x1 after the maxima.
@@ -38,7 +37,7 @@ MODULES = {
 HALVED, AUXILIARY = ("3b", "4e"), ("4a", "4d")
 
 
-class Inception(Module):
+class Inception(Module, pure=True):
     """Four branches over the same picture, their channels side by side (figure 2b).
 
     Parameters
@@ -79,7 +78,7 @@ class Inception(Module):
         return together
 
 
-class AuxiliaryClassifier(Module):
+class AuxiliaryClassifier(Module, pure=True):
     """Classes from 14x14 pixels in the middle of the network, to bring gradients there.
 
     Parameters
@@ -139,7 +138,7 @@ def through(
     return x, found
 
 
-class InceptionV1(Module):
+class InceptionV1(Module, pure=True):
     """GoogLeNet for pictures of 224x224 pixels, or of any other size without auxiliary heads.
 
     Parameters

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from daskdl import ops
-from daskdl.nn.conv2d import Conv2d
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
-from daskdl.nn.pooling import MaxPool2d
-from daskdl.ops.shape import reshape
+from daskdl.nn.pool.pooling import MaxPool2d
+from daskdl.ops.shape.shape import reshape
 from daskdl.tensor import Tensor
 
 
-class LeNet5(Module):
+class LeNet5(Module, pure=True):
     """LeNet-5 for pictures of 28x28 pixels, with ReLUs, maxima and a linear last layer.
 
     These took the place of the paper's scaled tangents, means and radial basis functions; its

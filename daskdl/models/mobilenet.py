@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from daskdl.nn.batchnorm import BatchNorm
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.module import Module
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
+from daskdl.nn.norm.batchnorm import BatchNorm
 from daskdl.tensor import Tensor
 
 #: Channels and stride of each block of table 1, at full width.
@@ -20,7 +20,7 @@ BLOCKS = (
 )  # fmt: skip
 
 
-class DepthwiseBlock(Module):
+class DepthwiseBlock(Module, pure=True):
     """A 3x3 convolution of each channel alone and a 1x1 one, each normalised, with a ReLU.
 
     Parameters
@@ -42,7 +42,7 @@ class DepthwiseBlock(Module):
         return self.norm2(self.pointwise(x))
 
 
-class ConvolutionBlock(Module):
+class ConvolutionBlock(Module, pure=True):
     """A convolution, its normalisation and a ReLU.
 
     Parameters
@@ -66,7 +66,7 @@ class ConvolutionBlock(Module):
         return self.norm(self.conv(x))
 
 
-class MobileNetTrunk(Module):
+class MobileNetTrunk(Module, pure=True):
     """MobileNet's blocks, and what comes out of some of them.
 
     Parameters

@@ -14,9 +14,9 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.nn import init
-from daskdl.nn.embedding import Embedding
+from daskdl.nn.attention.embedding import Embedding
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
 from daskdl.tensor import Tensor
 
 #: Pairs that pass through the layers at a time: what lies between two of them stays near the cores.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.nn.module import Module
+from daskdl.nn.core.module import Module
 from daskdl.tensor import Array, Tensor
 
 
-class PriorBoxes(Module):
+class PriorBoxes(Module, pure=True):
     """Boxes of several shapes around each cell of several feature maps.
 
     Each cell has a square of its map's scale, one of the geometric mean with the next scale, and

@@ -11,12 +11,11 @@ from typing import Any
 
 from daskdl.errors import SettingsError
 from daskdl.nn import init
-from daskdl.nn.batchnorm import BatchNorm
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.global_pooling import GlobalAvgPool
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
-from daskdl.nn.pooling import MaxPool2d
+from daskdl.nn.norm.batchnorm import BatchNorm
+from daskdl.nn.pool.pooling import GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
 #: Blocks of each of the four stages, and whether they are bottlenecks of three convolutions.
@@ -30,7 +29,7 @@ DEPTHS = {
 STEMS = ("imagenet", "small")
 
 
-class ResidualBlock(Module):
+class ResidualBlock(Module, pure=True):
     """Two 3x3 convolutions beside a shortcut, (N, H, W, below) -> (N, H / stride, ..., width).
 
     Parameters
@@ -57,7 +56,7 @@ class ResidualBlock(Module):
         return self.last(self.conv2(y), x if self.shortcut is None else self.shortcut(x))
 
 
-class BottleneckBlock(Module):
+class BottleneckBlock(Module, pure=True):
     """A 1x1, a 3x3 and a 1x1 convolution beside a shortcut; four times as many channels go out.
 
     Parameters
@@ -87,7 +86,7 @@ class BottleneckBlock(Module):
         return self.last(self.conv3(y), x if self.shortcut is None else self.shortcut(x))
 
 
-class Shortcut(Module):
+class Shortcut(Module, pure=True):
     """A 1x1 convolution and its normalisation, where a block's input and result differ in shape."""
 
     def __init__(self, below: int, above: int, stride: int) -> None:
@@ -103,7 +102,7 @@ def _shortcut(below: int, above: int, stride: int) -> Shortcut | None:
     return None if stride == 1 and below == above else Shortcut(below, above, stride)
 
 
-class ResNet(Module):
+class ResNet(Module, pure=True):
     """A residual network of 18, 34, 50, 101 or 152 layers.
 
     Parameters

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.nn.arguments import check_last_axis
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.convlstm import ConvLSTM
-from daskdl.nn.module import Module
-from daskdl.ops.resample import resize_bilinear
-from daskdl.ops.shape import concatenate, depth_to_space, pad, reshape, space_to_depth
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.arguments import check_last_axis
+from daskdl.nn.core.module import Module
+from daskdl.nn.recurrent.convlstm import ConvLSTM
+from daskdl.ops.pool.resample import resize_bilinear
+from daskdl.ops.shape.shape import concatenate, depth_to_space, pad, reshape, space_to_depth
 from daskdl.tensor import Tensor
 
 
-class ConvLSTMForecaster(Module):
+class ConvLSTMForecaster(Module, pure=True):
     """Reads ``n_in`` images into the states of ConvLSTM layers and unrolls them ``n_out`` steps.
 
     Blocks of pixels are folded into channels first, so that the layers work on a coarser grid. The

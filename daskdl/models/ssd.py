@@ -16,14 +16,14 @@ from daskdl.models.multibox import MultiBoxLoss
 from daskdl.models.priors import PriorBoxes
 from daskdl.models.vgg import STAGES, convolutions
 from daskdl.nn import init
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.initialise import filled
-from daskdl.nn.module import Module
-from daskdl.nn.parameter import Parameter
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.initial import filled
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import Parameter
 from daskdl.tensor import Array, Tensor
 
 
-class Head(Module):
+class Head(Module, pure=True):
     """A 3x3 convolution of each feature map, whose channels are some numbers for each prior.
 
     Parameters
@@ -53,7 +53,7 @@ class Head(Module):
         return together
 
 
-class SSD(Module):
+class SSD(Module, pure=True):
     """A detector on any trunk.
 
     Parameters
@@ -133,7 +133,7 @@ class SSD(Module):
         return detections(offsets, logits, self.priors.array, **settings)
 
 
-class VGG16Maps(Module):
+class VGG16Maps(Module, pure=True):
     """SSD300's trunk: VGG-16 with convolutions for its linear layers, and four more stages."""
 
     #: Channels of each feature map.
@@ -206,7 +206,7 @@ class SSD300(SSD):
         super().__init__(trunk, priors, classes, 300, seed)
 
 
-class MobileMaps(Module):
+class MobileMaps(Module, pure=True):
     """A trunk for CPUs: MobileNet's first eleven blocks, and stages that halve what they give.
 
     Parameters

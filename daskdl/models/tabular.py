@@ -15,11 +15,11 @@ import numpy as np
 from daskdl import ops
 from daskdl.data.tabular.encoder import TableEncoder
 from daskdl.errors import SettingsError
-from daskdl.nn.dropout import Dropout
-from daskdl.nn.embedding import Embedding
+from daskdl.nn.attention.embedding import Embedding
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.losses import CrossEntropyLoss, Loss, MSELoss
-from daskdl.nn.module import Module
+from daskdl.nn.pointwise.random import Dropout
 from daskdl.tensor import Tensor
 
 #: Standard deviations that no number gets beyond, however far it is from the mean.

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from daskdl import ops
 from daskdl.data.text.padding import lengths_of
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.conv1d import Conv1d
-from daskdl.nn.dropout import Dropout
-from daskdl.nn.embedding import Embedding
+from daskdl.nn.attention.embedding import Embedding
+from daskdl.nn.conv.conv import Conv1d
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
-from daskdl.nn.recurrent import GRU, LSTM
-from daskdl.ops.pooling import global_max_pool2d
-from daskdl.ops.softmax import log_softmax
+from daskdl.nn.pointwise.random import Dropout
+from daskdl.nn.recurrent.recurrent import GRU, LSTM
+from daskdl.ops.pointwise.activations import log_softmax
+from daskdl.ops.pool.pooling import global_max_pool2d
 from daskdl.tensor import Tensor
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from daskdl import ops
 from daskdl.nn import init
-from daskdl.nn.conv2d import Conv2d
-from daskdl.nn.dropout import Dropout
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.module import Module
+from daskdl.nn.pointwise.random import Dropout
 from daskdl.tensor import Tensor
 
 #: Channels of the convolutions of each stage; maxima over 2x2 pixels follow each stage.
@@ -43,7 +43,7 @@ def initialise(model: Module, seed: int) -> None:
             init.zeros(parameter)
 
 
-class VGG16Trunk(Module):
+class VGG16Trunk(Module, pure=True):
     """VGG-16 without its last layer, (N, H, W, C) -> (N, hidden).
 
     Parameters
@@ -79,7 +79,7 @@ class VGG16Trunk(Module):
         return self.dropout(ops.relu(self.linear2(x)))
 
 
-class VGG16(Module):
+class VGG16(Module, pure=True):
     """VGG-16 for pictures of 224 x 224 pixels.
 
     Parameters

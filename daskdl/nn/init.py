@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.initialise import generator
-from daskdl.nn.parameter import Parameter
+from daskdl.nn.core.initial import generator
+from daskdl.nn.core.parameter import Parameter
 
 _GAINS = {
     "linear": 1.0,

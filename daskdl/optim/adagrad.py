@@ -1,13 +1,15 @@
-"""Adagrad: steps scaled by the root of all squared gradients so far."""
+"""Adagrad, Adadelta, RMSprop and Ftrl: steps scaled by squared gradients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from daskdl.errors import SettingsError
 from daskdl.kernels.optim import adagrad as squares
+from daskdl.kernels.optim import sgd as descent
 from daskdl.optim.elementwise import Elementwise
-from daskdl.optim.method import State, at_least_zero
+from daskdl.optim.method import State, at_least_zero, below_one
 from daskdl.optim.schedules.schedule import Schedule
 
 
@@ -61,3 +63,169 @@ class Adagrad(Elementwise):
     def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
         """Return the kernel's factors."""
         return decay, rate, self.epsilon
+
+
+@dataclass(frozen=True)
+class Adadelta(Elementwise):
+    """w -= rate * x, x = g * sqrt(mean square of former x) / sqrt(mean square of g).
+
+    M. Zeiler, arXiv 1212.5701.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        1 in the paper.
+    smoothing : float
+        Decay of both mean squares, 0 <= smoothing < 1.
+    epsilon : float
+        Added to both below the root; without it nothing ever moves.
+    weight_decay : float
+
+    Examples
+    --------
+    >>> method = Adadelta()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9968, 2.0032], dtype=float32)
+    """
+
+    learning_rate: float | Schedule = 1.0
+    smoothing: float = 0.9
+    epsilon: float = 1e-6
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        below_one(self, "smoothing")
+        at_least_zero(self, "epsilon", "weight_decay")
+
+    def kernel(self) -> Any:
+        """Return the kernel."""
+        return squares.adadelta
+
+    def starts(self) -> dict[str, float | None]:
+        """Return the mean squares of the gradients and of the steps, zeros."""
+        return {"square": 0.0, "step": 0.0}
+
+    def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
+        """Return the kernel's factors."""
+        return decay, rate, self.smoothing, 1 - self.smoothing, self.epsilon
+
+
+@dataclass(frozen=True)
+class RMSprop(Elementwise):
+    """w -= rate * v, v = momentum * v + g / (sqrt(s) + epsilon), s the mean square of g.
+
+    T. Tieleman and G. Hinton, Neural Networks for Machine Learning, lecture 6.5 (2012); centred: A.
+    Graves, arXiv 1308.0850.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+    smoothing : float
+        Decay of the mean square, 0 <= smoothing < 1.
+    epsilon : float
+    weight_decay : float
+    momentum : float
+    centered : bool
+        Scale by the gradient's standard deviation: the square of its mean is taken off.
+
+    Examples
+    --------
+    >>> method = RMSprop()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.9, 2.1], dtype=float32)
+    """
+
+    learning_rate: float | Schedule = 0.01
+    smoothing: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        below_one(self, "smoothing", "momentum")
+        at_least_zero(self, "epsilon", "weight_decay")
+
+    def kernel(self) -> Any:
+        """Return the kernel."""
+        return squares.rmsprop
+
+    def starts(self) -> dict[str, float | None]:
+        """Return the mean square, and the mean and the velocity where they are wanted."""
+        mean, velocity = (0.0 if used else None for used in (self.centered, self.momentum))
+        return {"square": 0.0, "mean": mean, "velocity": velocity}
+
+    def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
+        """Return the kernel's factors."""
+        return decay, rate, self.smoothing, 1 - self.smoothing, self.epsilon, self.momentum
+
+
+@dataclass(frozen=True)
+class Ftrl(Elementwise):
+    """FTRL-Proximal: weights whose accumulated gradient stays within ``l1`` are exactly 0.
+
+    H. B. McMahan et al., Ad Click Prediction: a View from the Trenches, KDD (2013), algorithm 1.
+    The first weights count as if they were 0, where the paper begins: it is a method for linear
+    models and embeddings, and draws the weights of other models far towards 0 in its first steps.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        The paper's alpha, above 0.
+    beta : float
+        The paper's; slows the first steps down.
+    l1, l2 : float
+        Strength of the penalties.
+    initial : float
+        What the sums of squares begin with.
+    weight_decay : float
+        ``weight_decay * w`` is added to the gradient (the "shrinkage" of other implementations),
+        beside ``l2``, which is part of what the leader minimises.
+
+    Examples
+    --------
+    >>> method = Ftrl()
+    >>> weights, gradient = np.array([1.0, 2.0], np.float32), np.array([0.5, -1.0], np.float32)
+    >>> after, state = method.update(weights, gradient, method.init(2), 0)
+    >>> after.round(4)
+    array([0.3167, 1.025 ], dtype=float32)
+    """
+
+    learning_rate: float | Schedule = 0.05
+    beta: float = 1.0
+    l1: float = 0.0
+    l2: float = 0.0
+    initial: float = 0.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least_zero(self, "beta", "l1", "l2", "initial", "weight_decay")
+        if not isinstance(self.learning_rate, Schedule) and self.learning_rate == 0:
+            raise SettingsError(
+                f"Ftrl: expected learning_rate > 0, found {self.learning_rate!r}, by which it "
+                "divides"
+            )
+
+    def kernel(self) -> Any:
+        """Return the kernel."""
+        return descent.ftrl
+
+    def starts(self) -> dict[str, float | None]:
+        """Return the paper's z, and the sums of squares."""
+        return {"tilt": 0.0, "square": self.initial}
+
+    def factors(self, iteration: int, rate: float, decay: float) -> tuple[float, ...]:
+        """Return the kernel's factors."""
+        if not rate > 0:
+            raise SettingsError(
+                f"Ftrl: expected a learning rate > 0 in iteration {iteration}, found {rate!r}, by "
+                "which it divides"
+            )
+        return decay, 1 / rate, self.beta, self.l1, self.l2

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskdl.kernels.optim.rows import step_rows
 from daskdl.kernels.optim.steps import step
-from daskdl.optim.grouping import Grouping
 from daskdl.optim.groups import Grouped
-from daskdl.optim.method import State, Vector
+from daskdl.optim.method import State, Step, Stepped, Vector
 from daskdl.rows import Rows
 
 
@@ -67,25 +65,16 @@ class Elementwise(Grouped):
             if start is not None
         }
 
-    def update_groups(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        groups: Grouping,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
+    def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
         """Return new weights and state, where ranges differ in learning rate and decay."""
-        rate = self.rate_at(iteration, state)
+        rate, groups = self.rate_at(at.iteration, state), at.groups
         rows: list[Any] = []  # of what has a rate; the rest stays as it is
         numbers: list[int] = []
         for part, decay in zip(groups.rates, groups.decays, strict=True):
             numbers.append(len(rows) if part else -1)
             if part:
-                factors = self.factors(iteration, rate * part, self.decay_of(decay))
-                rows.append((scale, *factors))
+                factors = self.factors(at.iteration, rate * part, self.decay_of(decay))
+                rows.append((at.scale, *factors))
         ranges = None
         if groups.ranges is not None:
             stops, kinds = groups.ranges.arrays
@@ -98,7 +87,7 @@ class Elementwise(Grouped):
             [None if start is None else state[name] for name, start in starts.items()],
             np.array(rows, weights.dtype),
             ranges,
-            overwrite,
+            at.overwrite,
         )
         vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
         return new, vectors | self.kept(state)
@@ -107,32 +96,18 @@ class Elementwise(Grouped):
         """Return the state of tables."""
         return self.slots(size)
 
-    def update_rows(
-        self,
-        name: str,
-        table: NDArray[np.float32],
-        gradient: Rows,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-    ) -> None:
+    def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
         """Step the rows of a table, in place."""
-        self.update_rows_of_group(table, gradient, state, iteration, scale)
+        self.step_rows_of_group(table, rows, state, at)
 
-    def update_rows_of_group(
-        self,
-        table: NDArray[np.float32],
-        gradient: Rows,
-        state: State,
-        iteration: int,
-        scale: float,
-        part: float = 1.0,
-        decay: float | None = None,
+    def step_rows_of_group(
+        self, table: Vector, rows: Rows, state: State, at: Step, kind: int = 0
     ) -> None:
-        """Step the rows of a table at this part of the rate and with this weight decay."""
+        """Step some rows of a table in place, at the rate and weight decay of a group."""
+        part, decay = at.groups.rates[kind], self.decay_of(at.groups.decays[kind])
         if not part:
             return
-        rate = self.rate_at(iteration, state) * part
-        factors = np.array([scale, *self.factors(iteration, rate, self.decay_of(decay))])
+        rate = self.rate_at(at.iteration, state) * part
+        factors = np.array([at.scale, *self.factors(at.iteration, rate, decay)])
         held = [None if s is None else state[name] for name, s in self.starts().items()]
-        step_rows(self.kernel(), table, gradient.ids, gradient.values, held, factors)
+        step_rows(self.kernel(), table, rows.ids, rows.values, held, factors)

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.layout import Layout
-from daskdl.optim.method import Method, State, Vector, in_range
-from daskdl.optim.ranges import Ranges
+from daskdl.optim.method import Method, State, Step, Stepped, Terms, Vector, in_range
+from daskdl.optim.ranges import Grouping, Ranges
 from daskdl.optim.scheduled import Scheduled
 from daskdl.rows import Rows
 
@@ -93,56 +92,12 @@ class Grouped(Scheduled):
     def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the method for slices side by side, None if there is none."""
 
-    def update(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
-        """Return new weights and state."""
-        return self.update_groups(weights, gradient, state, iteration, scale, ALONE, overwrite)
-
-    @abstractmethod
-    def update_groups(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        groups: Grouping,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
-        """Return new weights and state, where ranges differ in learning rate and decay."""
-
-    def terms_of_groups(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        groups: Grouping,
-    ) -> NDArray[np.float64]:
-        """Return :meth:`terms`, where ranges differ in weight decay."""
-        return self.terms(weights, gradient, state, iteration, scale)
-
-    def update_rows_of_group(
-        self,
-        table: NDArray[np.float32],
-        gradient: Rows,
-        state: State,
-        iteration: int,
-        scale: float,
-        part: float = 1.0,
-        decay: float | None = None,
+    def step_rows_of_group(
+        self, table: Vector, rows: Rows, state: State, at: Step, kind: int = 0
     ) -> None:
-        """Step the rows of a table at this part of the rate and with this weight decay."""
+        """Step some rows of a table in place, at the rate and weight decay of a group."""
         self.init_rows(0)  # which raises
-        raise NotImplementedError(f"{type(self).__name__} has to define update_rows_of_group()")
+        raise NotImplementedError(f"{type(self).__name__} has to define step_rows_of_group()")
 
     def decay_of(self, own: float | None) -> float:
         """Return a group's weight decay: its own, or the method's."""
@@ -225,17 +180,9 @@ class Groups(Method):
         """Return the sums of the method inside."""
         return self.method.term_starts(size)
 
-    def terms(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-    ) -> NDArray[np.float64]:
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Terms:
         """Return the terms that the method inside needs."""
-        put = (weights, gradient, state, iteration, scale)
-        return self.method.terms_of_groups(*put, self._grouping())
+        return self.method.terms_at(weights, gradient, state, self._at(at))
 
     def knowing(
         self, terms: NDArray[np.float64], row_terms: Sequence[NDArray[np.float64]] = ()
@@ -253,36 +200,18 @@ class Groups(Method):
             )
         return self.method.init(size)
 
-    def update(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
+    def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
         """Return new weights and state."""
-        put = (weights, gradient, state, iteration, scale)
-        return self.method.update_groups(*put, self._grouping(), overwrite)
+        return self.method.stepped(weights, gradient, state, self._at(at))
 
     def init_rows(self, size: int) -> State:
         """Return the method's state of tables."""
         return self.method.init_rows(size)
 
-    def update_rows(
-        self,
-        name: str,
-        table: NDArray[np.float32],
-        gradient: Rows,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-    ) -> None:
+    def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
         """Step the rows of a table, in place."""
-        kind, groups = dict(self.tables)[name], self._grouping()
-        put = (table, gradient, state, iteration, scale)
-        self.method.update_rows_of_group(*put, groups.rates[kind], groups.decays[kind])
+        kind = dict(self.tables)[name]
+        self.method.step_rows_of_group(table, rows, state, self._at(at), kind)
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation."""
@@ -292,12 +221,10 @@ class Groups(Method):
         """Return the learning rate of parameters without a group."""
         return self.method.rate_at(iteration, state)
 
-    def _grouping(self) -> Grouping:
-        return Grouping(
-            self._ranges(),
-            (1.0, *(group.rate for group in self.groups), 0.0),
-            (None, *(group.weight_decay for group in self.groups), None),
-        )
+    def _at(self, at: Step) -> Step:
+        rates = (1.0, *(group.rate for group in self.groups), 0.0)
+        decays = (None, *(group.weight_decay for group in self.groups), None)
+        return at._replace(groups=Grouping(self._ranges(), rates, decays))
 
     def _ranges(self) -> Ranges:
         if self.ranges is None:

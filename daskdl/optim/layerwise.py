@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.kernels.optim.steps import step
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between
-from daskdl.optim.grouping import ALONE, Grouping
 from daskdl.optim.groups import Grouped
 from daskdl.optim.layout import Layout
-from daskdl.optim.method import State, Vector
-from daskdl.optim.ranges import Ranges
+from daskdl.optim.method import State, Step, Vector
+from daskdl.optim.ranges import Grouping, Ranges
 
 Norms = NDArray[np.float64]
 
@@ -74,28 +73,9 @@ class Layerwise(Grouped):
         """Return where each stretch of one parameter and one block begins."""
         return self._bound()[0].ranges.cut(BLOCK)[0]
 
-    def terms(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-    ) -> Norms:
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
         """Return the sums of squares by stretch, two for each, (G, 2)."""
-        return self.terms_of_groups(weights, gradient, state, iteration, scale, ALONE)
-
-    def terms_of_groups(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        groups: Grouping,
-    ) -> Norms:
-        """Return the same where ranges differ in weight decay."""
-        return self.squares(weights, gradient, state, iteration, scale, self._settings(groups))
+        return self.squares(weights, gradient, state, at)
 
     def knowing(self, terms: Norms, row_terms: Sequence[Norms] = ()) -> Self:
         """Return the same with the squared norms of all parameters."""
@@ -103,16 +83,8 @@ class Layerwise(Grouped):
         return replace(self, known=tuple(self._by_parameter(terms, layout.ranges).tolist()))
 
     @abstractmethod
-    def squares(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float,
-        settings: tuple[Norms, Norms],
-    ) -> Norms:
-        """Return the terms (G, 2) with these shares of the rate and weight decays by parameter."""
+    def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
+        """Return the terms (G, 2)."""
 
     def squares_of(self, vector: Vector) -> Norms:
         """Return the sum of squares of each stretch of one parameter and one block, (G,)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskdl.kernels.vectors.arithmetic import dot
-from daskdl.optim.method import State, Vector, at_least_zero
+from daskdl.optim.method import State, Step, Stepped, Vector, at_least_zero
 from daskdl.optim.scheduled import Scheduled
 from daskdl.optim.schedules.schedule import Schedule, whole
 
@@ -60,17 +60,9 @@ class LBFGS(Scheduled):
         names = [f"{kind}.{i:03d}" for i in range(self.history) for kind in ("moved", "changed")]
         return {name: np.zeros(size, np.float32) for name in ("gradient", "step", *names)}
 
-    def update(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-        overwrite: bool = False,
-    ) -> tuple[Vector, State]:
+    def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
         """Return new weights and state; vectors of the history are handed on."""
-        g = gradient * gradient.dtype.type(scale)
+        g = gradient * gradient.dtype.type(at.scale)
         if np.abs(g).max(initial=0) <= self.smallest_gradient:
             return weights.copy(), state
         pairs = [(state[f"moved.{i:03d}"], state[f"changed.{i:03d}"]) for i in range(self.history)]
@@ -80,7 +72,7 @@ class LBFGS(Scheduled):
             if dot(changed, state["step"]) > LEAST_CURVATURE:
                 pairs = [*pairs[1:], (state["step"], changed)]
         along = _newton(g, pairs)
-        length = self.rate_at(iteration, state)
+        length = self.rate_at(at.iteration, state)
         if first:
             length *= min(1.0, 1 / float(np.abs(g).sum(dtype=np.float64)))
         if dot(g, along) > -self.smallest_change:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,36 @@ from numpy.typing import NDArray
 from daskdl.errors import SettingsError
 from daskdl.names import Named
 from daskdl.optim.layout import Layout
+from daskdl.optim.ranges import ALONE, Grouping
 from daskdl.rows import Rows
 
 Vector = NDArray[np.float32]
 
 #: Arrays (size,), beside which a schedule may have scalars ().
 State = dict[str, NDArray[Any]]
+
+#: New weights and state.
+Stepped = tuple[Vector, State]
+
+#: Terms of the sums that a step needs, (G, c).
+Terms = NDArray[np.float64]
+
+
+class Step(NamedTuple):
+    """What a step goes by beside its arrays.
+
+    Attributes
+    ----------
+    iteration, scale, overwrite :
+        As :meth:`Method.update` takes them.
+    groups : Grouping
+        Where ranges of the vector differ in learning rate and weight decay.
+    """
+
+    iteration: int
+    scale: float = 1.0
+    overwrite: bool = False
+    groups: Grouping = ALONE
 
 
 class Method(Named, ABC):
@@ -80,7 +104,6 @@ class Method(Named, ABC):
     def init(self, size: int) -> State:
         """Return the state before the first step: float32 arrays (size,), maybe scalars."""
 
-    @abstractmethod
     def update(
         self,
         weights: Vector,
@@ -106,6 +129,11 @@ class Method(Named, ABC):
             Whether weights and state may be changed, and returned, where their arrays are writable.
             They are nobody else's then, and a step needs no other memory.
         """
+        return self.stepped(weights, gradient, state, Step(iteration, scale, overwrite))
+
+    def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
+        """Return new weights and state: what a method defines, unless it defines :meth:`update`."""
+        raise NotImplementedError(f"{type(self).__name__} has to define stepped() or update()")
 
     def on(self, layout: Layout) -> Method:
         """Return the method for a model's parameters, which leaves those that are frozen.
@@ -126,13 +154,8 @@ class Method(Named, ABC):
         return np.zeros(0, np.int64)
 
     def terms(
-        self,
-        weights: Vector,
-        gradient: Vector,
-        state: State,
-        iteration: int,
-        scale: float = 1.0,
-    ) -> NDArray[np.float64]:
+        self, weights: Vector, gradient: Vector, state: State, iteration: int, scale: float = 1.0
+    ) -> Terms:
         """Return the terms of the sums that a step needs, in the order of the vector.
 
         Returns
@@ -140,6 +163,10 @@ class Method(Named, ABC):
         float64 (G, c)
             Whoever cuts the vector where, all terms together are the same bits.
         """
+        return self.terms_at(weights, gradient, state, Step(iteration, scale))
+
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Terms:
+        """Return :meth:`terms`: what a joint method defines."""
         return np.zeros((0, 1))
 
     def row_terms(self, gradients: Sequence[Rows]) -> list[NDArray[np.float64]]:
@@ -195,8 +222,12 @@ class Method(Named, ABC):
         scale : float
             What the gradient is multiplied with first.
         """
+        self.step_rows(name, table, gradient, state, Step(iteration, scale))
+
+    def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
+        """Step some rows of a table in place: what a method with a step by rows defines."""
         self.init_rows(0)  # which raises
-        raise NotImplementedError(f"{type(self).__name__} has to define update_rows()")
+        raise NotImplementedError(f"{type(self).__name__} has to define step_rows()")
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation, by which a schedule such as Plateau decides."""

@@ -1,4 +1,4 @@
-"""Ranges: how the numbers of a vector fall, one after the other, into kinds."""
+"""Ranges of a vector, each of a kind, and the settings of each kind."""
 
 from __future__ import annotations
 
@@ -87,3 +87,26 @@ class Ranges:
                     stops.append(total)
                     kinds.append(kind)
         return Ranges(tuple(stops), tuple(kinds)).joined()
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Settings by group of parameters.
+
+    Parameters
+    ----------
+    ranges : Ranges, optional
+        Which group each number is of; None if there is one.
+    rates : tuple of float
+        What the learning rate is multiplied with in each group.
+    decays : tuple of float or None
+        Each group's weight decay; None for the method's.
+    """
+
+    ranges: Ranges | None = None
+    rates: tuple[float, ...] = (1.0,)
+    decays: tuple[float | None, ...] = (None,)
+
+
+#: One group.
+ALONE = Grouping()

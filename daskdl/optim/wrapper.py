@@ -61,6 +61,11 @@ class Wrapper(Method):
         inner = None if self.method.joint else self.method.part(slices)
         return None if inner is None else replace(self, method=inner)
 
+    def inner(self, state: State) -> State:
+        """Return the state of the one inside."""
+        own = self.own(0)
+        return {name: value for name, value in state.items() if name not in own}
+
     def rows_of(self, size: int) -> State:
         """Return the state of tables of the one inside, for those that have no own.
 

@@ -8,7 +8,7 @@ from typing import Any
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.data import SampleSet
-from daskdl.nn.inputs import parts_of
+from daskdl.nn.core.arguments import parts_of
 from daskdl.predict.predictor import prepared, rows
 
 #: Bytes of samples that are sent together, at most.

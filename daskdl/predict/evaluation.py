@@ -15,7 +15,7 @@ from daskdl.cluster.asynchronous import awaitable
 from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import for_caller, naming
-from daskdl.cluster.threads import threads_of_task
+from daskdl.cluster.processors import precision_on, threads_of_task
 from daskdl.compat.dask_graph import TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.functions import take
@@ -29,9 +29,9 @@ from daskdl.kernels.runtime.precision import check_precision
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs, call
+from daskdl.nn.core.arguments import as_inputs, call
 from daskdl.predict.arguments import check_samples, metrics_by_name, whole
-from daskdl.predict.given import as_samples
+from daskdl.predict.inputs import as_samples
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.trial import check_evaluation
@@ -241,6 +241,7 @@ def evaluate_samples(
         threads = threads_of_task(client, samples.partitions, "start of the evaluation")
     else:
         threads = whole(f"{where}, threads", threads)
+    precision = precision_on(precision, client)
     predictor = Predictor(model, threads=threads, precision=precision)
     with predictor.at_work() as copied:
         check_evaluation(where, copied, measures, samples.head(1))

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import using
+from daskdl.cluster.processors import precision_on
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn import Module
-from daskdl.nn.inputs import each, parts_of
+from daskdl.nn.core.arguments import each, parts_of
 from daskdl.predict import partitions
 from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.by_workers import by_workers, is_here
-from daskdl.predict.given import encoder_of
-from daskdl.predict.predictor import Predictor, prepared
+from daskdl.predict.inputs import encoder_of
+from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import of_samples
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def predict(
         batch_size = whole("predict, batch_size", batch_size)
     threads = setting("threads") if threads is None else whole("predict, threads", threads)
     check_precision("predict", precision)
+    precision = precision_on(precision, client)
     predictor = Predictor(model, layer, classes, batch_size, threads, precision=precision)
     if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):
         raise SettingsError(
@@ -99,7 +101,7 @@ def _predict(predictor: Predictor, samples: Any, dims: Sequence[str] | None) -> 
         return of_dataset(predictor, samples, dims)
     if is_nested(samples) and any(hasattr(a, "__dask_graph__") for a in parts_of(samples)):
         return of_samples(_lazily(predictor), SampleSet.from_arrays(x=samples))
-    return predictor(prepared(samples))
+    return predictor(samples)
 
 
 def _is(samples: Any, module: str, *classes: str) -> bool:
@@ -123,7 +125,7 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
             "; call compute_chunk_sizes() on it first"
         )
     whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
-    predictor, result = predictor.tried(np.zeros((1, *x.shape[1:]), x.dtype))
+    predictor, result = predictor.tried(np.zeros((predictor.few, *x.shape[1:]), x.dtype))
     one = partitions.only(result)
     return da.map_blocks(
         partitions.of_chunk,
@@ -152,10 +154,10 @@ def of_frame(predictor: Predictor, frame: dd.DataFrame) -> dd.DataFrame | dd.Ser
     encoder = encoder_of(predictor.model)
     if encoder is not None:
         inputs: Any = each(
-            lambda a: np.zeros((1, *a.shape[1:]), a.dtype), encoder.inputs(frame._meta)
+            lambda a: np.zeros((predictor.few, *a.shape[1:]), a.dtype), encoder.inputs(frame._meta)
         )
     else:
-        inputs = np.zeros((1, len(frame.columns)), np.float32)
+        inputs = np.zeros((predictor.few, len(frame.columns)), np.float32)
     predictor, _ = predictor.tried(inputs)
     meta = partitions.rows_of(frame._meta, predictor)
     return frame.map_partitions(partitions.of_frame, held_by_workers(predictor), meta=meta)
@@ -180,7 +182,7 @@ def of_dataarray(
     if not data.ndim:
         raise DataError("predict: expected a DataArray with a dimension of samples, found none")
     if data.chunks is None:
-        result: Any = partitions.only(predictor(prepared(data.values)))
+        result: Any = partitions.only(predictor(data.values))
     else:
         result = of_array(_lazily(predictor), data.data)
     names = tuple(f"output_{i}" for i in range(result.ndim - 1)) if dims is None else tuple(dims)

@@ -16,7 +16,7 @@ from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import Metric
 from daskdl.metrics.metric import Statistics
 from daskdl.nn import CrossEntropyLoss, NLLLoss
-from daskdl.nn.inputs import as_arrays
+from daskdl.nn.core.arguments import as_arrays
 
 #: The statistics of each metric, of some predictions.
 Measured = tuple[Statistics, ...]

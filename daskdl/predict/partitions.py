@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.cluster.failures import at_worker
-from daskdl.cluster.users_line import users_line
+from daskdl.cluster.failures import at_worker, users_line
 from daskdl.data.functions import take
 from daskdl.data.nested import flat, has, nested
 from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
 from daskdl.errors import DaskdlError, DataError, PredictionError
-from daskdl.nn.inputs import each, parts_of
-from daskdl.predict.first import First
-from daskdl.predict.given import encoder_of
+from daskdl.nn.core.arguments import each, parts_of
+from daskdl.predict.inputs import encoder_of, takes_float64
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -77,10 +75,9 @@ def of_samples(
     predictor: Predictor,
     functions: Sequence[Callable[..., Any]],
     number: int,
-    known: First | None = None,
     nothing: Any = None,
 ) -> Any:
-    """Return the results of a partition of a SampleSet, whose first one may be known.
+    """Return the results of a partition of a SampleSet.
 
     ``nothing`` are those of no samples: a partition without any may not know its columns either.
     """
@@ -89,7 +86,7 @@ def of_samples(
         return nothing
     with naming(number):
         inputs = inputs_of(partition, functions, number)
-        return predictor.over(inputs, len(partition), known)
+        return predictor.over(inputs, len(partition))
 
 
 def inputs_of(
@@ -137,7 +134,8 @@ def rows_of(frame: pd.DataFrame, predictor: Predictor) -> pd.DataFrame | pd.Seri
         if predictor.layer is None:
             return _named(result, encoder, frame.index)
     else:
-        result = only(predictor(frame.to_numpy(np.float32)))
+        kind = np.float64 if takes_float64(predictor.model) else np.float32
+        result = only(predictor(frame.to_numpy(kind)))
     if result.ndim > 2:
         raise DataError(
             f"predict: expected one or several numbers for each row of a DataFrame, found results "

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.runtime.precision import computing_in, resolved
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.names import nearest
 from daskdl.nn import Module
+from daskdl.nn.core.arguments import as_arrays, as_inputs, call, each, parts_of, unmasked
+from daskdl.nn.core.module import take_over
+from daskdl.nn.core.state import arrays, bytes_of, watched
 from daskdl.nn.inference import Inference, constants_of, optimized
-from daskdl.nn.inputs import as_arrays, as_inputs, call, each, parts_of
-from daskdl.nn.watching import arrays, bytes_of, watched
-from daskdl.predict.first import First
+from daskdl.predict.inputs import fixed_batch, is_whole, takes_float64
 from daskdl.tensor import Tensor
 
 Array = NDArray[Any]
@@ -81,6 +82,9 @@ class Predictor:
     _inference: list[Inference] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
+        # Here, and not by each process that it is sent to: the order of sums would differ.
+        object.__setattr__(self, "precision", resolved(self.precision))
+        take_over(self.model)
         names = [name for name, _ in self.model.modules() if name]
         if self.layer is not None and self.layer not in names:
             raise SettingsError(
@@ -118,54 +122,63 @@ class Predictor:
         return replace(self, model=cloudpickle.loads(payload), token=token, _idle=[], _inference=[])
 
     def __call__(self, x: Any) -> Any:
-        """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them."""
+        """Return the results of inputs (N, ...): an array (N, ...), or a tuple or dict of them.
+
+        Inputs of a Graph that cannot be cut, such as a flag beside samples, pass through it whole.
+        """
+        if is_whole(self.model, x):
+            with self.at_work() as model:
+                result = call(model, each(np.asarray, x)) if self.layer is None else self._until(
+                    self.layer, model, each(np.asarray, x)
+                )  # fmt: skip
+            return _one(self._classified(_parts(result)))
+        x = prepared(x, takes_float64(self.model))
         return self.over(lambda start, stop: each(lambda a: a[start:stop], x), rows(x))
 
-    def over(self, batch: Callable[[int, int], Any], n: int, known: First | None = None) -> Any:
-        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b.
-
-        One that is ``known``, where it is the first of them, is not computed again.
-        """
+    def over(self, batch: Callable[[int, int], Any], n: int) -> Any:
+        """Return the results of ``n`` samples, of which ``batch(a, b)`` gives those from a to b."""
         results = dict[Any, Array]()
         with self.at_work() as model:
-            size, stop = self.batch_size or 1, 0
-            if n and known is not None and known.is_of(batch(0, 1)):
-                one, stop = known.result, 1
-                results = {0: np.empty((n, *one.shape[1:]), one.dtype)}
-                results[0][:1] = one
+            size, stop = self.batch_size or fixed_batch(self.model), 0
+            if size is None:
+                # What is tried is computed again, in its batch: its result may depend on the rest.
+                few = min(n, self.few)
+                size = self._try(model, batch(0, few))[1] if n > few else max(1, n)
             while stop < n or not results:
                 start, stop = stop, min(stop + size, n)
-                if self.batch_size is None and not start and n > 1:
-                    parts, size = self._try(model, batch(start, stop))
-                else:
-                    parts = self._pass(model, batch(start, stop))
+                parts = self._pass(model, batch(start, stop))
                 if not results:
                     results = {k: np.empty((n, *p.shape[1:]), p.dtype) for k, p in parts.items()}
                 for name, part in parts.items():
                     results[name][start:stop] = part
         return _one(results)
 
-    def tried(self, one: Any) -> tuple[Predictor, Any]:
-        """Return this with a batch size, and the result of one sample (1, ...).
+    @property
+    def few(self) -> int:
+        """The number of samples that are tried, the fewest that the model takes."""
+        return max(module.fewest_samples for _, module in self.model.modules())
+
+    def tried(self, some: Any) -> tuple[Predictor, Any]:
+        """Return this with a batch size, and the results of some samples, :attr:`few` at least.
 
         By default batches are of so many samples that the largest array between two layers takes
         about 32 MB: small models want large batches, which cost fewer calls, and large models small
         ones, which stay near the cores.
         """
         with self.at_work() as model:
-            parts, fitting = self._try(model, one)
+            parts, fitting = self._try(model, some)
         size = self.batch_size or fitting
         return replace(self, batch_size=size, token=f"{self.token}-{size}"), _one(parts)
 
-    def _try(self, model: Module, one: Any) -> tuple[dict[Any, Array], int]:
-        largest = [part.nbytes for part in parts_of(one)]
+    def _try(self, model: Module, some: Any) -> tuple[dict[Any, Array], int]:
+        largest, n = [part.nbytes for part in parts_of(some)], rows(some)
 
         def weigh(name: str, module: Module, inputs: Any, result: Any) -> None:
             largest.extend(bytes_of(result))
 
         with watched(model, weigh):
-            parts = self._pass(model, one, watching=True)
-        return parts, max(1, min(LARGEST_BATCH, BATCH_BYTES // max(1, *largest)))
+            parts = self._pass(model, some, watching=True)
+        return parts, max(1, min(LARGEST_BATCH, n * BATCH_BYTES // max(1, *largest)))
 
     @contextmanager
     def at_work(self, joined: bool = True) -> Iterator[Module]:
@@ -198,10 +211,10 @@ class Predictor:
 
         They are by name where the model returns a mapping, and else by number.
         """
-        x = prepared(x)
+        x = prepared(x, takes_float64(self.model))
         n = rows(x)
         if not n:
-            one = each(lambda a: np.zeros((1, *a.shape[1:]), a.dtype), x)
+            one = each(lambda a: np.zeros((self.few, *a.shape[1:]), a.dtype), x)
             return {name: part[:0] for name, part in self._pass(model, one).items()}
         if self.layer is not None:
             result = self._until(self.layer, model, x)
@@ -209,8 +222,7 @@ class Predictor:
             result = call(model, x)
         else:
             result = self._shared().run(model, x)
-        named = isinstance(result, Mapping)
-        parts = as_arrays(result) if named else dict(enumerate(arrays(result)))
+        parts = _parts(result)
         for part in parts.values():
             if part.shape[:1] != (n,):
                 where = type(model).__name__ if self.layer is None else f"layer {self.layer}"
@@ -219,6 +231,9 @@ class Predictor:
                     f"{part.shape}"
                     "; let forward keep the samples on the first axis"
                 )
+        return self._classified(parts)
+
+    def _classified(self, parts: dict[Any, Array]) -> dict[Any, Array]:
         return {k: _class_of(p) for k, p in parts.items()} if self.classes else parts
 
     def _until(self, layer: str, model: Module, x: Any) -> Any:
@@ -241,6 +256,11 @@ class Predictor:
         )
 
 
+def _parts(result: Any) -> dict[Any, Array]:
+    """Return the arrays of a result by their names, or by their numbers."""
+    return as_arrays(result) if isinstance(result, Mapping) else dict(enumerate(arrays(result)))
+
+
 def _one(results: dict[Any, Array]) -> Any:
     if any(isinstance(name, str) for name in results):
         return results
@@ -259,13 +279,15 @@ def rows(x: Any) -> int:
     if len(set(lengths)) != 1:
         raise DataError(
             f"predict: expected inputs with one common length of the first axis, found {lengths}"
-            "; give one entry for each sample in every array"
+            "; give one entry for each sample in every array, or call the model itself"
         )
     return lengths[0]
 
 
-def prepared(x: Any) -> Any:
+def prepared(x: Any, wide: bool = False) -> Any:
     """Return inputs as models take them: an array, or a tuple or dict of several.
+
+    Floats become float32 unless the model is ``wide`` and takes float64.
 
     Raises
     ------
@@ -273,14 +295,14 @@ def prepared(x: Any) -> Any:
         When they are not numbers.
     """
     if is_nested(x):
-        return each(prepared, x)
-    x = np.asarray(x)
+        return each(lambda part: prepared(part, wide), x)
+    x = unmasked("predict", x)
     if x.dtype.kind not in "fiub" or not x.ndim:
         raise DataError(
             f"predict: expected numbers (N, ...), found {x.dtype} of shape {x.shape}"
             "; encode words first, and give one row for each sample"
         )
-    return as_inputs(x)
+    return x if wide else as_inputs(x)
 
 
 def _tensors(model: Module) -> list[Tensor]:

@@ -16,10 +16,9 @@ from daskdl.data.on_workers.spreading import spread
 from daskdl.data.on_workers.tasks import graph_of
 from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
-from daskdl.nn.inputs import each
+from daskdl.nn.core.arguments import each
 from daskdl.predict import partitions
 from daskdl.predict.broadcast import held_by_workers
-from daskdl.predict.first import first
 from daskdl.predict.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     """
     from daskdl.compat.dask_graph import HighLevelGraph
 
-    one = samples.head(1)
+    one = samples.head(predictor.few)
     if not has(one, "x"):
         raise DataError(
             f"predict: expected samples with x, found {sorted(one)}"
@@ -45,7 +44,6 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     predictor, result = predictor.tried(inputs)
     nothing = each(lambda a: a[:0].copy(), result)  # which holds no memory of the result
     several = isinstance(result, (tuple, dict))
-    known = {} if several else {0: first(inputs, result)}
     held = held_by_workers(predictor)
     name = f"predict-{uuid.uuid4().hex}"
     zeros = () if several else (0,) * (result.ndim - 1)
@@ -57,7 +55,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     for i in recipes:
         key = (name, i, *zeros)
         given = TaskRef((f"load-{name}", i)), _reference(held), samples.functions
-        tasks[key] = Task(key, partitions.of_samples, *given, i, known.get(i), nothing)
+        tasks[key] = Task(key, partitions.of_samples, *given, i, nothing)
     layers = HighLevelGraph.from_collections(
         name, {**behind, **loads, **tasks}, dependencies=[] if _is_future(held) else [held]
     )

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.cluster.users_line import users_line
+from daskdl.cluster.failures import users_line
 from daskdl.data.nested import has, nested
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.nn import Module
-from daskdl.nn.inputs import as_inputs, call, parts_of
+from daskdl.nn.core.arguments import as_inputs, call, parts_of
 from daskdl.predict.measures import Measures, name_of
 from daskdl.tensor import Tensor, no_grad
 

@@ -9,15 +9,14 @@ from typing import Any
 
 from daskdl.collective.codec import check_wire
 from daskdl.errors import SettingsError
-from daskdl.scaling.clusters import check_memory, real, waiting
-from daskdl.scaling.efficiency import counts
 from daskdl.scaling.machine import machines
 from daskdl.scaling.measure import Run, measured
-from daskdl.scaling.progress import telling
-from daskdl.scaling.report import HEADER, check_place, line, write_json
+from daskdl.scaling.processes import check_memory, real, waiting
+from daskdl.scaling.report import HEADER, check_place, line, telling, write_json
 from daskdl.scaling.settings import Settings
+from daskdl.scaling.split import counts
 from daskdl.scaling.sweep import Row, planned, sweep
-from daskdl.train.engines import check_engine
+from daskdl.train.engines.choice import check_engine
 
 
 def run(
@@ -37,7 +36,7 @@ def run(
     check_place("json", json)
     check_place("plot", plot)
     if plot is not None:
-        from daskdl.scaling.picture import check_format
+        from daskdl.scaling.report import check_format
 
         check_format(plot)
     work = settings.workload()
@@ -92,7 +91,7 @@ def run(
         }
         write_json(json, content, rows)
     if plot is not None:
-        from daskdl.scaling.picture import draw, write
+        from daskdl.scaling.report import draw, write
 
         write(draw(rows, title(settings, facts)), plot)
     return rows

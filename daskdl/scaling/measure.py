@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from daskdl.scaling.processes import all_cpu_seconds
 from daskdl.scaling.split import split
-from daskdl.scaling.synthetic import synthetic
-from daskdl.scaling.workloads import Workload
+from daskdl.scaling.workloads import Workload, synthetic
 from daskdl.train import Callback, Trainer
 
 if TYPE_CHECKING:

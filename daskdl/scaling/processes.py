@@ -1,4 +1,4 @@
-"""Processes: a scheduler and many workers in few processes whose ids are known.
+"""Processes: clusters to measure on, many workers in few processes whose ids are known.
 
 ``python -m daskdl.scaling.processes scheduler`` or ``... workers ADDRESS COUNT FOLDER`` is one of
 them: it writes its address, and ends when its standard input does, so that none outlives its
@@ -13,15 +13,22 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dask
 import distributed
 
-from daskdl.errors import ClusterError
+from daskdl.cluster import connect
+from daskdl.cluster.connection import quiet, wait_for
+from daskdl.errors import ClusterError, SettingsError
+from daskdl.kernels.runtime.threads import available_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: As daskdl.cluster sets them; and no profiler, of which every worker of a process has one.
 CONFIG = {
@@ -227,3 +234,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+#: From a number of workers to a client of a cluster that has them.
+ClientOf = Callable[[int], "Client"]
+
+#: Waiting workers in one process, at most.
+TOGETHER = 32
+
+#: Vectors of the model's size that a worker holds at a time, about: weights, gradient, its sums,
+#: what was kept from the group before.
+HELD = 8
+
+
+@contextmanager
+def real(cluster: str, workers: int | None, threads: int) -> Iterator[tuple[ClientOf, int]]:
+    """Yield a function that gives a client, the same for any number of workers, and their number.
+
+    Raises
+    ------
+    SettingsError
+        For a job queue, when nobody says how many workers it will have.
+    ClusterError
+        When the workers do not come.
+    """
+    if workers is None and cluster.endswith((".yaml", ".yml")):
+        raise SettingsError(
+            f"workers: expected how many of {cluster} to measure on, found none; give --workers N"
+        )
+    with connect(cluster, workers=workers, threads_per_worker=threads) as client:
+        wait_for(client, workers or 1, "bench scaling")
+        yield lambda n: client, workers or len(client.nthreads())
+
+
+@contextmanager
+def waiting(workers: int | None) -> Iterator[tuple[ClientOf, int]]:
+    """Yield a function that starts a cluster of so many workers, many in one process here.
+
+    The one before is ended. Workers that have nothing to do would cost heartbeats.
+    """
+    with quiet(), ExitStack() as stack:
+        held: dict[int, Client] = {}
+
+        def client_of(n: int) -> Client:
+            if n not in held:
+                held.clear()
+                stack.close()
+                hosts = max(min(n, available_cores()), -(-n // TOGETHER))
+                held[n] = stack.enter_context(cluster(n, hosts)).client
+            return held[n]
+
+        yield client_of, workers or TOGETHER
+
+
+def check_memory(workers: int, size: int) -> None:
+    """Raise a SettingsError when so many models of so many numbers do not fit in memory."""
+    import psutil
+
+    needed, found = 4 * size * HELD * workers, psutil.virtual_memory().available
+    if needed > found:
+        raise SettingsError(
+            f"simulate: expected at least {needed / 1e9:.1f} GB of free memory for {workers} "
+            f"workers with {4 * size / 1e6:.3g} MB of weights each, found {found / 1e9:.1f} GB; "
+            "give fewer --workers or --megabytes"
+        )

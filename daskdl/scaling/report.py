@@ -1,17 +1,34 @@
-"""Report: the rows of a sweep as lines for people and as plain data."""
+"""Report: the rows of a sweep as lines for people, as plain data and as a picture."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import SettingsError
-from daskdl.scaling.split import PARTS
+from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.scaling.split import PARTS, WORK
 from daskdl.scaling.sweep import Row
+
+
+@contextmanager
+def telling(text: str, wanted: bool = True) -> Iterator[None]:
+    """Show a text that moves, on a terminal as long as this lasts; elsewhere a plain line."""
+    if not wanted:
+        yield
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status(text):
+            yield
+    else:
+        print(text, file=sys.stderr, flush=True)
+        yield
+
 
 #: Headings of columns of milliseconds, where they are shorter than their parts' names.
 SHORT = {"broadcast": "bcast", "scheduling": "sched"}
@@ -78,3 +95,82 @@ def check_place(option: str, path: Path | None) -> None:
             f"{option}: expected a file in a folder that can be written to, found {str(path)!r}; "
             "make the folder first, or name another"
         )
+
+
+def check_format(path: Path) -> None:
+    """Raise unless there is matplotlib, a MissingExtraError, and it knows the file's format."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError(
+            "plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
+        ) from error
+    known = sorted(Figure().canvas.get_supported_filetypes())
+    if path.suffix.removeprefix(".") not in known:
+        raise SettingsError(
+            f"plot: expected a file that ends in one of {', '.join(known)}, found {str(path)!r}; "
+            "name it so"
+        )
+
+
+def draw(rows: Sequence[Row], title: str) -> Any:
+    """Return a figure: the parts of an iteration in weak scaling, and both efficiencies."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_parts([row for row in rows if row.scaling == "weak"], left)
+    _draw_efficiency(rows, right)
+    figure.suptitle(title)
+    return figure
+
+
+def write(figure: Any, path: Path) -> None:
+    """Write a figure in the format of its file's name."""
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=120)
+
+
+def _draw_parts(rows: Sequence[Row], ax: Any) -> None:
+    from matplotlib import colormaps
+
+    # A worker's own work in blues, what comes of there being others in warm colours.
+    cool, warm = colormaps["Blues"], colormaps["OrRd"]
+    rest = [part for part in PARTS if part not in WORK]
+    colors = {part: cool(0.3 + 0.6 * i / len(WORK)) for i, part in enumerate(WORK)}
+    colors |= {part: warm(0.3 + 0.6 * i / len(rest)) for i, part in enumerate(rest)}
+    at, bottom = range(len(rows)), [0.0] * len(rows)
+    for part in (*WORK, *rest):
+        heights = [1000 * row.run.parts[part] for row in rows]
+        ax.bar(at, heights, 0.7, bottom, color=colors[part], label=part)
+        bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
+    ax.set_xticks(at, [str(row.run.workers) for row in rows])
+    ax.set(xlabel="workers", ylabel="ms of an iteration", title="Weak scaling: where time goes")
+    ax.margins(y=0.05)
+    ax.spines[["top", "right"]].set_visible(False)
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(
+        handles[::-1], labels[::-1], frameon=False, fontsize="small",
+        loc="center left", bbox_to_anchor=(1.0, 0.5),
+    )  # fmt: skip
+
+
+def _draw_efficiency(rows: Sequence[Row], ax: Any) -> None:
+    for scaling, marker in (("weak", "o"), ("strong", "s")):
+        of = [row for row in rows if row.scaling == scaling]
+        if of:
+            ax.plot(
+                [row.run.workers for row in of],
+                [100 * row.efficiency for row in of],
+                marker=marker,
+                label=scaling,
+            )
+    workers = sorted({row.run.workers for row in rows})
+    ax.axhline(100, color="0.6", linewidth=0.8)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(workers, [str(n) for n in workers])
+    ax.minorticks_off()
+    ax.set_ylim(0, 1.05 * max(100, *(100 * row.efficiency for row in rows)))
+    ax.set(xlabel="workers", ylabel="%", title="Efficiency")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)

@@ -77,7 +77,7 @@ class Settings:
                     "it out, since a model has a size of its own"
                 )
             return found
-        from daskdl.scaling.waiting import waiting
+        from daskdl.scaling.workloads import waiting
 
         return waiting(found, self.simulate, self.numbers())
 

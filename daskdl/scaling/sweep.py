@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from daskdl.scaling.efficiency import strong, weak
 from daskdl.scaling.measure import Run
+from daskdl.scaling.split import strong, weak
 
 #: From workers, and samples of an iteration of all of them together, to a run.
 Measure = Callable[[int, int], Run]

@@ -1,19 +1,29 @@
-"""Workloads: networks of the zoo, how each is trained, and samples that look like its own."""
+"""Workloads: networks of the zoo or one that waits, how each is trained, and their samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data import SampleSet
+from daskdl.data.arrays import Arrays
+from daskdl.data.partition import Batch, Indices, Partition
+from daskdl.data.random import generator
+from daskdl.data.recipe import Excerpt
 from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.vectors.arithmetic import clear
 from daskdl.models import ConvLSTMForecaster, InceptionV1, LeNet5, NeuMF, ResNet, TextClassifier
-from daskdl.nn import BCEWithLogitsLoss, CrossEntropyLoss, Module, MSELoss, NLLLoss
+from daskdl.nn import BCEWithLogitsLoss, CrossEntropyLoss, Module, MSELoss, NLLLoss, Parameter
 from daskdl.optim import SGD, Adagrad, Adam, Method
+from daskdl.tensor import op
 
 #: From a generator and a number of samples to x and y.
 Draw = Callable[[np.random.Generator, int], tuple[NDArray[Any], NDArray[Any]]]
@@ -129,3 +139,150 @@ def workload(name: str) -> Workload:
             f"model: expected one of {', '.join(WORKLOADS)}, found {name!r}; name one of these"
         )
     return WORKLOADS[name]
+
+
+class Repeated(Partition):
+    """A partition of so many samples, which are a few again and again.
+
+    Parameters
+    ----------
+    few : Arrays
+    first : int
+        Number of the first sample.
+    length : int
+    """
+
+    def __init__(self, few: Arrays, first: int, length: int) -> None:
+        self._few, self._first, self._length = few, first, length
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._few.nbytes
+
+    def __len__(self) -> int:
+        return self._length
+
+    def take(self, indices: Indices) -> Batch:
+        """Return copies of the samples at these positions."""
+        return self._few.take((np.asarray(indices) + self._first) % len(self._few))
+
+
+@dataclass(frozen=True)
+class Synthetic(Excerpt):
+    """The recipe of a :class:`Repeated` partition: nothing of it is sent to a worker.
+
+    Parameters
+    ----------
+    draw : callable
+        See :class:`~daskdl.scaling.workloads.Workload`.
+    seed : int
+    held : int
+        Samples that are drawn.
+    start, stop : int
+        The samples' numbers.
+    """
+
+    draw: Draw
+    seed: int
+    held: int
+    start: int
+    stop: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the loaded partition will hold."""
+        return self.held * self._drawn(1).nbytes
+
+    def load(self) -> Repeated:
+        """Draw."""
+        return Repeated(self._drawn(self.held), self.start, len(self))
+
+    def _drawn(self, n: int) -> Arrays:
+        x, y = self.draw(generator(self.seed, "synthetic"), n)
+        return Arrays({"x": x, "y": y})
+
+
+def synthetic(draw: Draw, lengths: Sequence[int], held: int) -> SampleSet:
+    """Return samples with a partition of each of these lengths, each made of ``held``."""
+    return SampleSet([Synthetic(draw, i, held, 0, length) for i, length in enumerate(lengths)])
+
+
+#: Part of the time that is forward; networks compute about twice as much backward.
+FORWARD = 1 / 3
+
+#: Numbers of a sample.
+FEATURES = 4
+
+#: Layers among which weights and time are shared out, so that gradients are ready one by one.
+LAYERS = 32
+
+
+@op
+def waited(x: Any, weight: Any, *, seconds: float) -> Any:
+    """Multiply x (N, F) by the first F of a long vector of weights, and take so long for it."""
+    few = x.shape[1]
+
+    def backward(dy: Any) -> Any:
+        began = time.perf_counter()
+        gradient = empty(weight.size, weight.dtype)
+        clear(gradient)
+        gradient[:few] = (dy * x).sum(0)
+        _wait(began + (1 - FORWARD) * seconds)
+        return dy * weight[:few], gradient
+
+    _wait(time.perf_counter() + FORWARD * seconds)
+    return x * weight[:few], backward
+
+
+class WaitingLayer(Module):
+    """So many weights, at least as many as a sample has, and so many seconds for each sample."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self.weight, self._seconds = Parameter(np.zeros(size, np.float32)), seconds
+
+    def forward(self, x: Any) -> Any:
+        """Return x (N, F) times the first F weights, later."""
+        return waited(x, self.weight, seconds=self._seconds * len(x))
+
+
+class Waiting(Module):
+    """So many weights in equal layers, and a step of a known time, as long in each of them.
+
+    Parameters
+    ----------
+    size : int
+        Numbers of the weights, at least as many as a sample has.
+    seconds : float
+        Of a step, a third of it forward, for each sample.
+    """
+
+    def __init__(self, size: int, seconds: float = 0.0) -> None:
+        count = max(1, min(LAYERS, size // FEATURES))
+        ends = [size * k // count for k in range(count + 1)]
+        self.layers = [WaitingLayer(b - a, seconds / count) for a, b in pairwise(ends)]
+
+    def forward(self, x: Any) -> Any:
+        """Return x (N, F) times the first F weights of all layers, later."""
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def waiting(workload: Workload, seconds: float, size: int) -> Workload:
+    """Return a workload whose batch takes so long to wait for, with so many weights."""
+
+    def build() -> tuple[Module, Any, SGD]:
+        return Waiting(max(size, FEATURES), seconds / workload.batch), MSELoss(), SGD(0.01)
+
+    return Workload(workload.name, workload.batch, build, ones)
+
+
+def ones(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return x and y (n, 4) of ones."""
+    x = np.ones((n, FEATURES), np.float32)
+    return x, x
+
+
+def _wait(end: float) -> None:
+    time.sleep(max(0.0, end - time.perf_counter()))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskdl.cluster.current import current_client
-from daskdl.cluster.threads import threads_of_task
+from daskdl.cluster.processors import threads_of_task
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget

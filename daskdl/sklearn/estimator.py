@@ -14,7 +14,7 @@ from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import SettingsError
 from daskdl.nn import Linear, Module, ReLU, Sequential
-from daskdl.nn.inputs import each, parts_of
+from daskdl.nn.core.arguments import each, parts_of
 from daskdl.optim import Adam, Method
 from daskdl.sklearn.base import (
     BaseEstimator,

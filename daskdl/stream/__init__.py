@@ -5,19 +5,17 @@ by assignment, predicts in batches, writes and commits. ``Source`` and ``Sink`` 
 queues.
 """
 
-from daskdl.stream.callback_sink import CallbackSink
-from daskdl.stream.callback_source import CallbackSource
-from daskdl.stream.directory_sink import DirectorySink
-from daskdl.stream.directory_source import DirectorySource
-from daskdl.stream.kafka_clients import Brokers
-from daskdl.stream.kafka_sink import KafkaSink
-from daskdl.stream.kafka_source import KafkaSource
-from daskdl.stream.orders import Limits
-from daskdl.stream.protocols import Reader, Sink, Source, Writer
-from daskdl.stream.records import Output, Partition, Record
-from daskdl.stream.routing import Routes
-from daskdl.stream.served import ModelFile, text_metadata
-from daskdl.stream.stream import Stream
+from daskdl.stream.driver.stream import Stream
+from daskdl.stream.queues.callback import CallbackSink, CallbackSource
+from daskdl.stream.queues.directory import DirectorySink, DirectorySource
+from daskdl.stream.queues.kafka_clients import Brokers
+from daskdl.stream.queues.kafka_sink import KafkaSink
+from daskdl.stream.queues.kafka_source import KafkaSource
+from daskdl.stream.queues.protocols import Reader, Sink, Source, Writer
+from daskdl.stream.queues.records import Output, Partition, Record
+from daskdl.stream.worker.messages import Routes
+from daskdl.stream.worker.model_file import ModelFile, text_metadata
+from daskdl.stream.worker.orders import Limits
 
 __all__ = [
     "Brokers",

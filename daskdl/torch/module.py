@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import copy
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.nn.draws import next_draw
-from daskdl.nn.module import Module
-from daskdl.nn.parameter import Buffer, Parameter
+from daskdl.kernels.runtime.precision import precision
+from daskdl.nn.core.state import next_draw
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, drawing_from, torch
+from daskdl.torch.packing import packed, unpack
+from daskdl.torch.state import TorchState, taking
 
-#: Whole numbers up to which float32 is exact, and so the counters that travel with the buffers.
-LARGEST_COUNT = 1 << 24
-
-#: Relative difference from its first value up to which a buffer counts as unchanged.
-SAME = 1e-6
+logger = logging.getLogger(__name__)
 
 
-class TorchModule(Module):
+class TorchModule(TorchState):
     """An unchanged ``torch.nn.Module``, trained by daskdl.
 
     Its parameters and their gradients are views of :attr:`flat` and :attr:`flat_grad`; those of
     other dtypes than float32 are kept in float32 there and rounded for each pass. Its persistent
     buffers are averaged over the shards like any (:class:`~daskdl.nn.Buffer`), counters among them;
-    buffers that are not saved with the module are constants. What it draws follows from the seed,
-    epoch, iteration and shard. Inputs, weights and results are laid out as the module has them,
-    such as (N, C, H, W).
+    those that no pass changes keep their very bits. Buffers that are not saved with the module are
+    constants. What it draws follows from the seed, epoch, iteration and shard. Inputs, weights and
+    results are laid out as the module has them, such as (N, C, H, W); floats are given to a module
+    of one other dtype in that. With ``precision="bf16"`` it runs under ``torch.autocast``.
+
+    The torch module is the truth at the beginning of each fit, evaluation, prediction, call and
+    save: what was loaded into it, frozen, replaced or put into ``eval()`` meanwhile counts. Parts
+    that are in ``eval()`` where the whole is not stay so in training.
 
     Parameters
     ----------
@@ -64,7 +66,6 @@ class TorchModule(Module):
     )
 
     def __init__(self, module: Any, compile: bool = False, output: str | None = None) -> None:
-        super().__init__()
         if not isinstance(module, torch.nn.Module):
             raise SettingsError(
                 f"TorchModule: expected a torch.nn.Module, found {module!r}; layers of daskdl need "
@@ -72,27 +73,15 @@ class TorchModule(Module):
             )
         # A model file keeps no torch module: daskdl.load(path, module=net) is given one.
         self.__dict__["_arguments"] = ((), {"compile": compile, "output": output})
-        self._module, self._compile, self._output = module, compile, output
-        self._names: list[str] = []  # of parameters, in our order
-        self._buffer_names: list[str] = []
-        for name, parameter in module.named_parameters():
-            self._refuse(name, parameter)
-            setattr(self, name, Parameter(as_array(parameter), parameter.requires_grad))
-            self._names.append(name)
-        constant = _constants(module)
-        for name, buffer in module.named_buffers():
-            if name not in constant:
-                self._refuse(name, buffer)
-                setattr(self, name, Buffer(as_array(buffer)))
-                self._buffer_names.append(name)
-        self._first = {name: self.__dict__[name].data.copy() for name in self._buffer_names}
-        self._unbind()
-        self._bind()
+        super().__init__(module)
+        self._compile, self._output = compile, output
 
     @property
     def module(self) -> Any:
         """The torch module, with the weights as they are now."""
+        self.take_over()
         self.numbers_changed()
+        self._theirs = True
         return self._module
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
@@ -107,11 +96,11 @@ class TorchModule(Module):
         -------
         Tensor, or tuple or dict of Tensors
         """
+        self.take_over()
         self._bind()
         self._take_buffers()
         budgeted()
-        if self._module.training != self.training:
-            self._module.train(self.training)
+        self._set_mode()
         names, inputs = tuple(named), (*inputs, *named.values())
         given = [as_tensor(x.data if isinstance(x, Tensor) else x) for x in inputs]
         if not recording():
@@ -149,97 +138,16 @@ class TorchModule(Module):
             name: value if isinstance(value, torch.Tensor) else as_tensor(np.asarray(value))
             for name, value in state.items()
         }
-        self._bind()
+        self.take_over()
         try:
             self._module.load_state_dict(tensors, strict=strict)
         except RuntimeError as error:
             text = " ".join(str(error).split())
             raise ShapeError(f"TorchModule: {text}") from error
         self._put_parameters()
-        self._put_buffers()
-
-    # --- torch's tensors and ours
-
-    def _refuse(self, name: str, tensor: Any) -> None:
-        lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
-        if lazy or tensor.is_complex() or tensor.layout != torch.strided:
-            found = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}"
-            raise SettingsError(
-                f"TorchModule: {name}: expected a dense tensor of real numbers, found {found}; "
-                "call the module once before if it is lazy"
-            )
-
-    def _unbind(self) -> None:
-        self._bound: list[tuple[Any, Any, Any]] = []
-        self._buffers: list[tuple[str, Buffer, dict[str, Any], str]] = []
-        self._compiled: Any = None
-        self._draws: bool | None = None
-
-    def _bind(self) -> None:
-        """Let torch's parameters be views of ours, if they are not."""
-        held = self.__dict__
-        if not self._bound or any(
-            held[n].data is not d or held[n].grad is not g
-            for n, (_, d, g) in zip(self._names, self._bound, strict=True)
-        ):
-            _ = self.vector  # joins parameters that are not yet
-            theirs = dict(self._module.named_parameters())
-            self._bound = []
-            for name in self._names:
-                own, parameter = held[name], theirs[name]
-                if parameter.dtype == torch.float32:
-                    parameter.data = torch.from_numpy(own.data)
-                    parameter.grad = torch.from_numpy(own.grad) if own.grad is not None else None
-                elif parameter.shape != own.data.shape:
-                    parameter.data = torch.empty(own.data.shape, dtype=parameter.dtype)
-                self._bound.append((parameter, own.data, own.grad))
-            self._buffers = []
-            for name in self._buffer_names:
-                owner, _, key = name.rpartition(".")
-                # In torch's own mapping, since forward may put another tensor there.
-                theirs = self._module.get_submodule(owner)._buffers
-                self._buffers.append((name, held[name], theirs, key))
-        for name, (parameter, data, grad) in zip(self._names, self._bound, strict=True):
-            trained = held[name].requires_grad
-            if parameter.requires_grad != trained:
-                parameter.requires_grad_(trained)
-            if parameter.dtype != torch.float32:
-                parameter.data.copy_(torch.from_numpy(data))
-                parameter.grad = None
-            elif parameter.grad is None and grad is not None:
-                parameter.grad = torch.from_numpy(grad)
-
-    def _take_buffers(self) -> None:
-        """Copy our buffers to torch's; one that nobody has changed keeps its very bits."""
         for name, own, held, key in self._buffers:
-            values, first, theirs = own.data, self._first[name], held[key].detach()
-            if np.allclose(values, first, rtol=SAME, atol=0):
-                values[...] = first  # an average of equal numbers is rounded
-            if not theirs.is_floating_point():
-                values = np.asarray(np.rint(values))
-            theirs.copy_(torch.from_numpy(values))
-
-    def _put_buffers(self) -> None:
-        for name, own, held, key in self._buffers:
-            theirs = held[key]
-            if tuple(theirs.shape) != own.data.shape:
-                raise ShapeError(
-                    f"TorchModule: buffer {name}: expected shape {own.data.shape}, as before, "
-                    f"found {tuple(theirs.shape)}; register it with persistent=False if it is no "
-                    "state"
-                )
-            own.data[...] = as_array(theirs)
-            if not theirs.is_floating_point() and np.abs(own.data).max(initial=0) > LARGEST_COUNT:
-                raise SettingsError(
-                    f"TorchModule: buffer {name}: expected whole numbers up to {LARGEST_COUNT}, "
-                    "found larger ones, which float32 cannot keep; register it with "
-                    "persistent=False if it is constant"
-                )
-
-    def _put_parameters(self) -> None:
-        for parameter, data, _ in self._bound:
-            if parameter.dtype != torch.float32:
-                data[...] = as_array(parameter)
+            own.data[...] = as_array(held[key])
+            self._remember(name, held[key])
 
     # --- a pass
 
@@ -247,7 +155,19 @@ class TorchModule(Module):
         """Return what the module returns; the last inputs are given by name."""
         ordered = given[: len(given) - len(names)]
         named = dict(zip(names, given[len(ordered) :], strict=True))
-        module = self._module
+        if self._dtype != torch.float32:
+            ordered = [self._cast(x) for x in ordered]
+            named = {name: self._cast(x) for name, x in named.items()}
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision() != "float32"):
+            return self._run(ordered, named)
+
+    def _cast(self, x: Any) -> Any:
+        floats = isinstance(x, torch.Tensor) and x.is_floating_point()
+        return x.to(self._dtype) if floats else x
+
+    def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        module, first = self._module, self.training and self._draws is None
+        plain = _plain_attributes(self._module) if first else {}
         if self._compile:
             if self._compiled is None:
                 self._compiled = torch.compile(module)
@@ -262,6 +182,16 @@ class TorchModule(Module):
             found = module(*ordered, **named)
         if self.training:
             self._put_buffers()
+        if first:
+            after = _plain_attributes(self._module)
+            changed = [".".join(filter(None, key)) for key in plain if after.get(key) != plain[key]]
+            if changed:
+                logger.warning(
+                    "TorchModule: forward changes %s, which is no buffer: a fit changes that of "
+                    "the copies of its threads and workers, and this module's stays as it is; "
+                    "register_buffer makes it part of what is trained",
+                    ", ".join(changed),
+                )
         return found
 
     def _recorded(
@@ -300,26 +230,30 @@ class TorchModule(Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out torch's own weights: they are ours."""
-        bound, state = self._bound, super().__getstate__()
-        memo: dict[int, Any] = {}
-        for parameter in self._module.parameters():
-            empty = torch.empty(0, dtype=parameter.dtype)
-            memo[id(parameter)] = torch.nn.Parameter(empty, parameter.requires_grad)
-        grads = [parameter.grad for parameter, _, _ in bound]
-        try:
-            state["_module"] = copy.deepcopy(self._module, memo)
-        finally:
-            for (parameter, _, _), grad in zip(bound, grads, strict=True):
-                parameter.grad = grad
-        return {**state, "_bound": [], "_buffers": [], "_compiled": None, "_draws": None}
+        with taking:
+            self.take_over()
+            bound, state = self._bound, super().__getstate__()
+            grads = [parameter.grad for parameter, _, _ in bound]
+            try:
+                state["_module"], state["_parametrized"] = packed(self._module)
+            finally:
+                for (parameter, _, _), grad in zip(bound, grads, strict=True):
+                    parameter.grad = grad
+        empty: dict[str, Any] = {"_bound": [], "_buffers": [], "_compiled": None, "_draws": None}
+        return {**state, **empty, "_theirs": False, "_mode": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        unpack(state["_module"], state.pop("_parametrized"))
+        self.__dict__.update(state)
 
 
-def _constants(module: Any) -> set[str]:
-    """Return the names of buffers that are not saved with the module."""
+def _plain_attributes(module: Any) -> dict[tuple[str, str], Any]:
+    """Return the numbers and words that parts of a module have as attributes."""
     return {
-        f"{prefix}.{name}" if prefix else name
-        for prefix, inner in module.named_modules()
-        for name in inner._non_persistent_buffers_set
+        (path, name): value
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if isinstance(value, (int, float, str)) and name != "training"
     }
 
 
@@ -344,7 +278,8 @@ def _as_found(results: Sequence[Tensor], found: Any, output: str | None) -> Any:
     """Return results as they came: one alone, those of a mapping of tensors by name, or a tuple."""
     if len(results) == 1:
         return results[0]
-    named = output is None and isinstance(found, Mapping)
-    if named and all(isinstance(value, torch.Tensor) for value in found.values()):
-        return dict(zip(found, results, strict=True))
+    if output is None and isinstance(found, Mapping):
+        named = [name for name, value in found.items() if list(_tensors(value, None))]
+        if all(isinstance(found[name], torch.Tensor) for name in named):
+            return dict(zip(named, results, strict=True))
     return tuple(results)

@@ -1,10 +1,10 @@
 """Training: the Trainer, callbacks and what a fit returns."""
 
-from daskdl.train.callbacks import BestModel, Callback, EarlyStopping
-from daskdl.train.history import History
-from daskdl.train.live_plot import LivePlot
-from daskdl.train.tensorboard import TensorBoard
-from daskdl.train.trainer import Trainer
+from daskdl.train.fit.trainer import Trainer
+from daskdl.train.watch.callbacks import BestModel, Callback, EarlyStopping
+from daskdl.train.watch.history import History
+from daskdl.train.watch.plot import LivePlot
+from daskdl.train.watch.tensorboard import TensorBoard
 
 __all__ = [
     "BestModel",

@@ -1,11 +1,35 @@
-"""Arguments that are words on the command line and numbers in the program."""
+"""Options and arguments of commands, words there and numbers in the program."""
 
 from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from daskdl.errors import SettingsError
+
+Cluster = Annotated[
+    str,
+    typer.Option(
+        help="Where to compute: 'local', a scheduler's address, its scheduler file (.json), or a "
+        "job queue described in YAML."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Workers to start; by default one a core.")
+]
+Rain = Annotated[Path, typer.Argument(help="Rain store that 'nowcast ingest' wrote.")]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        help="File that 'nowcast calibrate' wrote, for the probabilities of sprog, steps and auto."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
 
 _MINUTES = {"": 1.0, "min": 1.0, "minutes": 1.0, "m": 1.0, "h": 60.0, "hour": 60.0, "hours": 60.0}
 

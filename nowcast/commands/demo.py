@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nowcast.commands.options import Cluster, Workers
+from nowcast.commands.arguments import Cluster, Workers
 from nowcast.commands.talk import progress_bar, say
 
 if TYPE_CHECKING:

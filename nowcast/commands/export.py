@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nowcast.commands.options import Rain
+from nowcast.commands.arguments import Rain
 from nowcast.commands.talk import say
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from daskdl.errors import DataError
-from nowcast.commands.options import Cluster, Json, Workers
+from nowcast.commands.arguments import Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 

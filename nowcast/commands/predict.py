@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from daskdl.errors import DataError
-from nowcast.commands.arguments import lead_minutes, numbers
-from nowcast.commands.options import Calibration
+from nowcast.commands.arguments import Calibration, lead_minutes, numbers
 from nowcast.commands.talk import progress_bar, say
 
 
@@ -52,7 +51,7 @@ def predict(
     from nowcast.forecasters.predict import predict_to
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
-    from nowcast.rain.simulated import is_simulated
+    from nowcast.rain.name import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.rain.utc import utc_text
 

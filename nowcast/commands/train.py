@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nowcast.commands.arguments import lead_minutes
-from nowcast.commands.options import Calibration, Cluster, Json, Workers
+from nowcast.commands.arguments import Calibration, Cluster, Json, Workers, lead_minutes
 from nowcast.commands.talk import print_json, progress_bar, say
 
 

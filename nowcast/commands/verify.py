@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import lead_minutes, numbers
-from nowcast.commands.options import Calibration, Json
+from nowcast.commands.arguments import Calibration, Json, lead_minutes, numbers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def verify(
     from nowcast.lagrangian.margins import SHIPPED
     from nowcast.model.calibration import read_table
     from nowcast.model.folder import load_model
-    from nowcast.rain.simulated import is_simulated
+    from nowcast.rain.name import is_simulated
     from nowcast.rain.store import opened_rain
     from nowcast.verification import to_json
 
@@ -199,7 +198,7 @@ def score(
     from nowcast.model.archives import grid_spacing
     from nowcast.model.minutes import frames_ahead
     from nowcast.model.model import NowcastModel
-    from nowcast.rain.simulated import is_simulated
+    from nowcast.rain.name import is_simulated
     from nowcast.rain.store import path_of, time_step
     from nowcast.verification import verify
 

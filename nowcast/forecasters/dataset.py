@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import Forecast
 from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
-from nowcast.rain.simulated import is_simulated
+from nowcast.rain.name import is_simulated
 from nowcast.rain.store import time_step
 from nowcast.rain.utc import utc_text
 

@@ -60,8 +60,8 @@ def ingest(
     settings : IngestSettings, optional
         Grid, sweeps and Z-R relation.
     client : distributed.Client, optional
-        Cluster to read on, whose workers see the files by the same names. A local one is started
-        for the call by default.
+        Cluster to read on, whose workers see the files by the same names. Without one, processes of
+        this machine are started for many bytes, and few are read in this process.
     progress : callable of (done, total), optional
         Called after each scan.
     called : str, optional
@@ -177,7 +177,7 @@ def _agree(
     return grid, attributes, scans, first.site
 
 
-def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[Header]:
+def _read_headers(client: Client | None, files: Sources, report: IngestReport) -> list[Header]:
     paths = [*files.named, *files.found]
     groups = [paths[i : i + FILES_A_HEADER_TASK] for i in range(0, len(paths), FILES_A_HEADER_TASK)]
     headers: list[Header] = []
@@ -196,7 +196,7 @@ def _read_headers(client: Client, files: Sources, report: IngestReport) -> list[
 
 
 def _read_scans(
-    client: Client,
+    client: Client | None,
     scans: Sequence[Scan],
     grid: Grid,
     settings: IngestSettings,

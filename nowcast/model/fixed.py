@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nowcast.model.archives import grid_spacing, training_windows
-from nowcast.model.augment import Symmetries
+from nowcast.model.inputs import RainScale, Symmetries
 from nowcast.model.job import Job
 from nowcast.model.minutes import frames_ahead
 from nowcast.model.model import NowcastModel
-from nowcast.model.rain_scale import RainScale
 from nowcast.model.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.model.display import of_model
+from nowcast.model.inputs import RainScale
 from nowcast.model.minutes import minutes
-from nowcast.model.rain_scale import RainScale
 from nowcast.model.settings import TrainSettings, check_lead
 from nowcast.model.split import Split
 

@@ -17,8 +17,8 @@ from nowcast.model.moving.features import FRAMES
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.train import train_moving
 from nowcast.model.settings import TrainSettings, check_frame
+from nowcast.rain.name import is_simulated
 from nowcast.rain.replacing import remove
-from nowcast.rain.simulated import is_simulated
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -15,7 +15,7 @@ from nowcast.plot.figure import FAINT, new_figure
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.probability_axes import draw_outline
-from nowcast.plot.rain_axes import masked
+from nowcast.plot.rain import masked
 from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from nowcast.plot.probability_axes import (
     draw_outline,
     draw_probability,
 )
-from nowcast.plot.rain_axes import add_legend, draw_rain
+from nowcast.plot.rain import add_legend, draw_rain
 
 if TYPE_CHECKING:
     import xarray as xr

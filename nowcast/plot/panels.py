@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot.extras import extra_rows
-from nowcast.rain.simulated import is_simulated
+from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

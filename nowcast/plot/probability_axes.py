@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nowcast.plot.colours import OUTLINE, PROBABILITIES, PROBABILITY_LEVELS, probability_colours
 from nowcast.plot.figure import FAINT
-from nowcast.plot.rain_axes import draw_field
+from nowcast.plot.rain import draw_field
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def draw_probability(
     axes: Axes, probability: NDArray[np.floating], x: NDArray[Any], y: NDArray[Any]
 ) -> AxesImage:
-    """Draw a map of probability (y, x), 0 to 1; see `nowcast.plot.rain_axes.draw_rain`."""
+    """Draw a map of probability (y, x), 0 to 1; see `nowcast.plot.rain.draw_rain`."""
     return draw_field(axes, probability, x, y, *probability_colours())
 
 

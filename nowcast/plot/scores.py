@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nowcast.plot.colours import METHODS
 from nowcast.plot.figure import FAINT, new_figure, save
-from nowcast.rain.simulated import is_simulated
+from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr

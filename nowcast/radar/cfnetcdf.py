@@ -6,6 +6,7 @@ convention and of this program.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,8 @@ UNITS = {
     "amount": {"kg m-2": 1.0, "kg/m2": 1.0, "mm": 1.0, "cm": 10.0, "m": 1000.0},
     "reflectivity": {"dBZ": 1.0, "dBz": 1.0},
 }
+# The clock and a zone without a sign, "15:00:06 2:00".
+UNSIGNED_ZONE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
 LENGTH_UNITS = {"m": 1.0, "metre": 1.0, "meter": 1.0, "metres": 1.0, "km": 1000.0}
 
 
@@ -63,7 +66,7 @@ def read_header(path: Path, name: str) -> Header:
 
     Times are valid times: the end of the interval for accumulations.
     """
-    with _open(path) as dataset:
+    with open_dataset(path) as dataset:
         rain = _rain(dataset)
         times, starts = _times(dataset, rain)
         kind = _kind(rain)
@@ -101,7 +104,7 @@ def _accumulation(
 
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     """Return mm h-1, or dBZ, of time ``index``, (ny, nx) with y and x increasing."""
-    with _open(path) as dataset:
+    with open_dataset(path) as dataset:
         rain = _rain(dataset)
         units = str(rain.attrs.get("units", "")).strip()
         known = UNITS[_kind(rain)]
@@ -123,13 +126,24 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(values * np.float32(factor))
 
 
-def _open(path: Path) -> xr.Dataset:
+def open_dataset(path: Path) -> xr.Dataset:
+    """Open a CF file or store, whose units of time may have a zone without a sign.
+
+    UDUNITS reads "2024-06-01 15:00:06 0:00", as all files of ARM have it, as UTC; xarray drops the
+    hours before such a zone without a word.
+    """
     import xarray as xr
 
     if path.is_dir():
-        return xr.open_zarr(path, chunks=None, decode_timedelta=False)
-    # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
-    return xr.open_dataset(path, engine="netcdf4", decode_timedelta=False, cache=False)
+        dataset = xr.open_zarr(path, chunks=None, decode_cf=False)
+    else:
+        # Four times as quick as h5netcdf on these small files, and reads netCDF-3 as well.
+        dataset = xr.open_dataset(path, engine="netcdf4", decode_cf=False, cache=False)
+    for variable in dataset.variables.values():
+        units = variable.attrs.get("units")
+        if isinstance(units, str) and " since " in units:
+            variable.attrs["units"] = UNSIGNED_ZONE.sub(r"\1 +\2", units)
+    return xr.decode_cf(dataset, decode_timedelta=False)
 
 
 def _kind(rain: xr.DataArray) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.cfnetcdf import open_dataset
 from nowcast.radar.header import Format, Header
 from nowcast.radar.sweep import Sweep, site_of
 from nowcast.radar.tree import sweeps_of
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
-    import xarray as xr
-
-    with xr.open_dataset(path, engine="netcdf4", decode_timedelta=False) as dataset:
+    with open_dataset(path) as dataset:
         if "time" not in dataset.variables or not dataset["time"].size:
             raise DataError(
                 f"{name}: expected the rays' times in a variable 'time', found none"

@@ -168,7 +168,9 @@ def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
     start = start.astype(np.float64)
     if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
         stop = np.roll(start, -1)
-    return (start + ((stop - start) % 360.0) / 2.0) % 360.0
+    # The short way round: an antenna that turns counter-clockwise begins at the larger angle.
+    width = 180.0 - (180.0 - (stop - start)) % 360.0
+    return (start + width / 2.0) % 360.0
 
 
 def _elevation(turn: Any) -> float:

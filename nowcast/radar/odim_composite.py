@@ -6,6 +6,8 @@ national services of Europe. Rows run from north to south.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +98,56 @@ def _grid(where: Any) -> Grid:
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")
     west, south = number(where, "LL_lon"), number(where, "LL_lat")
+    north_east = [
+        number(where, key, float("nan")) if key in where.attrs else np.nan
+        for key in ("UR_lon", "UR_lat")
+    ]
     crs = pyproj.CRS(projection)
+    if "ob_tran" in projection:
+        raise DataError(
+            f"expected a projection in metres or plain degrees, found a rotated pole, {projection}"
+            "; put the composite on another grid first"
+        )
     if crs.is_geographic:
+        _compare((west, south), north_east, (nx, ny), (dx, dy), "degrees")
         return geographic_grid(west + dx / 2, south + dy / 2, dx, dy, nx, ny)
+    if projection.lower().startswith("epsg"):
+        with warnings.catch_warnings(action="ignore"):  # what a PROJ string loses is the name
+            projection = crs.to_proj4()
     projection = in_metres(projection)
     project = pyproj.Proj(projection)
     x, y = project(west, south)
-    corner = project(
-        number(where, "UR_lon", float("nan")) if "UR_lon" in where.attrs else np.nan,
-        number(where, "UR_lat", float("nan")) if "UR_lat" in where.attrs else np.nan,
-    )
+    corner = project(*north_east)
+    _compare((x, y), corner, (nx, ny), (dx, dy), "m")
     of_centres = all(
         abs(end - start - (n - 1) * step) < abs(end - start - n * step)
         for start, end, n, step in ((x, corner[0], nx, dx), (y, corner[1], ny, dy))
     )
     half = 0.0 if of_centres else 0.5
     return Grid(crs=projection, x0=x + half * dx, y0=y + half * dy, dx=dx, dy=dy, nx=nx, ny=ny)
+
+
+def _compare(
+    start: Sequence[float],
+    end: Sequence[float],
+    cells: Sequence[int],
+    steps: Sequence[float],
+    unit: str,
+) -> None:
+    """Compare the corners with the scale: a hundredth of the extent, or two cells, may differ.
+
+    Raises
+    ------
+    DataError
+        When they contradict each other; corners that are not stated contradict nothing.
+    """
+    for axis, first, last, n, step in zip("xy", start, end, cells, steps, strict=True):
+        extent = last - first
+        if unit == "degrees" and axis == "x":
+            extent = extent % 360.0 or 360.0
+        if step > 0 and abs(extent - n * step) > max(0.01 * abs(extent), 2.0 * step):
+            raise DataError(
+                f"expected {n} cells between the corners, {extent:g} {unit} apart along {axis}, "
+                f"found {axis}scale {step:g} {unit}, which makes {n * step:g} {unit}"
+                "; mend the scale or the corners"
+            )

@@ -32,7 +32,7 @@ CORNERS = {
     (1100, 900): (370.0, 550.0),
     (1500, 1400): (600.0, 800.0),
 }
-AMOUNTS = ("RY", "YW", "RW", "SF", "RH", "RB", "RE", "RQ", "RL", "RU", "RS")
+AMOUNTS = ("RY", "YW", "RW", "SF", "RH", "RB", "RQ", "RL", "RU", "RS")
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -43,6 +43,12 @@ def read_header(path: Path, name: str) -> Header:
         raise DataError(
             f"expected a RADOLAN product of rain amounts ({', '.join(AMOUNTS)}), found {product}"
             "; give files of one of these"
+        )
+    ahead = re.search(rb"VV *(\d+)", line)
+    if ahead is not None and int(ahead[1]) > 0:
+        raise DataError(
+            f"expected an observation (VV 000 in the header), found a forecast for {int(ahead[1])} "
+            "minutes ahead; give the files whose names end in _000"
         )
     unit, length = 1, _number(line, rb"INT *(\d+)", "interval (INT)")
     if re.search(rb"INT *\d+U1", line):

@@ -1,4 +1,4 @@
-"""Name of a rain store: its title, and a digest of what is in it."""
+"""Name of a rain store: its title, a digest of it, and whether it is simulated."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from nowcast.rain.store import path_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
+    """Tell whether a Dataset says of itself that it is simulated.
+
+    An attribute ``simulated`` decides; without one, whether the source, the title or the station
+    is called so, as in the scans that :func:`nowcast.simulate.simulate` writes.
+    """
+    said = str(data.attrs.get("simulated", "")).strip().lower()
+    if said:
+        return said not in {"0", "false", "no", "none"}
+    text = " ".join(str(data.attrs.get(name, "")) for name in ("source", "title", "station"))
+    return "simulated" in text.lower()
 
 
 def name_of(store: xr.Dataset) -> str:

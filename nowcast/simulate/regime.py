@@ -1,10 +1,19 @@
-"""Regimes of simulated weather: how fast storms move and live, how large and strong they are."""
+"""Regimes of simulated weather: storms, and systems with stratiform rain around them.
+
+The life cycle of mesoscale systems after C. Leary and R. Houze (J. Atmos. Sci. 36, 1979, 669):
+in the formative stage there are cores alone, in the mature one stratiform rain grows around and
+behind them, in the dissipating one it is left without cores. Larger systems live longer. What comes
+next can so be told from what is there, which no extrapolation of rain or of its trend does.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.simulate.storms import Cells, Storms, draw_numbers, lognormal
 
 
 @dataclass(frozen=True)
@@ -50,4 +59,65 @@ def draw_regime(rng: np.random.Generator) -> Regime:
         regime.size * float(size),
         regime.strength * float(strength),
         regime.storms,
+    )
+
+
+Array = NDArray[np.float64]
+
+#: Farthest from the radar that the middle of a system is when it is half through its life, metres.
+REACH = 160e3
+#: Radii of the stratiform rain in metres, and lives of systems in seconds, smallest and largest.
+RADIUS, LIFE = (16e3, 42e3), (110 * 60.0, 200 * 60.0)
+#: Part of a system's life before stratiform rain begins, and after which no core is born.
+STRATIFORM, LAST_CORE = 0.2, 0.35
+#: Cores of the smallest and of the largest system.
+CORES = (4, 12)
+#: Standard deviation of the logarithm of rain within stratiform rain, which is smooth.
+ROUGH = 0.5
+
+
+def draw_systems(seed: int, hours: float, per_day: float) -> Storms:
+    """Draw systems; arguments as in `Storms.draw`, of which this is the organised kind."""
+    start, interval, one, many = draw_numbers(seed, hours, per_day)
+    size = one[4]
+    life = LIFE[0] + (LIFE[1] - LIFE[0]) * size + 600.0 * (2 * one[1] - 1)
+    middle = start + interval * one[0]
+    begin = middle - 0.5 * life
+    distance, direction = REACH * np.sqrt(one[2]), 2.0 * np.pi * one[3]
+    along = RADIUS[0] + (RADIUS[1] - RADIUS[0]) * size
+    shields = Cells(
+        birth=begin + STRATIFORM * life,
+        life=(1 - STRATIFORM) * life,
+        when=middle,
+        x=distance * np.cos(direction),
+        y=distance * np.sin(direction),
+        peak=lognormal(one[5], 3.5, 0.3),
+        along=along,
+        across=along * (0.5 + 0.4 * one[6]),
+        tilt=np.pi * one[7],
+    )
+    number = np.round(CORES[0] + (CORES[1] - CORES[0]) * size)
+    system, core = np.nonzero(np.arange(many.shape[1]) < number[:, None])
+    return Storms(
+        shields, _cores(shields[system], begin[system], life[system], many[system, core].T)
+    )
+
+
+def _cores(parent: Cells, begin: Array, life: Array, u: Array) -> Cells:
+    """Make a core in each of the given systems, which begin and live as told."""
+    distance, direction = 0.8 * np.sqrt(u[2]), 2.0 * np.pi * u[3]
+    along = distance * np.cos(direction) * parent.along
+    across = distance * np.sin(direction) * parent.across
+    cos, sin = np.cos(parent.tilt), np.sin(parent.tilt)
+    radius = 2.5e3 + 2.5e3 * u[4]
+    return Cells(
+        birth=begin + LAST_CORE * life * u[1],
+        life=(30.0 + 30.0 * u[0]) * 60.0,
+        when=parent.when,
+        x=parent.x + cos * along - sin * across,
+        y=parent.y + sin * along + cos * across,
+        peak=lognormal(u[5], 20.0, 0.5).clip(6.0, 70.0),
+        along=radius,
+        across=radius * (0.55 + 0.45 * u[6]),
+        tilt=np.pi * u[7],
     )

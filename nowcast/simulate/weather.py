@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from nowcast.simulate.flow import Flow
 from nowcast.simulate.points import Field, Points
+from nowcast.simulate.regime import ROUGH, draw_systems
 from nowcast.simulate.storms import EDGE, Cells, Storms
-from nowcast.simulate.systems import ROUGH, draw_systems
 from nowcast.simulate.texture import Texture
 
 # Standard deviation of the logarithm of rain within shields and within cores.
@@ -39,7 +39,7 @@ class Weather:
         Storms in 24 hours within 160 km.
     organised : bool
         Whether storms go through the stages of a life that radars can tell, see
-        `nowcast.simulate.systems`, in place of growing and fading each by itself.
+        `nowcast.simulate.regime`, in place of growing and fading each by itself.
 
     Examples
     --------

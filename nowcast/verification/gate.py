@@ -16,7 +16,7 @@ from nowcast.model.archives import Archive
 from nowcast.model.folder import Model
 from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
-from nowcast.rain.simulated import is_simulated
+from nowcast.rain.name import is_simulated
 from nowcast.verification.findings import findings
 from nowcast.verification.verify import verify
 

@@ -28,14 +28,21 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def rooms() -> dict[str, set[str]]:
+    """The rooms of this project, each with those that it imports."""
+    return architecture.rooms()
+
+
 def test_the_drawing_is_what_the_imports_make() -> None:
     assert architecture.main(["--check"]) == 0, "run python -m ci.architecture and commit it"
 
 
-def test_the_drawing_has_a_box_for_every_room() -> None:
+@pytest.mark.slow
+def test_the_drawing_has_a_box_for_every_room(rooms: dict[str, set[str]]) -> None:
     drawing = ET.parse(architecture.DRAWING)
     texts = [node.text for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert sorted(texts[:-1]) == sorted(room.split(".")[1] for room in architecture.rooms())
+    assert sorted(texts[:-1]) == sorted(room.split(".")[1] for room in rooms)
 
 
 def test_imports_between_rooms_are_found_wherever_they_stand(project: Path) -> None:
@@ -55,8 +62,9 @@ def test_another_import_changes_the_drawing(project: Path) -> None:
     assert architecture.drawing(architecture.rooms(project)) != before
 
 
-def test_boxes_of_a_row_do_not_overlap() -> None:
-    rows, arrows = architecture.rows_of(architecture.without_implied(architecture.rooms()))
+@pytest.mark.slow
+def test_boxes_of_a_row_do_not_overlap(rooms: dict[str, set[str]]) -> None:
+    rows, arrows = architecture.rows_of(architecture.without_implied(rooms))
     place = architecture.places(rows, arrows)
     for row in rows:
         for left, right in pairwise(row):

@@ -1,15 +1,16 @@
-"""The documentation's reference has every public name, and its gallery every example."""
+"""The reference has every public name, the gallery every example; first lines have a noun."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import textwrap
 from pathlib import Path
 
 import pytest
 
 import daskdl
-from ci import docs
+from ci import docs, docstrings
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Rooms without public names of their own: commands, machinery below others, what is explained
@@ -88,6 +89,7 @@ def test_gallery_has_a_picture_of_every_example(tmp_path):
         assert f"{{figure}} thumbnails/{name}.png" in (tmp_path / f"{name}.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_of_made_data(tmp_path, monkeypatch):
     from PIL import Image
 
@@ -102,6 +104,27 @@ def test_a_picture_is_drawn_of_made_data(tmp_path, monkeypatch):
         with Image.open(tmp_path / f"{name}.png") as picture:
             assert picture.size == (400, 260)
             assert len(picture.convert("RGB").getcolors(200_000)) > 20
+
+
+def test_first_lines_without_a_noun_are_found_and_may_only_become_fewer(tmp_path, capsys):
+    (tmp_path / "daskdl").mkdir()
+    code = """
+    def a():
+        "Return what is given."
+    class B:
+        "Those of a column."
+        def c(self):
+            "Return the sum of what is given."
+    """
+    (tmp_path / "daskdl" / "x.py").write_text(textwrap.dedent(code))
+    assert docstrings.main(tmp_path, allowed=1) == 1
+    problems = capsys.readouterr().err
+    assert "daskdl/x.py:2: Return what is given." in problems
+    assert "daskdl/x.py:4: Those of a column." in problems
+    assert "expected at most 1, found 2; name the thing" in problems
+    assert docstrings.main(tmp_path, allowed=2) == 0
+    assert docstrings.main(tmp_path, allowed=3) == 0
+    assert "found 2; lower ALLOWED in ci/docstrings.py" in capsys.readouterr().err
 
 
 def test_every_page_has_its_place():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ci.bench import learning
-from ci.bench.learning_picture import draw
+from ci.bench.learning import draw
 
 KEY = {"iterations": 5, "network": "small", "networks": 1, "seed": 0, "starts": 3}
 
@@ -68,6 +68,7 @@ def learning_sources():
     return list(SOURCES)
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(tmp_path):
     rows = [row(lead, events) for lead in (30.0, 60.0) for events in (1, 10)]
     draw(rows, tmp_path / "curve.png")

@@ -1,12 +1,21 @@
-"""The page of figures is what the files of figures say."""
+"""Figures that benchmarks wrote, their tables, and the page that has them."""
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict
+
 import pytest
 
-from ci import figures, performance
+from ci import figures, performance, performance_tables
+from ci.bench import engine, engine_control, engine_hosts, timing, training
+from daskdl.scaling.report import as_dict
+from daskdl.scaling.sweep import Row
+from tests.daskdl.scaling.tiny import run
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_script_writes():
     text = performance.PAGE.read_text(encoding="utf-8")
     assert text == performance.page(text), "run python -m ci.performance"
@@ -30,7 +39,7 @@ def test_checking_writes_nothing(tmp_path, monkeypatch, capsys):
     ("before", "after", "sentence"),
     [
         ("table hosts", "table guests", "expected <!-- table hosts -->"),
-        ("# Performance", "<!-- table guests -->\n<!-- end -->\n# Performance", "found 'guests'"),
+        ("# Speed", "<!-- table guests -->\n<!-- end -->\n# Speed", "found 'guests'"),
     ],
 )  # fmt: skip
 def test_a_mark_that_names_nothing_is_refused(before, after, sentence):
@@ -52,3 +61,108 @@ def test_other_names_are_told_which_there_are(capsys):
     assert "expected some of kernels, training" in capsys.readouterr().err
     assert performance.main(["keep", "kernels"]) == 2
     assert "expected files after the name" in capsys.readouterr().err
+
+
+CONTROL = [
+    engine_control.Row("gang", 32, 10, 20.0, 1.0, 15.0, 0.004, 5.0, 30.0, 9.0, 0.05),
+    engine_control.Row("forms", 32, 10, 40.0, 3.0, 15.0, 0.019, 5.0, 90.0, 9.0, 0.05),
+]
+ROWS = {
+    "kernels": [
+        asdict(timing.Row(f"conv/{i}", 1, 1.0, ratio, ratio, 1.0, ratio, "eager"))
+        for i, ratio in enumerate((2.0, 8.0))
+    ],
+    "training": [
+        asdict(training.StepRow("LeNet", 2, 1, 2, 2.0, 1, 2, "eager", 8e3, 4e3, 10.2, None))
+    ],
+    "examples": [
+        {"program": "examples/a.py b", "said": "accuracy on 9 texts: 0.5", "seconds": 61.7}
+    ],
+    "engine": engine.as_json(
+        [
+            engine.Row(28, "gloo", 20, 15, 1.0),
+            engine.Row(28, "socket", 9, 8, 0.5),
+            engine.Row(28, engine.GANG, 10, 5, 0.5),
+        ]
+    ),
+    "inference": [
+        {"name": "ResNet, 16", "threads": 2, "ours_ms": 20.0, "peer_ms": 30.0, "ratio": 1.5,
+         "peer": "onnxruntime"}
+    ],
+    "control": [asdict(row) for row in CONTROL],
+    "hosts": [asdict(engine_hosts.Row(1000, 4, 28, 42, 360.5, 400.25, 0.5))],
+    "scaling": [as_dict(Row("strong", run(2, 16, 0.36), 0.875))],
+}  # fmt: skip
+
+EXPECTED = {
+    "kernels": "| conv | 1 | 2 | 4.00 | 2.00 |",
+    "training": "| LeNet | 2 | 8000 | 4000 | eager | 2.00 | 10 | - |",
+    "inference": "| ResNet, 16 | 2 | 20 | 30 | 1.50 | onnxruntime |",
+    "examples": "| `examples/a.py b` | accuracy on 9 texts: 0.5 | 62 |",
+    "engine": "| gang: all but computation | 28 | 10.00 | 5.00 | 20.00 | 2.00 |",
+    "control": "| stay | 32 | 10 | 20.0 | 15.0 | 1.0 | 0.40 | 5 |",
+    "hosts": "| 1000 | 4 | 28 | 42 | 360.5 | 400.2 | 50 |",
+    "scaling": "| strong | 2 | 16 | 44.44 | 360 "
+    "| 10 | 20 | 30 | 40 | 50 | 60 | 70 | 80 | 87.5 | - |",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", performance_tables.TABLES)
+def test_each_row_is_a_line_below_its_header(name):
+    header, _, *lines = performance_tables.TABLES[name]({"rows": ROWS[name]})
+    assert EXPECTED[name] in lines
+    assert {line.count("|") for line in lines} == {header.count("|")}
+
+
+def test_every_figure_has_a_table():
+    assert {name.partition("-")[0] for name in figures.COMMANDS} == performance_tables.TABLES.keys()
+
+
+def test_what_is_predicted_takes_the_control_that_was_measured(monkeypatch):
+    found = {"rows": ROWS["control"]}
+    monkeypatch.setattr(performance_tables, "figure", {"control": found}.get)
+    lines = performance_tables.scheduling()
+    # Of a turn of 2 minutes with 8 groups, one is formed anew.
+    assert "| 32 | 4.5 | 0.59 |" in lines
+    assert "| 252 | 9.2 | - |" in lines
+    header, _, *lines = performance_tables.prediction()
+    assert {line.count("|") for line in lines} == {header.count("|")}
+    (line,) = (line for line in lines if "inception" in line and "| 32 |" in line)
+    assert " 0.59 | 96.3 | 7.0 | 103 |" in line
+    assert not any("0.59" in line for line in lines if "| 64 |" in line)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FOLDER", tmp_path / "figures")
+    monkeypatch.setattr(figures, "_machine", lambda: {"cores": 2})
+    return tmp_path / "figures"
+
+
+def test_rows_of_several_files_are_kept_with_command_and_machine(folder, tmp_path):
+    for i in range(2):
+        (tmp_path / f"{i}.json").write_text(json.dumps([{"name": f"case {i}"}]))
+        os.utime(tmp_path / f"{i}.json", (0, 86_400 * (i + 1)))
+    figures.keep("kernels", [tmp_path / "0.json", tmp_path / "1.json"])
+    found = figures.figure("kernels")
+    assert found["command"] == figures.COMMANDS["kernels"]
+    assert found["machine"] == {"cores": 2}
+    assert found["date"] == "1970-01-03"
+    assert found["rows"] == [{"name": "case 0"}, {"name": "case 1"}]
+    assert [file.name for file in folder.iterdir()] == ["kernels.json"]
+    assert figures.figure("training") is None
+
+
+def test_a_measured_benchmark_is_run_and_kept(folder, monkeypatch):
+    written = "import sys; open(sys.argv[-1], 'w').write('[{\"name\": 1}]')"
+    program = folder.parent / "written.py"
+    program.write_text(written)
+    monkeypatch.setitem(figures.COMMANDS, "kernels", f"python {program} --quick")
+    figures.measure("kernels")
+    assert figures.figure("kernels")["rows"] == [{"name": 1}]
+
+
+def test_published_figures_name_their_source():
+    for found in figures.published().values():
+        assert len(found["source"]) > 20
+        assert found["what"]

@@ -19,6 +19,8 @@ def project(tmp_path):
     author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "first"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    (tmp_path / "ci").mkdir()
+    sizes.write_budget(tmp_path)
     return tmp_path
 
 
@@ -34,6 +36,7 @@ def test_table_counts_by_folder(project, capsys):
 def test_file_above_the_limit_fails_by_name(project, capsys):
     path = project / "daskdl" / "ops" / "c.py"
     path.write_text("x = 1\n" * sizes.LIMIT)
+    sizes.write_budget(project)
     assert sizes.main(["HEAD"], project) == 0
     path.write_text("x = 1\n" * (sizes.LIMIT + 1))
     assert sizes.main(["HEAD"], project) == 1
@@ -43,6 +46,33 @@ def test_file_above_the_limit_fails_by_name(project, capsys):
 def test_without_the_base_there_is_a_table_all_the_same(project, capsys):
     assert sizes.main(["origin/main"], project) == 0
     assert "+0 -0" in capsys.readouterr().out
+
+
+def test_a_room_above_its_budget_fails_by_name(project, capsys):
+    tests = project / "tests" / "daskdl" / "ops"
+    tests.mkdir(parents=True)
+    (tests / "test_c.py").write_text("x = 1\n" * 13)
+    sizes.write_budget(project)  # 20 lines: a hundredth more than 13, in tens
+    assert sizes.main(["HEAD"], project) == 0
+    assert "product 12, tests 13, examples and ci 0, all 25 lines in 4" in capsys.readouterr().out
+    (tests / "test_d.py").write_text("x = 1\n" * 9)
+    assert sizes.main(["HEAD"], project) == 1
+    (problem,) = capsys.readouterr().err.splitlines()
+    assert problem == (
+        "tests of daskdl/ops: expected at most 20 lines, found 22, 2 above the budget; "
+        "take some out, or change its line in ci/sizes.txt on purpose"
+    )
+
+
+def test_a_new_room_and_one_that_is_gone_want_a_change_of_the_table(project, capsys):
+    (project / "daskdl" / "ops").rename(project / "daskdl" / "operations")
+    assert sizes.main(["HEAD"], project) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "ci/sizes.txt: daskdl/ops is no room; take its line out",
+        "ci/sizes.txt: expected a line for daskdl/operations, found none; add it on purpose",
+    ]
+    sizes.main(["--budget"], project)
+    assert sizes.main(["HEAD"], project) == 0
 
 
 def test_the_project_has_files():

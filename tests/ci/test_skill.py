@@ -102,6 +102,7 @@ def test_starts_are_regular_rainy_and_valid_times_common() -> None:
     assert event("a", "a", 0).common_valid_times([3, 6, 9, 12, 15], [30, 60]) == {15, 18, 21}
 
 
+@pytest.mark.slow
 def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
     events = [event("a", "a", 0), event("b", "b", 1)]
     results = compare(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import nn
-from daskdl.nn.modelfile import build, configuration
+from daskdl.nn.core.modelfile import build, configuration
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient
 

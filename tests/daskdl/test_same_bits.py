@@ -47,8 +47,8 @@ def differing(expected: dict[str, str], found: dict[str, str]) -> list[str]:
 
 @pytest.mark.slow
 def test_one_layer_of_each_reason_on_an_older_processor() -> None:
-    """A product, a reduction, an elementary function of numpy's, and rows filled to a width."""
-    names = "Linear wide", "Softmax wide", "Power", "MultiHeadAttention filled"
+    """A product, a reduction and an elementary function of numpy's."""
+    names = "Linear wide", "Softmax wide", "Power"
     here = digests("1", "2", "--kinds", "layers", "--only", *names)
     older = digests("1", "--kinds", "layers", "--only", *names, **OLDER)
     assert set(here["1"]) == set(names)
@@ -56,11 +56,15 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     assert differing(here["1"], older["1"]) == []
 
 
+orders = pytest.mark.parametrize("order", ["bf16-pairs", "bf16-tiles"])
+
+
 @pytest.mark.long
-def test_bfloat16_by_the_instruction_and_without_it() -> None:
+@orders
+def test_bfloat16_by_the_instruction_and_without_it(order: str) -> None:
     """All products of an affine map and of a convolution."""
     names = "Linear wide", "Conv2d strided"
-    only = "--precision", "bf16", "--kinds", "layers", "--only", *names
+    only = "--precision", order, "--kinds", "layers", "--only", *names
     here, older = digests("1", "2", *only), digests("1", *only, **OLDER)
     assert set(here["1"]) == set(names)
     assert differing(here["1"], here["2"]) == []
@@ -70,9 +74,10 @@ def test_bfloat16_by_the_instruction_and_without_it() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_all_layers_in_bfloat16() -> None:
+@orders
+def test_all_layers_in_bfloat16(order: str) -> None:
     """With one to three threads, here and on an older processor."""
-    only = "--precision", "bf16", "--kinds", "layers", "networks"
+    only = "--precision", order, "--kinds", "layers", "networks"
     here, older = digests("1", "2", "3", *only), digests("1", "2", *only, **OLDER)
     for found in (here["2"], here["3"], older["1"], older["2"]):
         assert differing(here["1"], found) == []

@@ -39,6 +39,7 @@ def collect_and_go_on() -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_an_interruption_in_a_garbage_collection_is_not_lost() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set theirs
     try:
@@ -52,6 +53,7 @@ def test_an_interruption_in_a_garbage_collection_is_not_lost() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_a_termination_in_a_garbage_collection_is_not_lost() -> None:
     with (
         pytest.raises(SystemExit) as end,

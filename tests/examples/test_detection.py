@@ -24,6 +24,7 @@ def example(monkeypatch, wheel):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_boxes_hold_what_was_pasted(example):
     """Outside of them a scene is its photograph, here one of a single colour."""
     scenes = example("scenes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import io
 import os
@@ -22,6 +23,7 @@ from daskdl.data.image.boxes import iou
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.models import DeepBit, MobileSSD
 from daskdl.models.vgg import VGG16Trunk
+from tests.daskdl.data.sources.postgres import PASSWORD, Server
 from tests.disks import fill, small_disk
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -77,6 +79,7 @@ def rows_of(folder: Path) -> list[dict]:
     return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
 
 
+@pytest.mark.slow
 def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, capsys):
     source, out = store(tmp_path / "in"), tmp_path / "out"
     report = call(example, source, out, networks)
@@ -111,6 +114,7 @@ def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, caps
         call(example, source, out, networks, "--on-error", "raise")
 
 
+@pytest.mark.slow
 def test_a_describer_of_onnx_gives_the_same(example, networks, tmp_path):
     from daskdl import load
     from daskdl.interop import onnx
@@ -132,6 +136,7 @@ def test_bad_pictures_stop_it_if_asked(example, networks, tmp_path):
     assert not list((tmp_path / "out").glob("part-00000*"))
 
 
+@pytest.mark.slow
 def test_pictures_without_an_object_are_named(example, networks, tmp_path):
     report = call(example, store(tmp_path / "in"), tmp_path / "out", networks, "--least", "0.999")
     assert report.found == 0
@@ -140,6 +145,21 @@ def test_pictures_without_an_object_are_named(example, networks, tmp_path):
     assert rows_of(tmp_path / "out") == []
 
 
+def test_a_look_has_a_mean_for_each_channel_and_an_order(example):
+    picture = np.full((4, 4, 3), (51, 102, 204), np.uint8)
+    look = example.Look.of("2,bgr,0.4/0.4/0.2,0.5")
+    np.testing.assert_allclose(look([picture])[0, 0, 0], [0.8, 0.0, 0.0], atol=1e-6)
+    plain = example.Look.of("2,3,0.4")([picture])[0, 0, 0]
+    np.testing.assert_allclose(plain, [-0.8, 0.0, 1.6], atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["300,3,0.4,0.46,0.48,0.004", "wide", "2,3,0.1/0.2", "2,1,a"])
+def test_a_look_of_too_much_is_refused(example, text):
+    with pytest.raises(argparse.ArgumentTypeError, match="side,channels,mean,deviation"):
+        example.Look.of(text)
+
+
+@pytest.mark.slow
 def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path):
     samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
     models = MobileSSD(3, 64, 0.125), DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8))
@@ -152,6 +172,7 @@ def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path)
     assert [file.name[:10] for file in (tmp_path / "out").iterdir()] == ["part-00002"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_rest_is_done_when_there_is_room(example, networks, tmp_path):
     source = store(tmp_path / "in")
     with small_disk(tmp_path / "disk", "64k") as disk:
@@ -248,3 +269,62 @@ def test_without_pyarrow_the_extra_is_named(example, monkeypatch, tmp_path):
     models = ["--detector", "none", "--describer", "none"]
     with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[parquet\]'"):
         example.main(["pictures", str(tmp_path), *models])
+
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture
+def example_image_features_sql(monkeypatch):
+    """Return the example_image_features_sql, imported as Python does when it is run."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield importlib.import_module("image_features")
+    sys.modules.pop("image_features", None)
+
+
+@pytest.mark.slow
+def test_a_server_that_stops_loses_nothing(example_image_features_sql, tmp_path, monkeypatch):
+    save(MobileSSD(3, 64, 0.125), tmp_path / "detector.safetensors")
+    save(DeepBit(16, VGG16Trunk(1, width=1 / 64, hidden=8)), tmp_path / "describer.safetensors")
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with Server() as server:
+        with psycopg.connect(server.connection, password=PASSWORD) as connection:
+            connection.execute("CREATE TABLE shop (id bigint PRIMARY KEY, name text, image bytea)")
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO shop VALUES (%s, %s, %s)",
+                    [(7 * i, f"p{i}", picture(i) if i != 4 else None) for i in range(9)],
+                )
+
+        def call(out: Path):
+            return example_image_features_sql.main(
+                [server.connection, str(out), "--table", "shop", "--key", "id", "--partitions",
+                 "3", "--detector", str(tmp_path / "detector.safetensors"), "--describer",
+                 str(tmp_path / "describer.safetensors"), "--detector-look", "64",
+                 "--describer-look", "224,1", "--least", "0.05", "--workers", "0"]
+            )  # fmt: skip
+
+        report = call(tmp_path / "whole")
+        assert (report.pictures, report.found) == (9, 8)
+        assert report.left_out == [("p4", "p4: expected the bytes of a picture, found None")]
+
+        # the server stops when the second partition is read
+        read, ready = example_image_features_sql.features_of, []
+
+        def stopping(recipe, models, path, settings):
+            ready.append(path)
+            if len(ready) == 2:
+                server.stop()
+            return read(recipe, models, path, settings)
+
+        monkeypatch.setattr(example_image_features_sql, "features_of", stopping)
+        import dask
+
+        with dask.config.set(scheduler="synchronous"):
+            with pytest.raises(DataError, match="shop: expected to read it from PostgreSQL at"):
+                call(tmp_path / "parts")
+            assert len(list((tmp_path / "parts").iterdir())) == 1
+            server.start()
+            call(tmp_path / "parts")
+        assert len(ready) == 4  # the partition that failed, and the one that was not begun
+        assert rows_of(tmp_path / "parts") == rows_of(tmp_path / "whole")

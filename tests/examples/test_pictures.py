@@ -81,6 +81,7 @@ TINY = ["--classes", "3", "--size", "32", "--workers", "0", "--batch-size", "8",
 SMALL = ["--depth", "18", "--stem", "small", "--width", "8", "--rate", "3.2"]
 
 
+@pytest.mark.slow
 def test_resnet_learns_colours_out_of_tar_shards(example, shards, capsys):
     more = [*SMALL, "--epochs", "4", "--on-error", "skip"]
     accuracy = example("resnet").main([str(shards), *TINY, *more])
@@ -99,6 +100,7 @@ def test_pictures_of_a_folder_are_labelled_by_the_order_of_its_names(example, fo
     assert [bad.split("/")[-1].split()[0] for bad in samples.bad] == ["notes.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "heads", [[], pytest.param(["--auxiliary", "--size", "224"], marks=pytest.mark.long)]
 )

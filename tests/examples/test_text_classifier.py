@@ -45,6 +45,7 @@ def test_tells_good_from_bad(main, reviews, tmp_path, capsys):
     assert set(found["prediction"]) == {0, 1}
 
 
+@pytest.mark.slow
 def test_text_files_and_vectors(main, reviews, tmp_path, capsys):
     for i, (text, label) in enumerate(reviews[:60].itertuples(index=False)):
         folder = tmp_path / "texts" / ["bad", "good"][label]

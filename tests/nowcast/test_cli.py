@@ -34,6 +34,7 @@ def parameters(command: str) -> dict[str, object]:
     return {p.name: p.default for p in group.commands[command].params}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_tells_what_it_does_and_each_option(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
@@ -76,6 +77,7 @@ def test_main_runs_the_process_arguments(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("nowcast ")
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_ends_with_4(tmp_path, capsys):
     store = write_store(tmp_path / "rain.zarr", translation(12, 0, 3, 32))
     arguments = ["train", str(store), "--out", str(tmp_path / "m"), "--cluster"]

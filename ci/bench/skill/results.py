@@ -114,7 +114,7 @@ class Results:
         return np.sum([self.logistic_brier(e, method, lead) for e in chosen], axis=0), False
 
     def logistic_brier(self, event: str, method: str, lead: int) -> np.ndarray:
-        """Return those of a logistic of the field that was fitted on other radars."""
+        """Return the Brier sums of a logistic of the field that was fitted on other radars."""
         others = self.others(event, method, lead)
         sums = self._sums[event, method, lead]
         # A single radar judges itself: better said so in the table than no figure.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import is_future
-from daskdl.compat.dask_graph import convert_legacy_graph
+from daskdl.compat.dask_graph import Alias, Task, TaskRef
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.from_tasks import FromTasks
@@ -19,34 +19,64 @@ from daskdl.data.partition import Partition
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.errors import DataError
+from daskdl.nn.core.arguments import unmasked
 
 if TYPE_CHECKING:
     from dask.typing import Key
 
 
 def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
-    """Return the keys of a collection's partitions, each with the tasks it needs."""
-    import dask
-    from dask.core import flatten
+    """Return the key of each partition of a Dask collection, with the tasks that it needs.
 
-    (optimized,) = dask.optimize(collection)
-    raw, graph = dict(collection.__dask_graph__()), dict(optimized.__dask_graph__())
-    # What is computed already is a Future, which dask.optimize leaves out of some graphs.
-    held = {key: task for key, task in {**raw, **graph}.items() if is_future(task)}
-    tasks = convert_legacy_graph({k: task for k, task in graph.items() if k not in held})
-    found = []
-    for key in flatten(optimized.__dask_keys__()):
-        needed: dict[Key, Any] = {}
-        left = [key]
-        while left:
-            one = left.pop()
-            if one in held:
-                needed[one] = held[one]
-            elif one in tasks and one not in needed:
-                needed[one] = tasks[one]
-                left.extend(tasks[one].dependencies)
-        found.append((needed, key))
-    return found
+    Frames, arrays, bags, delayed objects and xarray's objects all say by ``to_delayed`` or
+    ``dask.optimize`` which task makes a partition. A frame's expression does so only after it was
+    optimized: its own keys, and those of the graph that :func:`dask.optimize` makes, are others.
+
+    Shuffles are made of tasks: peer-to-peer shuffles need a barrier on a cluster, which a partition
+    that is loaded by itself, or again after its worker died, cannot wait for.
+    """
+    import dask
+    from dask.delayed import Delayed
+
+    with dask.config.set({"dataframe.shuffle.method": "tasks"}):
+        if isinstance(collection, Delayed):
+            parts = list(dask.optimize(collection))
+        else:
+            parts = np.asarray(collection.to_delayed(optimize_graph=True), object).ravel().tolist()
+    graphs = {id(graph): graph for graph in (part.__dask_graph__() for part in parts)}
+    tasks: dict[Key, Any] = {key: one for graph in graphs.values() for key, one in graph.items()}
+    keys = [part.key for part in parts]
+    if any(key not in tasks for key in [*keys, *_dependencies(tasks)]):
+        # What is computed already is a Future, which optimizing an array leaves out.
+        raw = collection.__dask_graph__()
+        tasks |= {key: one for key, one in raw.items() if is_future(one)}
+    return [(_behind(key, tasks), key) for key in keys]
+
+
+def _dependencies(tasks: dict[Key, Any]) -> set[Key]:
+    """Return the keys that tasks refer to as dependencies, there or not."""
+    return {key for one in tasks.values() for key in getattr(one, "dependencies", ())}
+
+
+def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:
+    """Return the tasks that a key stands on, its own among them."""
+    from dask.core import get_dependencies
+
+    needed: dict[Key, Any] = {}
+    waiting = [key]
+    while waiting:
+        one = waiting.pop()
+        if one in needed:
+            continue
+        task = tasks[one]
+        if not is_future(task):
+            waiting.extend(get_dependencies(tasks, one))
+        if isinstance(
+            task, Alias
+        ):  # when Dask joins tasks to one it may lose what stands behind it
+            task = Task(one, itself, TaskRef(task.target))
+        needed[one] = task
+    return needed
 
 
 def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> list[Recipe]:
@@ -142,7 +172,7 @@ class ToArrays:
 
     def __call__(self, *arrays: Any) -> Arrays:
         """Return the partition."""
-        held = dict(zip(self.names, map(np.asarray, arrays), strict=True))
+        held = {n: unmasked(f"SampleSet, {n}", a) for n, a in zip(self.names, arrays, strict=True)}
         if len({len(a) for a in held.values()}) > 1:
             lengths = {name: len(a) for name, a in held.items()}
             raise DataError(

@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import DataError
+
 Array = NDArray[Any]
 #: A value of a category, of which a model file can hold any.
 Value = str | int | float | bool
@@ -166,6 +168,8 @@ def as_numbers(series: Any) -> Array:
 
 def as_seconds(series: Any) -> Array:
     """Return times as seconds since 1970, in UTC if they have a zone; NaN for what is missing."""
+    if str(series.dtype).startswith(("date32", "date64")):  # of Arrow, whole days
+        series = series.astype("datetime64[ns]")
     if getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     times = series.to_numpy(dtype="datetime64[ns]")
@@ -182,7 +186,13 @@ def codes(series: Any, values: Sequence[Value]) -> Array:
         places = known.get_indexer(pd.Index([as_value(v) for v in dtype.categories], dtype=object))
         own = series.cat.codes.to_numpy()
         return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
-    own, uniques = pd.factorize(series)
+    try:
+        own, uniques = pd.factorize(series)
+    except TypeError as error:  # which cannot be told from others
+        raise DataError(
+            f"column {series.name!r}: expected one text, number or time in each cell, found others "
+            f"({error}); name it in leave_out=[{series.name!r}]"
+        ) from error
     places = known.get_indexer(pd.Index([as_value(v) for v in uniques], dtype=object))
     return np.where(own < 0, -1, np.append(places, -1)[own]).astype(np.int64)
 

@@ -105,7 +105,8 @@ class TableEncoder:
             raise SettingsError(
                 f"TableEncoder.fit, task: expected 'auto', 'classes' or 'numbers', found {task!r}"
             )
-        there = list(map(str, frame.columns))
+        there = list(frame.columns)
+        _check_names(there)
         named = [*([] if target is None else [target]), *categories, *leave_out]
         missing = sorted(set(named) - set(there))
         if missing:
@@ -232,7 +233,28 @@ class TableEncoder:
                 )
 
 
+def _check_names(names: Sequence[Any]) -> None:
+    """Raise a DataError unless all columns have texts for names, and each its own."""
+    others = [name for name in names if not isinstance(name, str)]
+    if others:
+        raise DataError(
+            f"TableEncoder.fit: expected columns called by texts, found {others[0]!r}; "
+            "frame.columns = [str(name) for name in frame.columns] calls them so"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"TableEncoder.fit: expected each column once, found several called {twice}; rename "
+            "them, or choose columns by df[[...]]"
+        )
+
+
 def _kind_of_target(dtype: Any, task: str) -> str:
+    if getattr(dtype, "kind", "O") in "mM" and task != "numbers":
+        raise DataError(
+            f"TableEncoder.fit, target: expected classes that are texts, numbers or categories, "
+            f"found {dtype}; frame[target].astype(str) makes texts of times"
+        )
     if task == "auto":
         task = "numbers" if getattr(dtype, "kind", "O") == "f" else "classes"
     return "category" if task == "classes" else "number"

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged
 from daskdl.interop.protobuf import BYTES, Fields, Span
 from daskdl.tensor import Array
 
@@ -75,7 +76,7 @@ def _blob(fields: Fields, message: Span, where: str) -> Array:
                 raise ModelFileError(f"{where}: numbers one by one are not supported; save it anew")
             kind = np.dtype("<f4" if number == _FLOATS else "<f8")
             if (value.stop - value.start) % kind.itemsize:
-                raise ModelFileError(f"{where}: a blob ends within a number; copy or save it again")
+                raise damaged(where, "a blob ends within a number")
             count = (value.stop - value.start) // kind.itemsize
             pieces.append(np.frombuffer(fields.data, kind, count, value.start))
     flat = (
@@ -84,9 +85,9 @@ def _blob(fields: Fields, message: Span, where: str) -> Array:
     if shape is None:
         shape = lengths if old else [flat.size]
     if any(n < 0 for n in shape) or len(shape) > 32 or math.prod(shape) != flat.size:
-        raise ModelFileError(
-            f"{where}: expected {math.prod(shape)} numbers for a blob of shape {shape[:8]}, found "
-            f"{flat.size}"
-            "; copy or save it again"
+        raise damaged(
+            where,
+            f"expected {math.prod(shape)} numbers for a blob of shape {shape[:8]}, found "
+            f"{flat.size}",
         )
     return flat.reshape(shape)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.building import Builder
+from daskdl.interop.building import Builder, Table, Value
 from daskdl.interop.caffe.prototxt import Message
 from daskdl.tensor import Array
-
-
-class Value(NamedTuple):
-    """A result: its name in the graph, and how many axes it has."""
-
-    name: str
-    rank: int
 
 
 @dataclass
@@ -123,16 +115,6 @@ class Layer:
         return self.build.constant(value)
 
 
-Convert = Callable[[Layer], Value | list[Value]]
-TABLE: dict[str, Convert] = {}
-
-
-def layer(*kinds: str) -> Callable[[Convert], Convert]:
-    """Put a function that makes nodes of a layer into the table, for these kinds."""
-
-    def register(function: Convert) -> Convert:
-        for kind in kinds:
-            TABLE[kind] = function
-        return function
-
-    return register
+TABLE = Table()
+#: Decorator of a function that makes nodes of a layer: puts it into the table, for its kinds.
+layer = TABLE.of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskdl.interop.caffe.layers import Layer, Value, layer
+from daskdl.interop.building import Value, by_channel, length
+from daskdl.interop.caffe.layers import Layer, layer
 from daskdl.interop.caffe.prototxt import Message
 
 #: The largest kernel, stride and dilation that is believed.
@@ -191,9 +192,7 @@ def scale(of: Layer) -> Value:
 @layer("PReLU")
 def prelu(of: Layer) -> Value:
     """Multiply what is negative with a slope of each channel, or one of all."""
-    slope = of.blob(0, "slope").reshape(-1)
-    if slope.size != 1:
-        slope = slope.reshape(-1, *(1,) * (of.bottom().rank - 2))
+    slope = by_channel(of.blob(0, "slope"), of.bottom().rank)
     return of.result("PRelu", of.bottom().name, of.weight(0, "weight", slope))
 
 
@@ -203,9 +202,6 @@ def normalize(of: Layer) -> Value:
     settings = of.settings.part("norm_param")
     axes = range(1, of.bottom().rank) if settings.flag("across_spatial", True) else (1,)
     given = of.bottom().name
-    square = of.add("ReduceSumSquare", given, of.build.integers(*axes))
-    length = of.add("Sqrt", of.add("Add", square, of.constant(settings.number("eps", 1e-10))))
-    slope = of.blob(0, "scale").reshape(-1)
-    if slope.size != 1:
-        slope = slope.reshape(-1, *(1,) * (of.bottom().rank - 2))
-    return of.result("Mul", of.add("Div", given, length), of.weight(0, "weight", slope))
+    unit = of.add("Div", given, length(of, given, axes, settings.number("eps", 1e-10)))
+    slope = by_channel(of.blob(0, "scale"), of.bottom().rank)
+    return of.result("Mul", unit, of.weight(0, "weight", slope))

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from daskdl.interop.caffe.layers import Layer, Value, layer
+from daskdl.interop.building import Value, rate_of_dropout
+from daskdl.interop.caffe.layers import Layer, layer
 from daskdl.interop.caffe.learned import spatial
 
-_SAME = {"Sigmoid": "Sigmoid", "TanH": "Tanh", "AbsVal": "Abs", "BNLL": "Softplus"}
+#: Functions of each number: the operator, its attribute, and the setting that this is.
+_FUNCTIONS = {
+    "Sigmoid": ("Sigmoid", "", "", ""), "TanH": ("Tanh", "", "", ""), "AbsVal": ("Abs", "", "", ""),
+    "BNLL": ("Softplus", "", "", ""), "ELU": ("Elu", "alpha", "elu_param", "alpha"),
+    "Swish": ("Swish", "alpha", "swish_param", "beta"),
+}  # fmt: skip
 
 
-@layer(*_SAME)
+@layer(*_FUNCTIONS)
 def elementary(of: Layer) -> Value:
     """Compute a function of each number."""
-    return of.result(_SAME[of.kind], of.bottom().name)
+    operator, attribute, part, name = _FUNCTIONS[of.kind]
+    settings: dict[str, Any] = {}
+    if attribute:
+        settings[attribute] = of.settings.part(part).number(name, 1)
+    return of.result(operator, of.bottom().name, **settings)
 
 
 @layer("ReLU")
@@ -31,21 +43,6 @@ def clip(of: Layer) -> Value:
     settings = of.settings.part("clip_param")
     low, high = settings.number("min", 0), settings.number("max", 6)
     return of.result("Clip", of.bottom().name, of.constant(low), of.constant(high))
-
-
-@layer("ELU")
-def elu(of: Layer) -> Value:
-    """Exponential below 0."""
-    return of.result(
-        "Elu", of.bottom().name, alpha=of.settings.part("elu_param").number("alpha", 1)
-    )
-
-
-@layer("Swish")
-def swish(of: Layer) -> Value:
-    """X sigmoid(beta x)."""
-    beta = of.settings.part("swish_param").number("beta", 1)
-    return of.result("Swish", of.bottom().name, alpha=beta)
 
 
 def _affine(of: Layer, scale: float, shift: float) -> str:
@@ -99,9 +96,7 @@ def threshold(of: Layer) -> Value:
 def dropout(of: Layer) -> Value:
     """Set a share of all numbers to 0 in training."""
     ratio = of.settings.part("dropout_param").number("dropout_ratio", 0.5)
-    if not 0 <= ratio < 1:
-        of.fail(f"dropout_ratio: expected at least 0 and less than 1, found {ratio}")
-    return of.result("Dropout", of.bottom().name, of.constant(ratio))
+    return of.result("Dropout", of.bottom().name, rate_of_dropout(of, "dropout_ratio", ratio))
 
 
 @layer("Eltwise")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.building import Builder
+from daskdl.interop.building import Builder, Value
 from daskdl.interop.caffe import caffemodel, learned, plain, shaping
-from daskdl.interop.caffe.layers import TABLE, Layer, Value
+from daskdl.interop.caffe.layers import TABLE, Layer
 from daskdl.interop.caffe.prototxt import Message, parse
-from daskdl.interop.guard import reading
-from daskdl.nn.graph import Graph
+from daskdl.interop.guard import existing, reading, unsupported
+from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: They put their layers into the table when they are imported.
@@ -68,15 +68,17 @@ def load(
             f"{path}: expected the prototxt that says what the layers are; daskdl.load("
             f"'NAME.prototxt', weights='{path.name}')"
         )
-    for file, what in ((path, "prototxt"), (beside, "caffemodel; give it as weights=")):
-        if not file.is_file():
-            raise ModelFileError(f"{file}: there is no such {what}; check the path")
+    path = existing(path, "prototxt")
+    if weights is None and not beside.is_file():
+        raise ModelFileError(f"{beside}: there is no such caffemodel; give it as weights=")
+    beside = existing(beside, "caffemodel")
     if path.stat().st_size > _LARGEST:
         raise ModelFileError(
             f"{path}: expected a text of up to {_LARGEST} bytes, found more"
             "; give the prototxt first, and the caffemodel as weights="
         )
-    return read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
+    found = read(path.read_bytes(), beside.read_bytes(), str(path), str(beside), channels_last)
+    return found.eval()
 
 
 def read(
@@ -100,20 +102,19 @@ class _Network:
         self.old = network.has("layers")
         self.layers = [m for m in network.parts("layers" if self.old else "layer") if _used(m)]
         if not self.layers:
-            raise ModelFileError(f"{where}: there are no layers in it; found more")
+            raise ModelFileError(f"{where}: there are no layers in it; is it a prototxt?")
         self.kinds = [self._kind(message) for message in self.layers]
         unknown = {
-            kind: message.word("name")
+            kind: f"layer {message.word('name')!r}"
             for kind, message in zip(self.kinds, self.layers, strict=True)
             if kind not in TABLE and kind not in _DATA | _DROPPED | {"Input", "Split"}
             and not kind.endswith("Loss")
         }  # fmt: skip
         if unknown:
-            listed = "; ".join(f"{kind} (layer {name!r})" for kind, name in sorted(unknown.items()))
-            raise ModelFileError(
-                f"{where}: layers that are not supported: {listed}"
-                "; take them out of the prototxt, or convert the model to ONNX"
-            )
+            raise unsupported(
+                where, "layers", unknown,
+                "take them out of the prototxt, or convert the model to ONNX",
+            )  # fmt: skip
         self.fixed = any(map(_fixes_size, self.kinds, self.layers))
         self.build = Builder()
         self.shared: dict[str, str] = {}
@@ -157,7 +158,7 @@ class _Network:
         outputs = [v for n in unread if (v := self.values[n]).name not in inputs]
         if not outputs:
             raise ModelFileError(f"{self.where}: no layer computes anything; is it a network?")
-        return self.build.graph(self._given(outputs))
+        return self.build.graph(self.build.results(outputs, self.channels_last))
 
     def _kind(self, message: Message) -> str:
         if self.old and message.has("layer"):
@@ -262,13 +263,6 @@ class _Network:
         else:
             self.build.inputs.append((first, "float32", tuple(lengths)))
         self.values[name] = Value(first, len(lengths))
-
-    def _given(self, outputs: list[Value]) -> list[str]:
-        return [
-            self.build.transposed(v.name, (0, 2, 3, 1)) if self.channels_last and v.rank == 4
-            else v.name
-            for v in outputs
-        ]  # fmt: skip
 
 
 def _fixes_size(kind: str, message: Message) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from daskdl.interop.caffe.layers import Layer, Value, layer
+from daskdl.interop.building import Value
+from daskdl.interop.caffe.layers import Layer, layer
 
 #: Behind any end.
 _END = (1 << 31) - 1

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.interop.guard import damaged
+from daskdl.interop.torch_weights.safetensors import widened
 from daskdl.tensor import Array
 
 #: Groups and datasets of a file, and groups in each other, at most.
@@ -69,10 +71,11 @@ class _Reading:
     def array(self, dataset: Any) -> Array:
         """Return a dataset's numbers, if they are as large as the file bears out."""
         kind, shape = dataset.dtype, dataset.shape
+        brain = kind.itemsize == 2 and _text(dataset.attrs.get("dtype", "")) == "bfloat16"
+        kind = np.dtype("<u2") if brain else kind
         if kind.kind not in "fiu" or shape is None or kind.itemsize > 8:
-            raise self.fail(
-                f"{dataset.name}: expected numbers, found {kind} of shape {shape}"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"{dataset.name}: expected numbers, found {kind} of shape {shape}"
             )
         if dataset.is_virtual or dataset.external:
             raise self.fail(
@@ -81,11 +84,12 @@ class _Reading:
             )
         self.left -= math.prod(shape) * kind.itemsize
         if self.left < 0 or len(shape) > 32:
-            raise self.fail(
-                f"{dataset.name}: shape {shape} takes more than the file holds"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"{dataset.name}: shape {shape} takes more than the file holds"
             )
         found = np.asarray(dataset[()])
+        if brain:
+            return widened(found.tobytes(), "BF16").reshape(shape)
         return found.astype(np.float32) if kind.itemsize == 2 and kind.kind == "f" else found
 
     def texts(self, attributes: Any, name: str) -> list[str]:
@@ -118,9 +122,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
         raise
     except _DAMAGED as error:
         sentence = " ".join(str(error).split())[:300]
-        raise ModelFileError(
-            f"{where}: a damaged HDF5 file, or none ({sentence}); copy or save it again"
-        ) from error
+        raise damaged(where, f"a damaged HDF5 file, or none ({sentence})") from error
 
 
 def read(data: bytes, where: str) -> Weights:
@@ -155,13 +157,9 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (RecursionError, ValueError) as error:
-        raise ModelFileError(
-            f"{where}: its configuration is damaged ({error}); copy or save it again"
-        ) from error
+        raise damaged(where, f"its configuration is damaged ({error})") from error
     if not isinstance(found, dict):
-        raise ModelFileError(
-            f"{where}: its configuration is damaged: it is no object; copy or save it again"
-        )
+        raise damaged(where, "its configuration is damaged: it is no object")
     return found
 
 
@@ -201,9 +199,7 @@ def _collect(
     import h5py
 
     if depth > _DEEPEST:
-        raise reading.fail(
-            f"groups lie in each other deeper than {_DEEPEST} times; copy or save it again"
-        )
+        raise damaged(reading.where, f"groups lie in each other deeper than {_DEEPEST} times")
     names = sorted(group, key=lambda n: (n not in ("forward_layer", "vars"), n))
     if path.endswith("vars/"):
         names = sorted(names, key=lambda n: (int(n) if n.isdigit() else 1 << 30, n))

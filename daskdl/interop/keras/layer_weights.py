@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ModelFileError, SettingsError
+from daskdl.interop.guard import existing
 from daskdl.interop.keras.reader import weights_of
-from daskdl.nn.module import Module
+from daskdl.nn.core.module import Module
 from daskdl.tensor import Array
 
 _GRU = (1, 0, 2)
@@ -42,9 +43,7 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
         raise SettingsError(
             f"load_weights, by: expected order or name, found {by!r}; leave it out for their order"
         )
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Keras; check the path")
+    path = existing(path, "file of Keras")
     weights = weights_of(path.read_bytes(), str(path))
     given = {name: list(a.values()) for name, a in weights.layers.items() if a}
     owners = [
@@ -70,6 +69,11 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
         own = _own(layer)
         for key, array in own.items():
             value = converted.get(key)
+            if value is not None and value.dtype.kind != "f":
+                raise ModelFileError(
+                    f"{path}: layer {theirs!r}: expected floats, found {value.dtype}; quantised "
+                    "weights are not read, save the model before quantize()"
+                )
             if value is None or value.size != array.size:
                 shapes = [a.shape for a in arrays]
                 raise ModelFileError(

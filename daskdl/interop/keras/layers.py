@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.channels import LastBuilder, Value
+from daskdl.interop.guard import check_keys
 from daskdl.tensor import Array
 
 #: The largest kernel, stride and number of units that is believed.
 _LARGEST = 1 << 20
+#: Settings of any layer that change no result in inference.
+_PLAIN = {
+    "name", "trainable", "dtype", "batch_input_shape", "batch_shape", "input_shape", "input_dtype",
+    "seed", "noise_shape", "build_config",
+}  # fmt: skip
+#: Endings of such settings.
+_TRAINED = ("_initializer", "_regularizer", "_constraint")
+#: Numbers that layers compute in; what has fewer bits is computed in float32 here.
+_FLOATS = {"float16", "bfloat16", "float32", "float64", "mixed_float16", "mixed_bfloat16"}
 _ACTIVATIONS = {
     "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softplus": "Softplus",
     "softsign": "Softsign", "selu": "Selu", "elu": "Elu", "exponential": "Exp", "mish": "Mish",
@@ -59,6 +69,23 @@ class Layer:
     def fail(self, sentence: str) -> NoReturn:
         """Raise a ModelFileError that names the layer."""
         raise ModelFileError(f"{self.where}: layer {self.name!r}, {self.kind}: {sentence}")
+
+    def check(self, config: dict[str, Any], keys: Collection[str], off: Collection[str]) -> None:
+        """Refuse settings that are not known, and numbers that are no floats."""
+        policy = config.get("dtype")
+        if isinstance(policy, dict):
+            inner = policy.get("config")
+            policy = (inner or {}).get("name", (inner or {}).get("mode", str(inner)))
+        if policy is not None and policy not in _FLOATS:
+            self.fail(
+                f"dtype: expected floats, found {str(policy)[:60]}; quantised layers are not "
+                "read, save the model before quantize()"
+            )
+        given = {
+            name: value for name, value in config.items()
+            if not name.endswith(_TRAINED) and not (name in off and not value)
+        }  # fmt: skip
+        check_keys(f"{self.where}: layer {self.name!r}, {self.kind}", given, keys, _PLAIN)
 
     @property
     def x(self) -> Value:
@@ -141,6 +168,11 @@ class Layer:
         found = self.arrays[i]
         if rank is not None and found.ndim != rank:
             self.fail(f"expected {what} of {rank} axes, found {found.shape}")
+        if found.dtype.kind != "f":
+            self.fail(
+                f"expected {what} of floats, found {found.dtype}; quantised layers are not read, "
+                "save the model before quantize()"
+            )
         return found.astype(np.float32, copy=False)
 
     def weight(
@@ -200,15 +232,59 @@ def activation(layer: Layer, x: Value, value: Any) -> Value:
 
 
 Convert = Callable[[Layer], Value | list[Value]]
-TABLE: dict[str, Convert] = {}
 
 
-def layer(*kinds: str) -> Callable[[Convert], Convert]:
-    """Put a function that makes nodes of a layer into the table, for these kinds."""
+class Translator(NamedTuple):
+    """A function that makes nodes of a layer, and the settings that it reads.
+
+    Attributes
+    ----------
+    function : callable
+    keys : set of str
+        Settings that are read; a layer with others is refused.
+    off : set of str
+        Settings that are read as long as they are switched off.
+    several : bool
+        Whether the layer takes several inputs.
+    mask : str
+        What the layer does with a mask of its input: "keeps" it for the next one without using it,
+        "uses" it, or "drops" it.
+    """
+
+    function: Convert
+    keys: frozenset[str]
+    off: frozenset[str]
+    several: bool
+    mask: str
+
+    def __call__(self, of: Layer, masked: bool = False) -> Value | list[Value]:
+        """Add the nodes of a call, whose settings are all known."""
+        of.check(of.config, self.keys, self.off)
+        if not self.several and len(of.given) != 1:
+            of.fail(f"expected one input, found {len(of.given)}")
+        if masked and self.mask == "uses":
+            of.fail(
+                "masks, such as mask_zero=True of an Embedding makes, are not supported here; "
+                "export the model as ONNX"
+            )
+        return self.function(of)
+
+
+TABLE: dict[str, Translator] = {}
+
+
+def layer(
+    *kinds: str, keys: str = "", off: str = "", several: bool = False, mask: str = "drops"
+) -> Callable[[Convert], Convert]:
+    """Put a function that makes nodes of a layer into the table, for these kinds.
+
+    The other arguments are those of :class:`Translator`, names in one text.
+    """
 
     def register(function: Convert) -> Convert:
+        known = frozenset(keys.split()), frozenset(off.split())
         for kind in kinds:
-            TABLE[kind] = function
+            TABLE[kind] = Translator(function, *known, several, mask)
         return function
 
     return register

@@ -7,6 +7,9 @@ import numpy as np
 from daskdl.interop.channels import Value, depthwise, filters_second
 from daskdl.interop.keras.layers import Layer, axes_of, layer
 
+#: Settings that all convolutions have.
+_CONV = "strides padding data_format dilation_rate activation use_bias"
+
 
 def _padding(of: Layer, axes: int, kernel: list[int], dilation: list[int]) -> object:
     if of.config.get("padding") == "causal" and axes == 1:
@@ -14,7 +17,8 @@ def _padding(of: Layer, axes: int, kernel: list[int], dilation: list[int]) -> ob
     return of.padding().upper()
 
 
-@layer("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D")
+@layer("Conv1D", "Conv2D", "Conv3D", "Convolution1D", "Convolution2D",
+       keys=f"filters kernel_size groups {_CONV}")  # fmt: skip
 def conv(of: Layer) -> Value:
     """Convolve with filters (..., in, out)."""
     of.last_channels()
@@ -30,7 +34,8 @@ def conv(of: Layer) -> Value:
     return of.activated(y)
 
 
-@layer("DepthwiseConv1D", "DepthwiseConv2D")
+@layer("DepthwiseConv1D", "DepthwiseConv2D",
+       keys=f"depth_multiplier kernel_size {_CONV}")  # fmt: skip
 def depthwise_conv(of: Layer) -> Value:
     """Convolve each channel by itself with filters (..., C, multiplier)."""
     of.last_channels()
@@ -44,7 +49,8 @@ def depthwise_conv(of: Layer) -> Value:
     return of.activated(y)
 
 
-@layer("SeparableConv1D", "SeparableConv2D")
+@layer("SeparableConv1D", "SeparableConv2D",
+       keys=f"filters depth_multiplier kernel_size {_CONV}")  # fmt: skip
 def separable_conv(of: Layer) -> Value:
     """Convolve each channel by itself, then mix them."""
     of.last_channels()
@@ -65,7 +71,8 @@ def separable_conv(of: Layer) -> Value:
     return of.activated(y)
 
 
-@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose")
+@layer("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose",
+       keys=f"filters kernel_size output_padding {_CONV}")  # fmt: skip
 def transposed_conv(of: Layer) -> Value:
     """Let each pixel add its filter, (..., out, in), to the result."""
     of.last_channels()
@@ -87,7 +94,7 @@ def transposed_conv(of: Layer) -> Value:
     return of.activated(y)
 
 
-@layer("Dense")
+@layer("Dense", keys="units activation use_bias input_dim", mask="keeps")
 def dense(of: Layer) -> Value:
     """Multiply with a matrix (in, out)."""
     x = of.build.last(of.x)
@@ -99,7 +106,7 @@ def dense(of: Layer) -> Value:
     return of.activated(of.node(y, "Add", y.name, bias) if bias else y)
 
 
-@layer("Embedding")
+@layer("Embedding", keys="input_dim output_dim input_length mask_zero")
 def embedding(of: Layer) -> Value:
     """Look up rows of a table."""
     x = of.build.last(of.x)
@@ -115,7 +122,9 @@ def _last_axis(of: Layer) -> None:
         of.fail(f"axis: expected the last one, found {str(axis)[:60]}")
 
 
-@layer("BatchNormalization")
+@layer("BatchNormalization", mask="keeps", off="renorm virtual_batch_size adjustment",
+       keys="axis momentum epsilon center scale synchronized fused renorm_clipping "
+       "renorm_momentum")  # fmt: skip
 def batch_norm(of: Layer) -> Value:
     """Normalise by running statistics."""
     _last_axis(of)
@@ -128,38 +137,56 @@ def batch_norm(of: Layer) -> Value:
     return of.build.normalised(
         of.x, scale, bias, of.weight("moving_mean", mean, of.build.buffer),
         of.weight("moving_variance", variance, of.build.buffer),
-        of.number("epsilon", 1e-3), of.name,
+        of.number("epsilon", 1e-3), of.name, momentum=of.number("momentum", 0.99),
     )  # fmt: skip
 
 
-@layer("LayerNormalization")
+@layer("LayerNormalization", keys="axis epsilon center scale", off="rms_scaling", mask="keeps")
 def layer_norm(of: Layer) -> Value:
     """Normalise each sample's last axis."""
     _last_axis(of)
     x = of.build.last(of.x)
     scaled, centred = of.flag("scale", True), of.flag("center", True)
-    if not scaled or of.flag("rms_scaling"):
-        of.fail("expected a scale, and means subtracted")
+    if not scaled:
+        of.fail("expected a scale")
     given = [x.name, of.weight("gamma", of.array(0, "gamma", 1))]
     if centred:
         given.append(of.weight("beta", of.array(1, "beta", 1)))
     return of.node(x, "LayerNormalization", *given, axis=-1, epsilon=of.number("epsilon", 1e-3))
 
 
-@layer("PReLU")
+@layer("PReLU", keys="shared_axes", mask="keeps")
 def prelu(of: Layer) -> Value:
     """Multiply what is negative with a slope that is learned."""
     x = of.build.last(of.x)
     return of.node(x, "PRelu", x.name, of.weight("alpha", of.array(0, "alpha")))
 
 
-@layer("Normalization")
+@layer("Normalization", keys="axis invert mean variance", mask="keeps")
 def normalization(of: Layer) -> Value:
-    """Subtract a mean and divide by a deviation, both given."""
-    if len(of.arrays) < 2 or of.flag("invert"):
-        of.fail("expected a mean and a variance of the data it was adapted to")
-    _last_axis(of)
-    x = of.build.last(of.x)
-    mean, deviation = of.arrays[0], np.maximum(np.sqrt(of.arrays[1]), 1e-7)
-    y = of.build.made(x, "Sub", x.name, of.build.constant(mean), name=f"{of.name}/sub")
-    return of.node(y, "Div", y.name, of.build.constant(deviation))
+    """Subtract a mean and divide by a deviation, both of the data that it was adapted to.
+
+    Inverted, it multiplies by the deviation and adds the mean.
+    """
+    given = of.config.get("mean"), of.config.get("variance")
+    if None not in given:
+        mean, variance = (np.asarray(value, np.float32) for value in given)
+    elif len(of.arrays) >= 2:
+        mean, variance = of.array(0, "mean"), of.array(1, "variance")
+    else:
+        of.fail("expected a mean and a variance, found none; call its adapt() before saving")
+    if of.config.get("axis") in (None, [], ()):
+        if mean.size != 1 or variance.size != 1:
+            of.fail(f"expected one mean for all axes, found {mean.shape}")
+        mean, variance = mean.reshape(()), variance.reshape(())
+    else:
+        _last_axis(of)
+        mean, variance = (a.reshape(-1) if a.size > 1 else a.reshape(()) for a in (mean, variance))
+    x, build = of.build.last(of.x), of.build
+    deviation = build.constant(np.maximum(np.sqrt(variance), 1e-7))
+    steps = [("Sub", build.constant(mean)), ("Div", deviation)]
+    if of.flag("invert"):
+        steps = [("Mul", deviation), ("Add", build.constant(mean))]
+    (first, by), (second, then) = steps
+    y = build.made(x, first, x.name, by, name=f"{of.name}/{first.lower()}")
+    return of.node(y, second, y.name, then)

@@ -7,16 +7,25 @@ import functools
 from daskdl.interop.channels import Value
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
 
+#: Layers that change pictures at random in training, and leave them alone in inference.
+_AUGMENTING = (
+    "RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast", "RandomBrightness",
+    "RandomTranslation", "RandomShear", "RandomHue", "RandomSaturation", "RandomSharpness",
+)  # fmt: skip
 _MERGES = {"Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Maximum": "Max", "Minimum": "Min"}
 
 
-@layer("Activation")
+@layer("Activation", keys="activation", mask="keeps")
 def activated(of: Layer) -> Value:
     """Compute an activation by its name."""
     return activation(of, of.x, of.config.get("activation"))
 
 
-@layer("ReLU", "LeakyReLU", "ELU", "Softmax", "ThresholdedReLU")
+@layer("ReLU", keys="max_value negative_slope threshold", mask="keeps")
+@layer("LeakyReLU", keys="alpha negative_slope", mask="keeps")
+@layer("ELU", keys="alpha", mask="keeps")
+@layer("ThresholdedReLU", keys="theta", mask="keeps")
+@layer("Softmax", keys="axis", mask="uses")
 def rectified(of: Layer) -> Value:
     """Compute an activation with settings."""
     x = of.x
@@ -46,7 +55,8 @@ def rectified(of: Layer) -> Value:
     return of.node(x, "Clip", x.name, *limits)
 
 
-@layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout")
+@layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout",
+       keys="rate data_format", mask="keeps")  # fmt: skip
 def dropout(of: Layer) -> Value:
     """Set a share of all numbers to 0 in training."""
     rate = of.number("rate", 0.5)
@@ -55,13 +65,16 @@ def dropout(of: Layer) -> Value:
     return of.node(of.x, "Dropout", of.x.name, of.build.constant(rate))
 
 
-@layer("GaussianNoise", "ActivityRegularization")
+@layer("GaussianNoise", "ActivityRegularization", keys="stddev l1 l2", mask="keeps")
+@layer(*_AUGMENTING, keys="data_format mode factor lower upper width_factor height_factor "
+       "x_factor y_factor fill_mode fill_value interpolation value_range scale "
+       "bounding_box_format")  # fmt: skip
 def identity(of: Layer) -> Value:
-    """Return what is given: in inference the layer does nothing."""
+    """Return the input: in inference the layer does nothing."""
     return of.x
 
 
-@layer("Rescaling")
+@layer("Rescaling", keys="scale offset", mask="keeps")
 def rescaling(of: Layer) -> Value:
     """Multiply with a scale and add an offset."""
     x, build = of.x, of.build
@@ -73,6 +86,7 @@ def rescaling(of: Layer) -> Value:
 @layer(
     "MaxPooling1D", "MaxPooling2D", "MaxPooling3D", "AveragePooling1D", "AveragePooling2D",
     "AveragePooling3D", "MaxPool1D", "MaxPool2D", "AvgPool1D", "AvgPool2D",
+    keys="pool_size strides padding data_format",
 )  # fmt: skip
 def pooling(of: Layer) -> Value:
     """Take the largest number or the mean of windows."""
@@ -88,9 +102,10 @@ def pooling(of: Layer) -> Value:
 
 
 @layer(
-    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling1D",
-    "GlobalAveragePooling2D", "GlobalMaxPool2D", "GlobalAvgPool2D",
+    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling2D", "GlobalMaxPool2D",
+    "GlobalAvgPool2D", keys="data_format keepdims",
 )  # fmt: skip
+@layer("GlobalAveragePooling1D", keys="data_format keepdims", mask="uses")
 def global_pooling(of: Layer) -> Value:
     """Take the largest number or the mean of all pixels."""
     of.last_channels()
@@ -99,7 +114,7 @@ def global_pooling(of: Layer) -> Value:
     return of.build.reduced(of.x, operator, range(1, axes + 1), of.flag("keepdims"), of.name)
 
 
-@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D")
+@layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", keys="padding data_format")
 def zero_padding(of: Layer) -> Value:
     """Put zeros around."""
     of.last_channels()
@@ -109,7 +124,7 @@ def zero_padding(of: Layer) -> Value:
     return of.node(x, "Pad", x.name, pads, mode="constant")
 
 
-@layer("Cropping1D", "Cropping2D", "Cropping3D")
+@layer("Cropping1D", "Cropping2D", "Cropping3D", keys="cropping data_format")
 def cropping(of: Layer) -> Value:
     """Cut the border off."""
     of.last_channels()
@@ -119,7 +134,7 @@ def cropping(of: Layer) -> Value:
     return of.node(x, "Pad", x.name, pads, mode="constant")
 
 
-@layer("UpSampling1D", "UpSampling2D")
+@layer("UpSampling1D", "UpSampling2D", keys="size data_format interpolation")
 def upsampling(of: Layer) -> Value:
     """Repeat pixels, or interpolate between them."""
     of.last_channels()
@@ -139,7 +154,7 @@ def upsampling(of: Layer) -> Value:
     )  # fmt: skip
 
 
-@layer("Flatten")
+@layer("Flatten", keys="data_format")
 def flatten(of: Layer) -> Value:
     """Join all axes but the first."""
     of.last_channels()
@@ -147,7 +162,7 @@ def flatten(of: Layer) -> Value:
     return Value(of.build.node("Flatten", x.name, name=of.name, axis=1), 2)
 
 
-@layer("Reshape")
+@layer("Reshape", keys="target_shape")
 def reshape(of: Layer) -> Value:
     """Give another shape; -1 is what is left."""
     target = of.config.get("target_shape")
@@ -160,7 +175,7 @@ def reshape(of: Layer) -> Value:
     return Value(name, len(target) + 1)
 
 
-@layer("Permute")
+@layer("Permute", keys="dims")
 def permute(of: Layer) -> Value:
     """Put the axes but the first into another order."""
     order = of.config.get("dims")
@@ -172,7 +187,7 @@ def permute(of: Layer) -> Value:
     return of.node(x, "Transpose", x.name, perm=(0, *order))
 
 
-@layer("RepeatVector")
+@layer("RepeatVector", keys="n")
 def repeat(of: Layer) -> Value:
     """Repeat vectors along a new axis."""
     x, build = of.build.last(of.x), of.build
@@ -181,7 +196,7 @@ def repeat(of: Layer) -> Value:
     return Value(build.node("Tile", y, build.integers(1, times, 1), name=of.name), 3)
 
 
-@layer(*_MERGES, "Average")
+@layer(*_MERGES, "Average", several=True, mask="keeps")
 def merge(of: Layer) -> Value:
     """Add, subtract, multiply or average several values, or take extremes."""
     if len(of.given) < 2:
@@ -193,7 +208,7 @@ def merge(of: Layer) -> Value:
     return of.build.made(found, "Mul", found.name, of.build.constant(1 / len(of.given)))
 
 
-@layer("Concatenate")
+@layer("Concatenate", keys="axis", several=True, mask="keeps")
 def concatenate(of: Layer) -> Value:
     """Join along an axis."""
     axis = of.config.get("axis", -1)

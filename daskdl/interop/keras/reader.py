@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.channels import LastBuilder, Value
-from daskdl.interop.guard import reading
+from daskdl.interop.guard import damaged, existing, reading, unsupported
 from daskdl.interop.keras import hdf5, learned, plain, recurrent
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
-from daskdl.interop.keras.topology import Step, Topology, topology
-from daskdl.nn.graph import Graph
+from daskdl.interop.keras.topology import Place, Step, Topology, numbered, topology
+from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: They put their layers into the table when they are imported.
@@ -27,7 +25,8 @@ def load(path: str | Path) -> Graph:
     """Read a model of Keras as a graph that predicts, trains and is saved as any module.
 
     Images are (N, H, W, C), as in Keras. Weights become parameters under the names of layers,
-    running statistics of batch normalisation buffers.
+    running statistics of batch normalisation buffers. Inputs that the model has names for are
+    called by them; results that it has names for come in the order of these.
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ def load(path: str | Path) -> Graph:
     MissingExtraError
         Without the package ``h5py``, which ``pip install 'daskdl[keras]'`` brings.
     """
-    path = _there(path)
-    return from_bytes(path.read_bytes(), str(path))
+    path = existing(path, "file of Keras")
+    return from_bytes(path.read_bytes(), str(path)).eval()
 
 
 def read(path: str | Path) -> dict[str, Array]:
@@ -53,7 +52,7 @@ def read(path: str | Path) -> dict[str, Array]:
     ModelFileError, MissingExtraError
         As of :func:`load`.
     """
-    path = _there(path)
+    path = existing(path, "file of Keras")
     weights = weights_of(path.read_bytes(), str(path))
     found = {}
     for layer, arrays in weights.layers.items():
@@ -67,13 +66,6 @@ def read(path: str | Path) -> dict[str, Array]:
 def _flat(arrays: dict[str, Array]) -> bool:
     """Whether the last parts of the names are different ones."""
     return len({name.rpartition("/")[2] for name in arrays}) == len(arrays)
-
-
-def _there(path: str | Path) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Keras; check the path")
-    return path
 
 
 def weights_of(data: bytes, where: str) -> Weights:
@@ -109,9 +101,7 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
         zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
     ) as error:  # fmt: skip
         sentence = " ".join(str(error).split())[:100]
-        raise ModelFileError(
-            f"{where}: a damaged zip file ({sentence}); copy or save it again"
-        ) from error
+        raise damaged(where, f"a damaged zip file ({sentence})") from error
     return found[0], found[1]
 
 
@@ -129,50 +119,53 @@ def from_bytes(data: bytes, where: str) -> Graph:
 
 def _graph(found: Topology, weights: Weights, where: str) -> Graph:
     unknown = {
-        s.kind: s.name for s in found.steps if s.kind not in TABLE and s.kind != "InputLayer"
+        s.kind: f"layer {s.name!r}"
+        for s in found.steps
+        if s.kind not in TABLE and s.kind != "InputLayer"
     }
     if unknown:
-        listed = "; ".join(f"{kind} (layer {name!r})" for kind, name in sorted(unknown.items()))
-        raise ModelFileError(
-            f"{where}: layers that are not supported: {listed}; functions and classes of one's own "
-            "are not run"
+        raise unsupported(
+            where, "layers", unknown, "functions and classes of one's own are not run"
         )
     build = LastBuilder()
-    arrays = _by_layer(found, weights)
+    arrays = _by_layer(found, weights, where)
     values: dict[tuple[str, int], list[Value]] = {}
+    masked: set[tuple[str, int]] = set()
     held: dict[str, str] = {}
+    names = {place[0]: key for key, place in found.inputs.items() if isinstance(key, str)}
     for step in found.steps:
         if step.kind == "InputLayer":
-            values[step.name, step.call] = [_input(build, step, where)]
+            name = names.get(step.name, step.name)
+            values[step.name, step.call] = [_input(build, step, name, where)]
             continue
         given = [_value(values, place, where) for place in step.given]
         layer = Layer(
             step.name, step.kind, step.config, build, given, arrays.get(step.name, []),
             weights.version, where, held,
         )  # fmt: skip
-        result = TABLE[step.kind](layer)
+        translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.given)
+        result = translator(layer, of_mask)
         values[step.name, step.call] = result if isinstance(result, list) else [result]
-    order = {_value(values, place, where).name: i for i, place in enumerate(found.inputs)}
+        if (of_mask and translator.mask == "keeps") or step.config.get("mask_zero"):
+            masked.add((step.name, step.call))
+    ends = [_value(values, place, where) for place in found.outputs.values()]
+    order = {_value(values, place, where).name: i for i, place in enumerate(found.inputs.values())}
     build.inputs.sort(key=lambda parts: order.get(parts[0], len(order)))
-    return build.graph(build.last(_value(values, place, where)).name for place in found.outputs)
+    return build.graph(build.last(value).name for value in ends)
 
 
-def _value(
-    values: dict[tuple[str, int], list[Value]], place: tuple[str, int, int], where: str
-) -> Value:
+def _value(values: dict[tuple[str, int], list[Value]], place: Place, where: str) -> Value:
     results = values[place[0], place[1]]
     if place[2] >= len(results):
-        raise ModelFileError(
-            f"{where}: layer {place[0]!r} has no result {place[2]}; copy or save it again"
-        )
+        raise damaged(where, f"layer {place[0]!r} has no result {place[2]}")
     return results[place[2]]
 
 
-def _input(build: LastBuilder, step: Step, where: str) -> Value:
+def _input(build: LastBuilder, step: Step, name: str, where: str) -> Value:
     shape = step.config.get("batch_shape") or step.config.get("batch_input_shape")
     dtype = step.config.get("dtype", "float32")
     if shape is None:
-        return Value(build.input(step.name, None), None)
+        return Value(build.input(name, None), None)
     if not isinstance(shape, list) or not 1 <= len(shape) <= 8:
         raise ModelFileError(
             f"{where}: input {step.name!r}: expected a shape; save it with the shape of its input"
@@ -184,29 +177,33 @@ def _input(build: LastBuilder, step: Step, where: str) -> Value:
         )
     # Numbers of words are float32 in many files; any integers are taken, and made floats.
     kind = dtype if dtype in ("int32", "int64", "uint8") else "float32"
-    return Value(build.input(step.name, (None, *shape[1:]), kind), len(shape))
+    return Value(build.input(name, (None, *shape[1:]), kind), len(shape))
 
 
-def _by_layer(found: Topology, weights: Weights) -> dict[str, list[Array]]:
+def _by_layer(found: Topology, weights: Weights, where: str) -> dict[str, list[Array]]:
     """Return the arrays of each layer, by its name."""
-    names = list(dict.fromkeys(step.name for step in found.steps))
-    if weights.version < 3 or all(n in names for n, a in weights.layers.items() if a):
-        return {name: weights.named(name) for name in names}
-    # Groups of Keras 3 that have no names are called by their classes, with a number.
-    counts: dict[str, int] = {}
+    steps = {step.name: step for step in found.steps}
+    owners = dict.fromkeys(step.owner for step in found.steps)
+    homes = {name: name for name in owners}
+    if weights.version >= 3 and not all(n in owners for n, a in weights.layers.items() if a):
+        # Groups of Keras 3 that have no names are called by their classes, with a number.
+        homes = dict(zip(owners, numbered([found.kinds[name] for name in owners]), strict=True))
     result = {}
-    kinds = {step.name: step.kind for step in found.steps}
-    for name in names:
-        base = _snake(kinds[name])
-        n = counts.get(base, 0)
-        counts[base] = n + 1
-        group = f"{base}_{n}" if n else base
-        result[name] = weights.named(name) or weights.named(group)
+    for name, step in steps.items():
+        inside = weights.layers.get(step.owner) or weights.layers.get(homes[step.owner], {})
+        if step.group and inside and not any(key.startswith("layers/") for key in inside):
+            # As in Keras 2: flat, under the names of the layers.
+            short = name.removeprefix(f"{step.owner}/").rpartition("/")[2]
+            same = [
+                n for n, s in steps.items() if s.owner == step.owner and n.endswith(f"/{short}")
+            ]
+            if len(same) > 1:
+                raise ModelFileError(
+                    f"{where}: models in the model have several layers called {short!r}; save it "
+                    "as .keras"
+                )
+            result[name] = [a for key, a in inside.items() if short in key.split("/")]
+        else:
+            lead = f"{step.group}/" if step.group else ""
+            result[name] = [a for key, a in inside.items() if key.startswith(lead)]
     return result
-
-
-def _snake(name: Any) -> str:
-    """Return a class's name as Keras calls its groups: "Conv2DTranspose" is "conv2d_transpose"."""
-    name = re.sub(r"\W+", "", str(name))
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -12,6 +12,13 @@ from daskdl.tensor import Array
 
 #: ONNX' name, and its gates in the order of Keras'.
 _KINDS = {"LSTM": ("LSTM", (0, 3, 1, 2)), "GRU": ("GRU", (0, 1, 2)), "SimpleRNN": ("RNN", (0,))}
+#: Shares that are dropped in training are not, here.
+_KEYS = (
+    "units activation recurrent_activation use_bias unit_forget_bias dropout recurrent_dropout "
+    "implementation zero_output_for_mask unroll return_sequences go_backwards reset_after "
+    "use_cudnn input_dim input_length"
+)
+_OFF = "stateful return_state time_major"
 _FUNCTIONS = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu", "hard_sigmoid": "HardSigmoid"}
 
 
@@ -23,8 +30,6 @@ def _rows(array: Array, order: tuple[int, ...]) -> Array:
 
 def _settings(of: Layer, config: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return ONNX' settings of one direction, which ones that are not supported are refused of."""
-    if config.get("stateful") or config.get("return_state") or config.get("time_major"):
-        of.fail("states that are given or kept are not supported")
     names = ["activation"] if kind == "SimpleRNN" else ["recurrent_activation", "activation"]
     defaults = {"activation": "tanh", "recurrent_activation": "sigmoid"}
     functions = [function_of(of, config.get(name, defaults[name])) for name in names]
@@ -111,13 +116,13 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
     return Value(build.node("Flatten", first, axis=1, name=of.name), 2)
 
 
-@layer(*_KINDS)
+@layer(*_KINDS, keys=_KEYS, off=_OFF, mask="uses")
 def recurrent(of: Layer) -> Value:
     """Run over time; give all states, or the last one."""
     return _run(of, of.config, of.kind, of.arrays, False)
 
 
-@layer("Bidirectional")
+@layer("Bidirectional", keys="layer backward_layer merge_mode", mask="uses")
 def bidirectional(of: Layer) -> Value:
     """Run over time in both directions."""
     inner = of.config.get("layer")
@@ -126,4 +131,12 @@ def bidirectional(of: Layer) -> Value:
     config = inner.get("config")
     if not isinstance(config, dict) or of.config.get("merge_mode", "concat") != "concat":
         of.fail("merge_mode: expected concat")
+    of.check(config, _KEYS.split(), _OFF.split())
+    back = (of.config.get("backward_layer") or {}).get("config") or config
+    read = [k for k in _KEYS.split() if k != "go_backwards"]
+    changed = [k for k in read if back.get(k) != config.get(k)]
+    if changed:
+        of.fail(f"backward_layer: expected the settings of the other one, found {changed}")
+    if config.get("go_backwards"):
+        of.fail("go_backwards of the first direction is not supported")
     return _run(of, config, str(inner["class_name"]), of.arrays, True)

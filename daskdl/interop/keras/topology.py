@@ -2,112 +2,287 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged
 
-#: Layers of a model, and calls of one, at most.
-_MOST = 3_000
+#: Layers of a model, and calls of one, at most; models in each other.
+_MOST, _DEEPEST = 3_000, 20
+_MODELS = ("Sequential", "Functional", "Model")
 #: A result of a layer: its name, which call of it, and which of the results.
 Place = tuple[str, int, int]
 
 
 class Step(NamedTuple):
-    """One call of a layer."""
+    """One call of a layer.
+
+    Attributes
+    ----------
+    name : str
+        Of a layer in a model in a model "outer/inner".
+    kind : str
+    config : dict
+    call : int
+        Which call of the layer it is.
+    given : list of Place
+    owner : str
+        The layer of the outermost model under which the file has the weights.
+    group : str
+        Where they are in it, "" if the layer is the owner: such as "layers/dense".
+    """
 
     name: str
     kind: str
     config: dict[str, Any]
     call: int
     given: list[Place]
+    owner: str
+    group: str = ""
 
 
 class Topology(NamedTuple):
-    """Calls in an order in which each finds its inputs, and the places of inputs and outputs."""
+    """Calls in an order in which each finds its inputs.
+
+    Attributes
+    ----------
+    steps : list of Step
+    inputs, outputs : dict
+        Places by the names that the model has for them; numbers where it has none.
+    kinds : dict
+        Classes of the outermost model's layers, by their names.
+    """
 
     steps: list[Step]
-    inputs: list[Place]
-    outputs: list[Place]
+    inputs: dict[Any, Place]
+    outputs: dict[Any, Place]
+    kinds: dict[str, str]
 
 
 def topology(config: dict[str, Any], where: str) -> Topology:
-    """Return the layers of a Sequential or functional model.
+    """Return the layers of a Sequential or functional model; those of models in it among them.
 
     Raises
     ------
     ModelFileError
-        When the model is of a class of its own, has models inside, or is damaged.
+        When the model is of a class of its own, gives layers more than tensors, or is damaged.
     """
     kind = config.get("class_name")
-    if kind not in ("Sequential", "Functional", "Model"):
+    if kind not in _MODELS:
         raise ModelFileError(
             f"{where}: expected a Sequential or functional model, found {str(kind)[:60]!r}; build "
             "its layers in daskdl and read the weights with interop.keras.load_weights"
         )
-    inner = config.get("config")
-    layers = inner if isinstance(inner, list) else (inner or {}).get("layers")
-    if not isinstance(layers, list) or not 1 <= len(layers) <= _MOST:
-        _damaged(where, "expected layers")
-    parts = [_layer(layer, where) for layer in layers]
-    if kind == "Sequential":
-        return _sequential(parts, where)
-    assert isinstance(inner, dict)
-    return _functional(layers, parts, inner, where)
+    found = _Model(config, where)
+    return Topology(_in_order(found.steps, where), found.inputs, found.outputs, found.kinds)
+
+
+def snake(name: Any) -> str:
+    """Return a class's name as Keras calls its groups: "Conv2DTranspose" is "conv2d_transpose"."""
+    name = re.sub(r"\W+", "", str(name))
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def numbered(kinds: list[str]) -> list[str]:
+    """Return the names of groups of layers that have only their classes for names, in order."""
+    counts: Counter[str] = Counter()
+    names = []
+    for base in map(snake, kinds):
+        names.append(f"{base}_{counts[base]}" if counts[base] else base)
+        counts[base] += 1
+    return names
 
 
 def _damaged(where: str, sentence: str) -> NoReturn:
-    raise ModelFileError(
-        f"{where}: its configuration is damaged: {sentence}; copy or save it again"
-    )
+    raise damaged(where, f"its configuration is damaged: {sentence}")
 
 
-def _layer(layer: Any, where: str) -> tuple[str, str, dict[str, Any]]:
-    """Return a layer's name, kind and settings."""
-    if not isinstance(layer, dict) or not isinstance(layer.get("config"), (dict, list)):
-        _damaged(where, "a layer has no settings")
-    kind, config = str(layer.get("class_name")), layer["config"]
-    if kind in ("Sequential", "Functional", "Model") or isinstance(config, list):
-        raise ModelFileError(
-            f"{where}: layer {str(layer.get('name'))[:60]!r} is a model of its own, which is not "
-            "supported; put its layers into one model"
-        )
-    return str(layer.get("name") or config.get("name") or kind), kind, config
+class _Model:
+    """The calls of one model's layers; a model in it gives its own calls for each call of it."""
+
+    def __init__(
+        self, config: dict[str, Any], where: str, path: str = "", owner: str = "",
+        group: str = "", depth: int = 0,
+    ) -> None:  # fmt: skip
+        self.where, self.path, self.owner, self.group = where, path, owner, group
+        self.depth, self.steps = depth, list[Step]()
+        #: What stands for results of models in this one.
+        self.alias: dict[Place, Place] = {}
+        if depth > _DEEPEST:
+            _damaged(where, "models lie in each other too deep")
+        inner = config.get("config")
+        layers = inner if isinstance(inner, list) else (inner or {}).get("layers")
+        if not isinstance(layers, list) or not 1 <= len(layers) <= _MOST:
+            _damaged(where, "expected layers")
+        if not all(isinstance(one, dict) and isinstance(one.get("config"), (dict, list))
+                   for one in layers):  # fmt: skip
+            _damaged(where, "a layer has no settings")
+        self.inputs: dict[Any, Place] = {}
+        self.outputs: dict[Any, Place] = {}
+        self.groups = numbered([str(one.get("class_name")) for one in layers])
+        names = [self._name(layer) for layer in layers]
+        self.kinds = {n: str(one.get("class_name")) for n, one in zip(names, layers, strict=True)}
+        if config.get("class_name") == "Sequential":
+            self._sequential(layers, names)
+        else:
+            self._functional(layers, names, inner or {})
+        self.outputs = {key: self.resolved(place) for key, place in self.outputs.items()}
+        self.steps = [s._replace(given=[*map(self.resolved, s.given)]) for s in self.steps]
+
+    def resolved(self, place: Place) -> Place:
+        """Return the result of a layer that a result of a model is."""
+        while place in self.alias:
+            place = self.alias[place]
+        return place
+
+    def _name(self, layer: dict[str, Any]) -> str:
+        config = layer["config"]
+        own = config.get("name") if isinstance(config, dict) else None
+        return self.path + str(layer.get("name") or own or layer.get("class_name"))
+
+    def _sequential(self, layers: list[Any], names: list[str]) -> None:
+        last: list[Place] = []
+        if layers[0].get("class_name") != "InputLayer":
+            first = layers[0]["config"] if isinstance(layers[0]["config"], dict) else {}
+            shape = first.get("batch_input_shape") or first.get("batch_shape")
+            name = f"{self.path}input"
+            self.steps.append(Step(name, "InputLayer", {"batch_shape": shape}, 0, [], name))
+            last = [(name, 0, 0)]
+        else:
+            name = names[0]
+        self._once([name, *names] if last else names)
+        for i, layer in enumerate(layers):
+            self._add(layer, names[i], i, 0, last)
+            last = [(names[i], 0, 0)]
+        self.inputs = {0: (name, 0, 0)}
+        self.outputs = {0: last[0]}
+
+    def _functional(self, layers: list[Any], names: list[str], inner: dict[str, Any]) -> None:
+        self._once(names)
+        for i, layer in enumerate(layers):
+            nodes = layer.get("inbound_nodes") or []
+            nodes = [[]] if layer.get("class_name") == "InputLayer" else nodes
+            if not isinstance(nodes, list):
+                _damaged(self.where, f"layer {names[i]!r}: expected calls")
+            for call, node in enumerate(nodes):
+                self._add(layer, names[i], i, call, self._places(node, names[i]))
+        self.inputs = self._ends(inner.get("input_layers"))
+        self.outputs = self._ends(inner.get("output_layers"))
+        made = {(step.name, step.call) for step in self.steps}
+        new = any(isinstance(n, dict) for one in layers for n in one.get("inbound_nodes") or [])
+        for key, (name, call, k) in self.outputs.items() if new else ():
+            # Here, and not in calls, Keras 3 counts the call by which such a model was made.
+            if self.kinds.get(name) in ("Functional", "Model") and call:
+                self.outputs[key] = name, call - 1, k
+        for place in (*self.inputs.values(), *self.outputs.values()):
+            if place not in self.alias and place[:2] not in made:
+                _damaged(self.where, f"there is no layer {place[0]!r}")
+
+    def _once(self, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            _damaged(self.where, "names of layers come twice")
+
+    def _add(
+        self, layer: dict[str, Any], name: str, number: int, call: int, given: list[Place]
+    ) -> None:
+        """Add a call of a layer; of a model those of its layers."""
+        kind, config = str(layer.get("class_name")), layer["config"]
+        home, owner = str(layer.get("module") or "keras"), self.owner or name
+        group = f"{self.group}layers/{self.groups[number]}" if self.owner else ""
+        ours = home.startswith(("keras", "tf_keras", "tensorflow.", "builtins"))
+        if not ours or (".ops" in home and kind not in ("Add", "Subtract", "Multiply")):
+            kind = f"{home[:60]}.{kind}"  # which no table has
+        if kind not in _MODELS:
+            if not isinstance(config, dict):
+                _damaged(self.where, f"layer {name!r} has no settings")
+            self.steps.append(Step(name, kind, config, call, given, owner, group))
+        else:
+            lead = f"{group}/" if group else ""
+            model = _Model(layer, self.where, f"{name}/", owner, lead, self.depth + 1)
+            if len(model.inputs) != len(given) or not all(isinstance(k, int) for k in model.inputs):
+                raise ModelFileError(
+                    f"{self.where}: model {name!r} in the model: expected {len(model.inputs)} "
+                    f"inputs in their order, found {len(given)}"
+                )
+
+            def renumbered(place: Place) -> Place:
+                return place[0], place[1] + call * _MOST, place[2]
+
+            entries = {(p[0], p[1]) for p in model.inputs.values()}
+            for place, value in zip(model.inputs.values(), given, strict=True):
+                self.alias[renumbered(place)] = value
+            for k, place in enumerate(model.outputs.values()):
+                self.alias[name, call, k] = renumbered(place)
+            self.steps += [
+                s._replace(call=s.call + call * _MOST, given=[*map(renumbered, s.given)])
+                for s in model.steps if (s.name, s.call) not in entries
+            ]  # fmt: skip
+        if len(self.steps) > _MOST:
+            _damaged(self.where, f"layer {name!r}: expected up to {_MOST} calls")
+
+    def _places(self, node: Any, name: str) -> list[Place]:
+        """Return the inputs of one call: of Keras 3 found in its arguments, else listed."""
+        if isinstance(node, dict):
+            self._plain(node.get("kwargs"), name)
+            return [*self._tensors(node.get("args"), name)]
+        if isinstance(node, list) and node and isinstance(node[0], str):
+            node = [node]
+        if not isinstance(node, list):
+            _damaged(self.where, "a call has no arguments")
+        for part in node:
+            self._plain(part[3] if isinstance(part, list) and len(part) == 4 else None, name)
+        return [self._place(part[:3] if isinstance(part, list) else part) for part in node]
+
+    def _tensors(self, value: Any, name: str) -> Iterator[Place]:
+        waiting, count = [value], 0
+        while waiting:
+            value, count = waiting.pop(0), count + 1
+            if count > _MOST:
+                _damaged(self.where, "a call has too many arguments")
+            if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
+                config = value.get("config")
+                history = config.get("keras_history") if isinstance(config, dict) else None
+                yield self._place(history)
+            elif isinstance(value, (list, tuple)):
+                waiting[:0] = value
+            else:
+                self._plain(value, name)
+
+    def _plain(self, value: Any, name: str) -> None:
+        """Refuse an argument of a call that is no tensor, and could change the numbers."""
+        parts = value.values() if isinstance(value, dict) else [value]
+        if any(part not in (None, False, [], {}) for part in parts):
+            raise ModelFileError(
+                f"{self.where}: layer {name!r} is called with more than tensors, "
+                f"{str(value)[:60]}, which is not supported; save the model without it"
+            )
+
+    def _place(self, value: Any) -> Place:
+        if (
+            not isinstance(value, list)
+            or len(value) != 3
+            or not isinstance(value[0], str)
+            or not all(type(n) is int and 0 <= n < _MOST for n in value[1:])
+        ):
+            _damaged(self.where, "a result is not named by its layer, call and place")
+        return self.path + value[0], value[1], value[2]
+
+    def _ends(self, value: Any) -> dict[Any, Place]:
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            value = [value]
+        if isinstance(value, list):
+            value = dict(enumerate(value))
+        if not isinstance(value, dict) or not value:
+            _damaged(self.where, "expected inputs and outputs")
+        return {key: self._place(value[key]) for key in sorted(value)}  # as Keras gives them
 
 
-def _sequential(parts: list[tuple[str, str, dict[str, Any]]], where: str) -> Topology:
-    steps: list[Step] = []
-    if parts[0][1] != "InputLayer":
-        shape = parts[0][2].get("batch_input_shape") or parts[0][2].get("batch_shape")
-        steps.append(Step("input", "InputLayer", {"batch_shape": shape}, 0, []))
-    for name, kind, config in parts:
-        given = [(steps[-1].name, 0, 0)] if steps else []
-        steps.append(Step(name, kind, config, 0, given))
-    _once([step.name for step in steps], where)
-    return Topology(steps, [(steps[0].name, 0, 0)], [(steps[-1].name, 0, 0)])
-
-
-def _once(names: list[str], where: str) -> None:
-    if len(set(names)) != len(names):
-        _damaged(where, "names of layers come twice")
-
-
-def _functional(
-    layers: list[Any],
-    parts: list[tuple[str, str, dict[str, Any]]],
-    inner: dict[str, Any],
-    where: str,
-) -> Topology:
-    _once([name for name, *_ in parts], where)
-    waiting: list[Step] = []
-    for layer, (name, kind, config) in zip(layers, parts, strict=True):
-        nodes = layer.get("inbound_nodes") or []
-        if kind == "InputLayer":
-            nodes = [[]]
-        if not isinstance(nodes, list) or len(waiting) + len(nodes) > _MOST:
-            _damaged(where, f"layer {name!r}: expected calls")
-        waiting += [
-            Step(name, kind, config, i, _places(node, where)) for i, node in enumerate(nodes)
-        ]
+def _in_order(waiting: list[Step], where: str) -> list[Step]:
+    """Return the calls, each behind those whose results it is given."""
     steps: list[Step] = []
     made: set[tuple[str, int]] = set()
     while waiting:
@@ -117,52 +292,4 @@ def _functional(
         steps += ready
         made.update((s.name, s.call) for s in ready)
         waiting = [s for s in waiting if (s.name, s.call) not in made]
-    inputs, outputs = (_ends(inner.get(f"{end}_layers"), where) for end in ("input", "output"))
-    for place in (*inputs, *outputs):
-        if place[:2] not in made:
-            _damaged(where, f"there is no layer {place[0]!r}")
-    return Topology(steps, inputs, outputs)
-
-
-def _places(node: Any, where: str) -> list[Place]:
-    """Return what one call is given: of Keras 3 found in its arguments, else listed."""
-    found: list[Place] = []
-    if isinstance(node, dict):
-        waiting = [node.get("args")]
-        count = 0
-        while waiting:
-            value = waiting.pop(0)
-            count += 1
-            if count > _MOST:
-                _damaged(where, "a call has too many arguments")
-            if isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
-                config = value.get("config")
-                history = config.get("keras_history") if isinstance(config, dict) else None
-                found.append(_place(history, where))
-            elif isinstance(value, (list, tuple)):
-                waiting[:0] = value
-        return found
-    if isinstance(node, list) and node and isinstance(node[0], str):
-        node = [node]
-    if not isinstance(node, list):
-        _damaged(where, "a call has no arguments")
-    return [_place(part[:3] if isinstance(part, list) else part, where) for part in node]
-
-
-def _place(value: Any, where: str) -> Place:
-    if (
-        not isinstance(value, list)
-        or len(value) != 3
-        or not isinstance(value[0], str)
-        or not all(type(n) is int and n >= 0 for n in value[1:])
-    ):
-        _damaged(where, "a result is not named by its layer, call and place")
-    return value[0], value[1], value[2]
-
-
-def _ends(value: Any, where: str) -> list[Place]:
-    if isinstance(value, list) and value and isinstance(value[0], str):
-        value = [value]
-    if not isinstance(value, list) or not value:
-        _damaged(where, "expected inputs and outputs")
-    return [_place(part, where) for part in value]
+    return steps

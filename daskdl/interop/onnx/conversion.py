@@ -10,9 +10,21 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DaskdlError, ModelFileError
-from daskdl.interop.building import attribute_name, channels_second
+from daskdl.interop.building import channels_second
+from daskdl.interop.guard import unsupported
+from daskdl.interop.onnx.nodes import (
+    add_uses,
+    check_attributes,
+    free_names,
+    images_in,
+    in_order,
+    is_filters,
+    reads,
+    with_names,
+)
 from daskdl.interop.onnx.tensors import checked_shape, dtype_of, to_array
-from daskdl.nn.graph import FEW, Graph, Node, Subgraph
+from daskdl.nn.core.graph import Graph
+from daskdl.nn.core.nodes import FEW, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call
 from daskdl.tensor import Array, Tensor, no_grad
 
@@ -66,20 +78,17 @@ class Conversion:
             _input(value, where) for value in proto.input if value.name not in self.tensors
         ]
         self.outputs = [value.name for value in proto.output]
+        self.batch = _batch([v for v in proto.input if v.name not in self.tensors])
         unknown: dict[str, str] = {}
-        self.nodes = [
-            node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)
-        ]
+        nodes = [node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)]
+        self.nodes = in_order(nodes, {name for name, *_ in self.inputs})
         if unknown:
-            listed = "; ".join(f"{name} (node {node!r})" for name, node in sorted(unknown.items()))
-            raise ModelFileError(
-                f"{where}: operators that are not supported: {listed}; docs/onnx.md lists them all"
-            )
+            raise unsupported(where, "operators", unknown, "docs/onnx.md lists them all")
 
     def graph(self, channels_last: bool) -> Graph:
         """Return the graph with its weights."""
         uses: dict[str, list[tuple[str, int]]] = collections.defaultdict(list)
-        _uses(self.nodes, uses)
+        add_uses(self.nodes, uses)
         parameters: dict[str, tuple[int, ...]] = {}
         buffers: dict[str, tuple[int, ...]] = {}
         for name, tensor in self.tensors.items():
@@ -91,17 +100,17 @@ class Conversion:
             elif uses[name] or name in self.outputs:
                 self.constants[name] = to_array(tensor, self.folder, self.where)
         self._fold()
-        names = _free_names({**parameters, **buffers}, self._all_names())
-        last = [n for n in parameters if _filters(parameters[n], uses[n])]
+        names = free_names({**parameters, **buffers}, self._all_names())
+        last = [n for n in parameters if is_filters(parameters[n], uses[n])]
         lead = [
             channels_second(names[name], f"{names[name]}/last", len(parameters[name]))
             for name in last
         ]
         renamed = {**names, **{name: f"{names[name]}/last" for name in last}}
-        nodes = [*lead, *(_renamed(node, renamed) for node in self.nodes)]
+        nodes = [*lead, *(with_names(node, renamed) for node in self.nodes)]
         inputs, outputs = self.inputs, [renamed.get(name, name) for name in self.outputs]
         if channels_last:
-            inputs, nodes = _images_in(inputs, nodes)
+            inputs, nodes = images_in(inputs, nodes)
         shapes = {
             name: (shape[0], *shape[2:], shape[1]) if name in last else shape
             for name, shape in parameters.items()
@@ -115,6 +124,7 @@ class Conversion:
             [(renamed.get(n, n), a) for n, a in self.constants.items()],
             self.opset,
             channels_last,
+            self.batch,
         )
         for name in (*parameters, *buffers):
             found = to_array(self.tensors[name], self.folder, self.where)
@@ -141,8 +151,9 @@ class Conversion:
             domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}:"
             operator = domain + node.op_type
             if operator not in TABLE:
-                unknown.setdefault(operator, node.name or next(iter(node.output), ""))
+                unknown.setdefault(operator, f"node {node.name or next(iter(node.output), '')!r}")
                 continue
+            check_attributes(node, operator, self.where)
             attributes = tuple(
                 (a.name, self._attribute(a, f"{operator}.{a.name}", unknown, depth))
                 for a in node.attribute
@@ -198,9 +209,10 @@ class Conversion:
             Node("Constant", (), (tensor.name,), (("value", self._array(tensor)),))
             for tensor in proto.initializer
         ]
-        nodes = (*given, *self._nodes(proto.node, unknown, depth))
+        nodes = [*given, *self._nodes(proto.node, unknown, depth)]
         inputs = tuple(v.name for v in proto.input)
-        return Subgraph(inputs, tuple(v.name for v in proto.output), nodes)
+        nodes = in_order(nodes, set(inputs))
+        return Subgraph(inputs, tuple(v.name for v in proto.output), tuple(nodes))
 
     def _constant(self, node: Node) -> bool:
         """Whether a node only holds an array, which is then among the tensors or constants."""
@@ -224,7 +236,7 @@ class Conversion:
         with no_grad():
             kept = [node for node in self.nodes if not self._folded(node)]
         self.nodes = kept
-        needed = {name for node in kept for name in _reads(node)} | set(self.outputs)
+        needed = {name for node in kept for name in reads(node)} | set(self.outputs)
         self.constants = {n: a for n, a in self.constants.items() if n in needed}
 
     def _folded(self, node: Node) -> bool:
@@ -250,7 +262,7 @@ class Conversion:
 
     def _all_names(self) -> set[str]:
         names = {name for name, *_ in self.inputs} | set(self.tensors) | set(self.constants)
-        return names | {name for node in self.nodes for name in (*node.outputs, *_reads(node))}
+        return names | {name for node in self.nodes for name in (*node.outputs, *reads(node))}
 
 
 class _Held:
@@ -285,63 +297,9 @@ def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | N
     return value.name, dtype, (*(None for _ in lengths[:1]), *lengths[1:])
 
 
-def _reads(node: Node) -> Iterator[str]:
-    yield from node.inputs
-    for _, value in node.attributes:
-        if isinstance(value, Subgraph):
-            yield from value.outputs
-            for inner in value.nodes:
-                yield from _reads(inner)
-
-
-def _uses(nodes: Any, uses: dict[str, list[tuple[str, int]]]) -> None:
-    for node in nodes:
-        for i, name in enumerate(node.inputs):
-            if name:
-                uses[name].append((node.operator, i))
-        for _, value in node.attributes:
-            if isinstance(value, Subgraph):
-                _uses(value.nodes, uses)
-                for name in value.outputs:
-                    uses[name].append(("", 0))
-
-
-def _filters(shape: tuple[int, ...], uses: list[tuple[str, int]]) -> bool:
-    return len(shape) > 2 and all(op in ("Conv", "ConvTranspose") and i == 1 for op, i in uses)
-
-
-def _free_names(held: dict[str, Any], taken: set[str]) -> dict[str, str]:
-    """Return names for parameters and buffers that are no attributes of a module."""
-    names, taken = {}, set(taken)
-    for name in held:
-        names[name] = attribute_name(name, taken)
-        taken.add(names[name])
-    return names
-
-
-def _renamed(node: Node, names: dict[str, str]) -> Node:
-    attributes = []
-    for name, value in node.attributes:
-        if isinstance(value, Subgraph):
-            inner = {k: v for k, v in names.items() if k not in value.inputs}
-            value = value._replace(
-                outputs=tuple(inner.get(n, n) for n in value.outputs),
-                nodes=tuple(_renamed(n, inner) for n in value.nodes),
-            )
-        attributes.append((name, value))
-    inputs = tuple(names.get(n, n) for n in node.inputs)
-    return Node(node.operator, inputs, node.outputs, tuple(attributes))
-
-
-def _images_in(inputs: list[Any], nodes: list[Node]) -> tuple[list[Any], list[Node]]:
-    """Let inputs of more than two axes come with their channels last."""
-    taken, lead, names = [], [], {}
-    for name, dtype, shape in inputs:
-        if shape is None or len(shape) < 3:
-            taken.append((name, dtype, shape))
-            continue
-        ndim = len(shape)
-        names[name] = f"{name}/first"
-        lead.append(channels_second(name, names[name], ndim))
-        taken.append((name, dtype, (shape[0], *shape[2:], shape[1])))
-    return taken, [*lead, *(_renamed(node, names) for node in nodes)]
+def _batch(inputs: list[Any]) -> int | None:
+    """Return how many samples the file is made for: None for one or any."""
+    kinds = [value.type.tensor_type.shape.dim for value in inputs]
+    first = {dims[0].dim_value for dims in kinds if len(dims)}
+    (found,) = first if len(first) == 1 else (0,)
+    return found if found > 1 else None

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.nn.graph import Graph, Node, Subgraph
+from daskdl.nn.core.graph import Graph
+from daskdl.nn.core.nodes import Node, Subgraph
 from daskdl.tensor import Array
 
 
@@ -35,10 +36,11 @@ def graph_model(graph: Graph) -> Any:
         [onnx.numpy_helper.from_array(np.ascontiguousarray(a).reshape(a.shape), n)
          for n, a in arrays.items()],
     )  # fmt: skip
+    domains = sorted({n.domain for n in nodes if n.domain})
     imports = [helper.make_opsetid("", graph.opset)]
     model = helper.make_model(
         proto,
-        opset_imports=imports,
+        opset_imports=[*imports, *(helper.make_opsetid(domain, 1) for domain in domains)],
         producer_name="daskdl",
         ir_version=helper.find_min_ir_version_for(imports),
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from daskdl.errors import MissingExtraError, ModelFileError
-from daskdl.interop.guard import reading
+from daskdl.interop.guard import damaged, existing, reading
 from daskdl.interop.onnx import wire
 from daskdl.interop.onnx.conversion import Conversion
-from daskdl.nn.graph import Graph
+from daskdl.nn.core.graph import Graph
 
 #: Versions of the operator set whose differences are known.
 OLDEST, NEWEST = 1, 28
@@ -38,16 +38,14 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
     MissingExtraError
         Without the package ``onnx``, which ``pip install 'daskdl[onnx]'`` brings.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such ONNX file; check the path")
+    path = existing(path, "ONNX file")
     if os.path.getsize(path) >= 1 << 31:
         raise ModelFileError(
             f"{path}: expected less than 2 GB, protobuf's limit; larger models keep their weights "
             "in files beside it"
         )
     data = path.read_bytes()
-    return read(data, str(path), path.parent, channels_last)
+    return read(data, str(path), path.parent, channels_last).eval()
 
 
 def read(data: bytes, where: str, folder: Path | None = None, channels_last: bool = False) -> Graph:
@@ -63,9 +61,7 @@ def read(data: bytes, where: str, folder: Path | None = None, channels_last: boo
     try:
         model = onnx.ModelProto.FromString(data)
     except (DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ModelFileError(
-            f"{where}: not a whole ONNX file ({error}); copy or save it again"
-        ) from error
+        raise damaged(where, f"not a whole ONNX file ({error})") from error
     del data
     return from_proto(model, where, folder, channels_last)
 

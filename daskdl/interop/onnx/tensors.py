@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged
 from daskdl.nn.operators.shapes import DTYPES, REFUSED
 from daskdl.tensor import Array
 
@@ -35,9 +36,7 @@ def shape_of(tensor: Any, where: str) -> tuple[int, ...]:
     """Return a tensor's shape; a ModelFileError for negative lengths and sizes that overflow."""
     shape = tuple(tensor.dims)
     if any(n < 0 for n in shape) or math.prod(shape) >= 1 << 48 or len(shape) > 32:
-        raise ModelFileError(
-            f"{where}: expected lengths of 0 or more, found {shape[:32]}; copy or save it again"
-        )
+        raise damaged(where, f"expected lengths of 0 or more, found {shape[:32]}")
     return shape
 
 
@@ -95,14 +94,15 @@ def _checked(tensor: Any, folder: Path | None, where: str) -> tuple[np.dtype[Any
         _place(tensor, dtype, count, folder, where)
     elif tensor.HasField("raw_data"):
         if len(tensor.raw_data) != count * dtype.itemsize:
-            raise ModelFileError(
-                f"{where}: expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
-                f"found {len(tensor.raw_data)}; copy or save it again"
+            raise damaged(
+                where,
+                f"expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
+                f"found {len(tensor.raw_data)}",
             )
     elif len(_numbers(tensor, dtype)) != count:
-        raise ModelFileError(
-            f"{where}: expected {count} numbers for shape {shape}, "
-            f"found {len(_numbers(tensor, dtype))}; copy or save it again"
+        raise damaged(
+            where,
+            f"expected {count} numbers for shape {shape}, found {len(_numbers(tensor, dtype))}",
         )
     return dtype, shape
 
@@ -136,9 +136,7 @@ def _place(
         offset, length = int(entries.get("offset", 0)), count * dtype.itemsize
         given = int(entries.get("length", length))
     except ValueError:
-        raise ModelFileError(
-            f"{where}: expected numbers as offset and length; copy or save it again"
-        ) from None
+        raise damaged(where, "expected numbers as offset and length") from None
     if not path.is_file():
         raise ModelFileError(
             f"{where}: there is no file {location!r} beside the model; copy it there"

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.nn.inputs import call, parts_of
-from daskdl.nn.module import Module
+from daskdl.nn.core.arguments import call, parts_of
+from daskdl.nn.core.module import Module
 from daskdl.tensor import Array, Tensor, no_grad, watched_operations
 
 #: Samples of the two runs: what grows with them depends on the batch.

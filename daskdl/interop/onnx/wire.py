@@ -7,6 +7,7 @@ eight. The walk adds up what parsing will cost and stops at a file that is out o
 from __future__ import annotations
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged
 from daskdl.interop.protobuf import varint
 
 #: By kind of message: fields that are messages, by the kind these are of.
@@ -49,10 +50,7 @@ def check(data: bytes, path: str) -> None:
     while stack:
         kind, at, end, depth = stack.pop()
         if depth > DEEPEST:
-            raise ModelFileError(
-                f"{path}: messages lie in each other deeper than {DEEPEST} times"
-                "; copy or save it again"
-            )
+            raise damaged(path, f"messages lie in each other deeper than {DEEPEST} times")
         messages = _MESSAGES[kind]
         while at < end:
             key, at = varint(data, at, end, path)
@@ -66,9 +64,8 @@ def check(data: bytes, path: str) -> None:
             elif wire == 2:
                 length, at = varint(data, at, end, path)
                 if length > end - at:
-                    raise ModelFileError(
-                        f"{path}: a part of {length} bytes goes beyond the {end - at} that are left"
-                        "; copy or save it again"
+                    raise damaged(
+                        path, f"a part of {length} bytes goes beyond the {end - at} that are left"
                     )
                 if field in messages:
                     cost += _MESSAGE
@@ -77,14 +74,9 @@ def check(data: bytes, path: str) -> None:
                     cost += _TEXT + length * (_NUMBER if (kind, field) in _INTEGERS else 1)
                 at += length
             else:
-                raise ModelFileError(
-                    f"{path}: not an ONNX file: a field of unknown kind {wire}"
-                    "; copy or save it again"
-                )
+                raise damaged(path, f"not an ONNX file: a field of unknown kind {wire}")
             if at > end:
-                raise ModelFileError(
-                    f"{path}: the file ends within a number; copy or save it again"
-                )
+                raise damaged(path, "the file ends within a number")
             if cost > allowed:
                 raise ModelFileError(
                     f"{path}: reading its {len(data)} bytes would take more than {allowed} bytes "

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, ModelFileError, SettingsError
+from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.interop.onnx import images, moving, zoo
 from daskdl.interop.onnx.emitter import Emitter, Value
 from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.operations import WRITERS, refuse
 from daskdl.interop.onnx.tracing import Step, Trace, traces
-from daskdl.nn.graph import Graph
-from daskdl.nn.inputs import parts_of
-from daskdl.nn.module import Module
+from daskdl.nn.core.arguments import parts_of
+from daskdl.nn.core.graph import Graph
+from daskdl.nn.core.modelfile import checked_target
+from daskdl.nn.core.module import Module
 from daskdl.tensor import Tensor
 
 #: The operator set that is written.
@@ -63,11 +64,7 @@ def save(
         Without the package ``onnx``.
     """
     proto = to_proto(model, input_shape, dtype, channels_first=channels_first)
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ModelFileError(
-            f"{path}: expected an existing folder, found no {path.parent}; make it first"
-        )
+    path = checked_target(path, "model.onnx")
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(proto.SerializeToString())
@@ -92,6 +89,11 @@ def to_proto(
         ) from error
     if isinstance(model, Graph):
         return graph_model(model)
+    if any(type(module).__name__ == "TorchModule" for _, module in model.modules()):
+        raise SettingsError(
+            f"{type(model).__name__}: expected layers of daskdl, found a module of PyTorch; "
+            "torch.onnx.export(model.module, ...) writes it"
+        )
     names = tuple(input_shape) if isinstance(input_shape, Mapping) else ()
     several = any(not isinstance(n, int) for n in parts_of(input_shape))
     shapes: list[Any] = parts_of(input_shape) if several else [input_shape]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.interop.building import Table
 from daskdl.interop.channels import LastBuilder, Value
 from daskdl.interop.tensorflow.graphdef import NodeDef
-from daskdl.nn.graph import FEW
+from daskdl.nn.core.nodes import FEW
 from daskdl.tensor import Array
 
 #: A result, or an array that the file holds.
@@ -136,17 +137,7 @@ class Call:
         return above, left, below, right
 
 
-#: Adds the nodes of a node; returns what is given on, or a list of that.
-Convert = Callable[[Call], Any]
-TABLE: dict[str, Convert] = {}
-
-
-def operator(*names: str) -> Callable[[Convert], Convert]:
-    """Put a function that adds the nodes of an operator into the table, under these names."""
-
-    def register(function: Convert) -> Convert:
-        for name in names:
-            TABLE[name] = function
-        return function
-
-    return register
+#: Functions of a Call that add its nodes, and return what is given on, or a list of that.
+TABLE = Table()
+#: Decorator of such a function: puts it into the table, under its operators' names.
+operator = TABLE.of

@@ -10,12 +10,12 @@ import numpy as np
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.channels import Value
-from daskdl.interop.guard import reading
+from daskdl.interop.guard import existing, reading, unsupported
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.batchnorm import BatchNorm, recognised
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
 from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
-from daskdl.nn.graph import Graph
+from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: They put their operators into the table when they are imported.
@@ -54,14 +54,12 @@ def load(
     ModelFileError
         When the file is missing, damaged or has operators that are not supported.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such frozen graph; check the path")
+    path = existing(path, "frozen graph")
     if not channels_last:
         raise ModelFileError(
             f"{path}: TensorFlow's images are (N, H, W, C); leave channels_last out"
         )
-    return from_bytes(path.read_bytes(), str(path), inputs, outputs)
+    return from_bytes(path.read_bytes(), str(path), inputs, outputs).eval()
 
 
 def from_bytes(
@@ -108,12 +106,10 @@ class _Reading:
         unknown: dict[str, str] = {}
         for node in order:
             if not self._is_input(node) and node.operator not in TABLE:
-                unknown.setdefault(node.operator, node.name)
+                unknown.setdefault(node.operator, f"node {node.name!r}")
         if unknown:
-            listed = "; ".join(f"{op} (node {name!r})" for op, name in sorted(unknown.items()))
-            raise ModelFileError(
-                f"{self.where}: operators that are not supported: {listed}; outputs= and inputs= "
-                "read a part of a graph"
+            raise unsupported(
+                self.where, "operators", unknown, "outputs= and inputs= read a part of a graph"
             )
         self.net.uses = collections.Counter(name for node in order for name in self._reads(node))
         for node in order:

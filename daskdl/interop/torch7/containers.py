@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from daskdl.interop.torch7.net import Given, Module, Value, module
+from daskdl.interop.building import Value
+from daskdl.interop.torch7.net import Given, Module, module
 
 _TABLES = {"CAddTable": "Add", "CMulTable": "Mul", "CSubTable": "Sub", "CDivTable": "Div",
            "CMaxTable": "Max", "CMinTable": "Min"}  # fmt: skip

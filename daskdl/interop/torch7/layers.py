@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.interop.building import Value, by_channel, length, rate_of_dropout
 from daskdl.interop.torch7.containers import _axis
-from daskdl.interop.torch7.net import Given, Module, Value, module
+from daskdl.interop.torch7.net import Given, Module, module
 
 _FUNCTIONS = {
     "Tanh": "Tanh", "Sigmoid": "Sigmoid", "Abs": "Abs", "Sqrt": "Sqrt", "Exp": "Exp", "Log": "Log",
@@ -183,9 +184,9 @@ def rectified(of: Module, value: Given) -> Given:
 @module("PReLU")
 def prelu(of: Module, value: Given) -> Given:
     """Multiply what is negative with a slope of each channel, or one of all."""
-    x, slope = of.one(value), of.needed("weight").reshape(-1)
-    shape = (-1, *(1,) * (x.rank - 2)) if slope.size > 1 else (1,)
-    return of.made(x, "PRelu", x.name, of.weight("weight", slope.reshape(shape)))
+    x = of.one(value)
+    slope = of.weight("weight", by_channel(of.needed("weight"), x.rank))
+    return of.made(x, "PRelu", x.name, slope)
 
 
 @module("SoftMax", "LogSoftMax", "SpatialSoftMax")
@@ -198,10 +199,8 @@ def softmax(of: Module, value: Given) -> Given:
 @module("Dropout", "SpatialDropout")
 def dropout(of: Module, value: Given) -> Given:
     """Set a share of all numbers to 0 in training."""
-    x, rate = of.one(value), of.number("p", 0.5)
-    if not 0 <= rate < 1:
-        of.fail(f"p: expected at least 0 and less than 1, found {rate}")
-    return of.made(x, "Dropout", x.name, of.build.constant(rate))
+    x = of.one(value)
+    return of.made(x, "Dropout", x.name, rate_of_dropout(of, "p", of.number("p", 0.5)))
 
 
 @module("MulConstant", "AddConstant", "Power", "Square")
@@ -221,9 +220,7 @@ def normalize(of: Module, value: Given) -> Given:
     x = of.one(value)
     if of.number("p", 2) != 2:
         of.fail("p: expected the norm of 2")
-    eps = of.build.constant(of.number("eps", 1e-10))
-    square = of.add("ReduceSumSquare", x.name, of.build.integers(1))
-    return of.made(x, "Div", x.name, of.add("Sqrt", of.add("Add", square, eps)))
+    return of.made(x, "Div", x.name, length(of, x.name, (1,), of.number("eps", 1e-10)))
 
 
 @module("View", "Reshape")

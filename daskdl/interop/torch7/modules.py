@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.building import Builder
-from daskdl.interop.guard import reading
+from daskdl.interop.building import Builder, Value
+from daskdl.interop.guard import damaged, existing, reading, unsupported
 from daskdl.interop.torch7 import containers, layers
-from daskdl.interop.torch7.net import TABLE, Module, Value
+from daskdl.interop.torch7.net import TABLE, Module
 from daskdl.interop.torch7.reader import Object, from_bytes
-from daskdl.nn.graph import Graph
+from daskdl.nn.core.graph import Graph
 
 #: They put their modules into the table when they are imported.
 FAMILIES = (containers, layers)
@@ -32,10 +32,8 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
     ModelFileError
         When the file is missing, damaged, or has functions or modules that are not supported.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Torch7; check the path")
-    return graph_of(path.read_bytes(), str(path), channels_last)
+    path = existing(path, "file of Torch7")
+    return graph_of(path.read_bytes(), str(path), channels_last).eval()
 
 
 def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
@@ -55,12 +53,10 @@ def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
 def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     module = Module(found, Builder(), where)
     kinds = dict(module.kinds())
-    unknown = {kind: path for kind, path in kinds.items() if kind not in TABLE}
+    unknown = {kind: f"at {path!r}" for kind, path in kinds.items() if kind not in TABLE}
     if unknown:
-        listed = "; ".join(f"{kind} (at {path!r})" for kind, path in sorted(unknown.items()))
-        raise ModelFileError(
-            f"{where}: modules that are not supported: {listed}"
-            "; take them out of the network before it is saved"
+        raise unsupported(
+            where, "modules", unknown, "take them out of the network before it is saved"
         )
     shape = module.input_shape()
     build = module.build
@@ -74,10 +70,7 @@ def _graph(found: Object, where: str, channels_last: bool) -> Graph:
     listed_values = values if isinstance(values, list) else [values]
     if not all(isinstance(v, Value) for v in listed_values):
         raise ModelFileError(f"{where}: its results are tables in tables")
-    outputs = [
-        build.transposed(v.name, (0, 2, 3, 1)) if channels_last and v.rank == 4 else v.name
-        for v in listed_values
-    ]
+    outputs = build.results(listed_values, channels_last)
     if any(name == "x" for name in outputs):
-        raise ModelFileError(f"{where}: the network computes nothing; copy or save it again")
+        raise damaged(where, "the network computes nothing")
     return build.graph(outputs)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from daskdl.errors import ModelFileError
-from daskdl.interop.building import Builder
+from daskdl.interop.building import Builder, Table, Value
 from daskdl.interop.torch7.reader import Object
 from daskdl.tensor import Array
 
@@ -17,13 +17,6 @@ from daskdl.tensor import Array
 _DEEPEST, _MOST = 60, 20_000
 #: Packages whose modules are those of nn.
 _SAME = ("cudnn.", "ccn2.", "inn.")
-
-
-class Value(NamedTuple):
-    """A result: its name in the graph, and how many axes it has."""
-
-    name: str
-    rank: int
 
 
 #: What goes from module to module: a result, or a table of them.
@@ -104,7 +97,8 @@ class Module:
 
     def result(self, value: Given) -> Given:
         """Add what the module does; return its result."""
-        return TABLE[self.kind](self, value)
+        found: Given = TABLE[self.kind](self, value)
+        return found
 
     def one(self, value: Given) -> Value:
         """Return what is given if it is one value."""
@@ -179,16 +173,6 @@ class Module:
         return like._replace(name=self.add(operator, *inputs, **attributes))
 
 
-Convert = Callable[[Module, Given], Given]
-TABLE: dict[str, Convert] = {}
-
-
-def module(*kinds: str) -> Callable[[Convert], Convert]:
-    """Put a function that adds what a module does into the table, for these classes."""
-
-    def register(function: Convert) -> Convert:
-        for kind in kinds:
-            TABLE[kind] = function
-        return function
-
-    return register
+TABLE = Table()
+#: Decorator of a function that adds what a module does: puts it into the table, for its classes.
+module = TABLE.of

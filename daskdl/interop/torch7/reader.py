@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ModelFileError
+from daskdl.interop.guard import damaged, existing
 from daskdl.tensor import Array
 
 _NIL, _NUMBER, _STRING, _TABLE, _TORCH, _BOOLEAN = range(6)
@@ -55,9 +56,7 @@ def read(path: str | Path) -> Any:
     ModelFileError
         When the file is missing or damaged, or has functions in it.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"{path}: there is no such file of Torch7; check the path")
+    path = existing(path, "file of Torch7")
     return from_bytes(path.read_bytes(), str(path))
 
 
@@ -103,11 +102,9 @@ class _Reading:
 
     def bytes(self) -> bytes:
         length = self.unpacked("<i")
-        if not 0 <= length <= len(self.data) - self.at:
-            raise self.fail(
-                f"a text of {length} bytes goes beyond the {len(self.data) - self.at} that are left"
-                "; copy or save it again"
-            )
+        left = len(self.data) - self.at
+        if not 0 <= length <= left:
+            raise damaged(self.where, f"a text of {length} bytes goes beyond the {left} left")
         self.at += length
         return self.data[self.at - length : self.at]
 
@@ -147,7 +144,7 @@ class _Reading:
     def table(self, table: dict[Any, Any]) -> Reader:
         count = self.unpacked("<i")
         if not 0 <= count <= (len(self.data) - self.at) // 8:
-            raise self.fail(f"a table of {count} pairs goes beyond the file; copy or save it again")
+            raise damaged(self.where, f"a table of {count} pairs goes beyond the file")
         for _ in range(count):
             key = yield
             value = yield
@@ -179,9 +176,8 @@ class _Reading:
         size = count * kind.itemsize
         if not 0 <= size <= len(self.data) - self.at:
             left = len(self.data) - self.at
-            raise self.fail(
-                f"a storage of {size} bytes goes beyond the {left} that are left"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"a storage of {size} bytes goes beyond the {left} that are left"
             )
         self.at += size
         return np.frombuffer(self.data, kind, count, self.at - size)
@@ -197,18 +193,15 @@ class _Reading:
         if not axes or not isinstance(storage, np.ndarray):
             return np.zeros(0, kind.newbyteorder("="))
         if storage.dtype != kind or storage.ndim != 1:
-            raise self.fail(
-                f"a tensor of {kind} has a storage of {storage.dtype}; copy or save it again"
-            )
+            raise damaged(self.where, f"a tensor of {kind} has a storage of {storage.dtype}")
         last = first + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
         if (
             min(sizes) < 0
             or (min(sizes) > 0 and (min(strides) < 0 or first < 0 or last >= storage.size))
             or math.prod(sizes) > storage.size
         ):
-            raise self.fail(
-                f"a tensor of shape {sizes} goes beyond its {storage.size} numbers"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"a tensor of shape {sizes} goes beyond its {storage.size} numbers"
             )
         if min(sizes) == 0:
             return np.zeros(sizes, kind.newbyteorder("="))

@@ -15,7 +15,8 @@ from daskdl.models.inception import MODULES
 from daskdl.models.resnet import DEPTHS, ResNet
 from daskdl.models.ssd import SSD300
 from daskdl.models.vgg import PLACES, VGG16
-from daskdl.nn.module import Module
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.sequential import Sequential
 from daskdl.tensor import Array
 
 #: Layers whose filters have their channels last here and second in PyTorch.
@@ -36,6 +37,7 @@ def from_torch(
         When one of the model's weights is missing, and ``strict`` does not allow that.
     """
     given = {name: np.asarray(value) for name, value in state.items()}
+    flat = _behind_flatten(model)
     found, used = {}, set()
     for own, names, layer, _ in _places(model):
         missing = [name for name in names if name not in given]
@@ -51,6 +53,10 @@ def from_torch(
         value = sum((given[name] for name in names[1:]), given[names[0]])
         turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
         found[own] = np.moveaxis(value, 1, -1) if turned else value
+        if own.endswith("weight") and id(layer) in flat and value.ndim == 2:
+            # PyTorch flattens (channels, pixels), and we (pixels, channels).
+            parts = value.reshape(len(value), flat[id(layer)], -1)
+            found[own] = parts.transpose(0, 2, 1).reshape(value.shape)
     rest = {n: v for n, v in given.items() if n not in used and not n.endswith("batches_tracked")}
     return {**found, **rest}
 
@@ -58,11 +64,45 @@ def from_torch(
 def to_torch(model: Module) -> dict[str, Array]:
     """Return a model's weights under PyTorch's names and in its layouts."""
     found: dict[str, Array] = {}
+    flat = _behind_flatten(model)
     for own, names, layer, array in _places(model):
+        if own.endswith("weight") and id(layer) in flat:
+            parts = array.reshape(len(array), -1, flat[id(layer)])
+            array = parts.transpose(0, 2, 1).reshape(array.shape)
         turned = own.endswith("weight") and type(layer).__name__ in _FILTERS
         found[names[0]] = np.ascontiguousarray(np.moveaxis(array, -1, 1) if turned else array)
         found.update((name, np.zeros_like(array)) for name in names[1:])
     return found
+
+
+def _behind_flatten(model: Module) -> dict[int, int]:
+    """Return by id each Linear behind a Flatten of images, and how many channels these have.
+
+    Of layers in a Sequential, whose order is known.
+    """
+    found: dict[int, int] = {}
+    inner = {id(one) for _, m in model.modules() if isinstance(m, Sequential) for one in m.layers}
+    for _, module in model.modules():
+        if not isinstance(module, Sequential) or id(module) in inner:
+            continue
+        channels, flat = 0, 0
+        for layer in _in_order(module):
+            kind = type(layer).__name__
+            if kind in _FILTERS:
+                channels, flat = layer.weight.shape[-1 if "Transpose" in kind else 0], 0
+            elif kind == "Flatten":
+                flat = channels
+            elif kind == "Linear":
+                if flat and layer.weight.shape[1] != flat:
+                    found[id(layer)] = flat
+                channels = flat = 0
+    return found
+
+
+def _in_order(module: Sequential) -> Iterator[Any]:
+    """Yield the layers of a Sequential, and of those in it, in their order."""
+    for layer in module.layers:
+        yield from _in_order(layer) if isinstance(layer, Sequential) else [layer]
 
 
 def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:

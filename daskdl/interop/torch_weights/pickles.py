@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
 from daskdl.errors import DataError
+from daskdl.interop.guard import damaged
 
 
 class Global(NamedTuple):
@@ -70,8 +71,8 @@ def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         TypeError,
         ValueError,
     ) as error:
-        raise DataError(
-            f"{where}: damaged, or not what torch.save writes ({error}); copy or save it again"
+        raise damaged(
+            where, f"damaged, or not what torch.save writes ({error})", DataError
         ) from error
 
 

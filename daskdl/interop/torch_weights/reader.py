@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import zipfile
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError
-from daskdl.interop.torch_weights import pickles
+from daskdl.interop.guard import damaged, existing
+from daskdl.interop.torch_weights import pickles, safetensors
 from daskdl.interop.torch_weights.tensors import Tensors
 from daskdl.tensor import Array
 
@@ -36,6 +38,7 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     Parameters
     ----------
     path : path
+        Of large models the ``.index.json``, which names the files that have the weights.
     prefix : str
         Only names that begin with it are returned, without it: ``"state_dict."`` for a checkpoint
         that holds the weights among other things.
@@ -44,7 +47,8 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     -------
     dict of arrays, read-only
         By their names, those of containers in each other joined by dots; layouts are PyTorch's,
-        bfloat16 is float32. What is no array is left out.
+        bfloat16 and float8 are
+        float32. What is no array is left out.
 
     Raises
     ------
@@ -60,33 +64,42 @@ def read(path: str | Path, prefix: str = "") -> dict[str, Array]:
     >>> {name: a.shape for name, a in read("weights.safetensors", prefix="state.").items()}
     {'fc.bias': (3,)}
     """
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file of weights; check the path")
-    if path.suffix == ".safetensors":
-        found = _safetensors(path)
-    elif _is_zip(path):
-        found = _zip(path)
-    else:
-        found = _old(path)
+    found = _read(existing(path, "file of weights", DataError))
     return {name[len(prefix) :]: array for name, array in found.items() if name.startswith(prefix)}
 
 
-def _safetensors(path: Path) -> dict[str, Array]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{path}: not a safetensors file that numpy can hold ({error}); copy or save it again"
-        ) from error
-
-
-def _is_zip(path: Path) -> bool:
+def _read(path: Path) -> dict[str, Array]:
     with path.open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+        beginning = file.read(9)
+    if path.name.endswith(".index.json"):
+        return _shards(path)
+    if path.suffix == ".safetensors" or beginning[8:] == b"{":
+        return safetensors.read(path)
+    return _zip(path) if beginning.startswith(b"PK\x03\x04") else _old(path)
+
+
+def _shards(path: Path) -> dict[str, Array]:
+    """Read the files that an index names, all of which lie beside it."""
+    try:
+        places = json.loads(path.read_bytes())["weight_map"]
+        names = sorted({str(name) for name in places.values()})
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(path, f"not an index of files of weights ({error})", DataError) from error
+    found: dict[str, Array] = {}
+    for name in names:
+        if Path(name).name != name or name.endswith(".index.json"):
+            raise DataError(
+                f"{path}: expected files beside it, found {name[:80]!r}; move them there"
+            )
+        shard = _read(existing(path.parent / name, "file of weights", DataError))
+        found.update((key, array) for key, array in shard.items() if places.get(key) == name)
+    missing = [key for key in places if key not in found]
+    if missing:
+        raise DataError(
+            f"{path}: expected {missing[0]!r} in {places[missing[0]]}, which does not have it"
+            "; fetch all the files of one version"
+        )
+    return found
 
 
 def _zip(path: Path) -> dict[str, Array]:
@@ -98,7 +111,7 @@ def _zip(path: Path) -> dict[str, Array]:
     except DataError:
         raise
     except _DAMAGED as error:
-        raise DataError(f"{path}: a damaged zip file ({error}); copy or save it again") from error
+        raise damaged(path, f"a damaged zip file ({error})", DataError) from error
 
 
 def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array]:
@@ -117,21 +130,19 @@ def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array
         info = archive.getinfo(name)
         left[0] -= info.file_size
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or left[0] < 0:
-            raise DataError(
-                f"{path}: {name}: expected bytes as they are, of the file's own size"
-                "; copy or save it again"
+            raise damaged(
+                path, f"{name}: expected bytes as they are, of the file's own size", DataError
             )
         return archive.read(info)
 
     def bytes_of(key: str, count: int) -> bytes:
         name = f"{root}data/{key}"
         if name not in names:
-            raise DataError(f"{path}: there is no storage {key!r} in it; copy or save it again")
+            raise damaged(path, f"there is no storage {key!r} in it", DataError)
         data = content(name)
         if len(data) < count:
-            raise DataError(
-                f"{path}: storage {key!r}: expected {count} bytes, found {len(data)}"
-                "; copy or save it again"
+            raise damaged(
+                path, f"storage {key!r}: expected {count} bytes, found {len(data)}", DataError
             )
         return data
 
@@ -190,9 +201,8 @@ def _old(path: Path) -> dict[str, Array]:
 
     def measured(key: str, count: int) -> Any:
         if count > file.getbuffer().nbytes:
-            raise DataError(
-                f"{where}: storage {key!r} of {count} bytes goes beyond the file"
-                "; copy or save it again"
+            raise damaged(
+                where, f"storage {key!r} of {count} bytes goes beyond the file", DataError
             )
         sizes[key] = count
         return bytes(0)
@@ -203,21 +213,20 @@ def _old(path: Path) -> dict[str, Array]:
     for key in plain() or []:
         at = file.tell()
         if key not in sizes or at + 8 + sizes[key] > whole.nbytes:
-            raise DataError(
-                f"{where}: the file ends within storage {str(key)[:40]!r}; copy or save it again"
-            )
+            raise damaged(where, f"the file ends within storage {str(key)[:40]!r}", DataError)
         (numbers,) = struct.unpack("<q", whole[at : at + 8])
         if numbers != first.counts[key]:
-            raise DataError(
-                f"{where}: storage {key!r}: expected {first.counts[key]} numbers, found {numbers}"
-                "; copy or save it again"
+            raise damaged(
+                where,
+                f"storage {key!r}: expected {first.counts[key]} numbers, found {numbers}",
+                DataError,
             )
         data[key] = whole[at + 8 : at + 8 + sizes[key]]
         file.seek(at + 8 + sizes[key])
 
     def bytes_of(key: str, count: int) -> Any:
         if key not in data:
-            raise DataError(f"{where}: there is no storage {key!r} in it; copy or save it again")
+            raise damaged(where, f"there is no storage {key!r} in it", DataError)
         return data[key]
 
     tensors = Tensors(bytes_of, where)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import DataError
+from daskdl.interop.guard import damaged
 from daskdl.interop.torch_weights.pickles import Global
+from daskdl.interop.torch_weights.safetensors import widened
 from daskdl.tensor import Array
 
 #: Numpy's dtypes by torch's names for storages and for dtypes; bfloat16 is read as float32.
@@ -17,9 +19,16 @@ _STORAGES = {
     "BoolStorage": "?", "ByteStorage": "u1", "CharStorage": "i1", "ShortStorage": "<i2",
     "IntStorage": "<i4", "LongStorage": "<i8", "HalfStorage": "<f2", "FloatStorage": "<f4",
     "DoubleStorage": "<f8", "BFloat16Storage": "bfloat16", "ComplexFloatStorage": "<c8",
-    "ComplexDoubleStorage": "<c16",
+    "ComplexDoubleStorage": "<c16", "UntypedStorage": "u1",
 }  # fmt: skip
 _REBUILD = {"_rebuild_tensor", "_rebuild_tensor_v2"}
+#: Numbers of newer dtypes lie in storages of bytes; numpy's dtypes, or safetensors' names.
+_UNTYPED = {
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "uint16": "<u2", "uint32": "<u4",
+    "uint64": "<u8",
+}  # fmt: skip
+#: Numbers that a tensor may have where it names those of a smaller storage again and again.
+_EXPANDED = 10_000_000
 
 
 class Tensors:
@@ -40,11 +49,10 @@ class Tensors:
     def storage(self, given: Any) -> Array:
         """Return the storage that a persistent id names, one-dimensional."""
         if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage":
-            raise DataError(
-                f"{self.where}: expected a storage, found {str(given)[:80]}; copy or save it again"
-            )
+            raise damaged(self.where, f"expected a storage, found {str(given)[:80]}", DataError)
         _, kind, key, _, count, *view = given
-        name = kind.name if isinstance(kind, Global) and kind.module == "torch" else str(kind)
+        ours = isinstance(kind, Global) and kind.module in ("torch", "torch.storage")
+        name = kind.name if ours else str(kind)
         if name not in _STORAGES:
             raise DataError(
                 f"{self.where}: numbers of {name} are not supported"
@@ -56,28 +64,28 @@ class Tensors:
             or not isinstance(key, str)
             or view not in ([], [None])
         ):
-            raise DataError(
-                f"{self.where}: expected a storage's key and size, found {str(given)[:80]}"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"expected a storage's key and size, found {str(given)[:80]}", DataError
             )
         if key not in self.storages:
             self.storages[key] = self._read(key, _STORAGES[name], count)
         return self.storages[key]
 
     def _read(self, key: str, kind: str, count: int) -> Array:
-        brain = kind == "bfloat16"
-        dtype = np.dtype("<u2" if brain else kind)
+        if kind == "bfloat16":
+            return widened(self.bytes_of(key, 2 * count)[: 2 * count], "BF16")
+        dtype = np.dtype(kind)
         data = self.bytes_of(key, count * dtype.itemsize)
         found = np.frombuffer(data, np.uint8 if kind == "?" else dtype, count)
-        if kind == "?":
-            return found != 0
-        return (found.astype("<u4") << 16).view("<f4") if brain else found
+        return found != 0 if kind == "?" else found
 
     def make(self, function: Global, given: tuple[Any, ...]) -> Any:
         """Return what a call makes: tensors, parameters, ordered dicts, sizes."""
         module, name = function
         if module == "torch._utils" and name in _REBUILD and len(given) >= 4:
             return self.tensor(*given[:4])
+        if module == "torch._utils" and name == "_rebuild_tensor_v3" and len(given) >= 7:
+            return self.tensor(self._viewed(given[0], given[6]), *given[1:4])
         if module == "torch._utils" and name in (
             "_rebuild_parameter",
             "_rebuild_parameter_with_state",
@@ -96,22 +104,34 @@ class Tensors:
             "containers are read: torch.save(model.state_dict(), ...) writes such a file"
         )
 
+    def _viewed(self, storage: Any, dtype: Any) -> Array:
+        """Return the numbers of a storage of bytes."""
+        kind = _UNTYPED.get(dtype.name) if isinstance(dtype, Global) else None
+        if kind is None:
+            raise DataError(
+                f"{self.where}: numbers of {getattr(dtype, 'name', dtype)} are not supported; "
+                "convert them to float32 before saving"
+            )
+        found = self._array(storage)
+        return found.view(kind) if kind[0] == "<" else widened(found.tobytes(), kind)
+
     def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any) -> Array:
         """Return a view of a storage."""
         flat = self._array(storage)
         numbers = (offset, *shape, *strides)
         if len(shape) != len(strides) or any(type(n) is not int or n < 0 for n in numbers):
-            raise DataError(
-                f"{self.where}: expected a tensor's place, found {str(numbers)[:80]}"
-                "; copy or save it again"
+            raise damaged(
+                self.where, f"expected a tensor's place, found {str(numbers)[:80]}", DataError
             )
         count = math.prod(shape)
         last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-        if count and (last >= flat.size or count > flat.size or len(shape) > 32):
-            raise DataError(
-                f"{self.where}: a tensor of shape {shape}, strides {strides}, from {offset} on "
-                f"goes beyond its storage of {flat.size} numbers"
-                "; copy or save it again"
+        most = max(flat.size, _EXPANDED if 0 in strides else 0)
+        if count and (last >= flat.size or count > most or len(shape) > 32):
+            raise damaged(
+                self.where,
+                f"a tensor of shape {shape}, strides {strides}, from {offset} on "
+                f"goes beyond its storage of {flat.size} numbers",
+                DataError,
             )
         if not count:
             return np.zeros(shape, flat.dtype)
@@ -120,8 +140,5 @@ class Tensors:
 
     def _array(self, value: Any) -> Array:
         if not isinstance(value, np.ndarray):
-            raise DataError(
-                f"{self.where}: expected a tensor, found {type(value).__name__}"
-                "; copy or save it again"
-            )
+            raise damaged(self.where, f"expected a tensor, found {type(value).__name__}", DataError)
         return value

@@ -13,6 +13,7 @@ from daskdl.kernels.attention.forward import TOGETHER, forward
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
+from daskdl.kernels.tiles.trusted import usable
 from daskdl.kernels.vectors.dropout import words
 
 Array = NDArray[np.floating]
@@ -27,8 +28,8 @@ class Weighing(NamedTuple):
     causal : bool
     rate, seed, counter
         Of dropout.
-    half : bool
-        Whether products are of numbers that are rounded to bfloat16.
+    precision : "float32", "bf16-pairs" or "bf16-tiles"
+        Of products.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -36,7 +37,7 @@ class Weighing(NamedTuple):
     rate: float = 0.0
     seed: int = 0
     counter: int = 0
-    half: bool = False
+    precision: str = "float32"
 
 
 class Kept(NamedTuple):
@@ -129,7 +130,10 @@ def _laid_out(arrays: tuple[Array, ...], how: Weighing, lead: tuple[int, ...]) -
     )  # fmt: skip
     scales = 1 / math.sqrt(c), 1 / (1 - how.rate) if how.rate < 1 else 0
     settings = np.array(scales, q.dtype)
-    kind = np.zeros(1, np.uint32 if how.half and q.dtype == np.float32 else q.dtype)
+    kind = np.zeros(1, q.dtype)
+    if q.dtype == np.float32 and how.precision != "float32":
+        tiles = how.precision == "bf16-tiles"
+        kind = np.full(1, usable(), np.int32) if tiles else np.zeros(1, np.uint32)
     draws = words(how.seed, how.counter), np.uint64(round(how.rate * 2**32))
     return plan, (settings, kind, mask, draws)
 

@@ -77,19 +77,20 @@ def backward(plan, settings, kind, mask, draws, stats, which, start, stop):
     inner = np.empty(TOGETHER, like.dtype)
     drawn = np.empty((4, -(-tile // 4)), np.uint32)
     table = tiles.table_for(max(TOGETHER, tile))
+    tiles.begin(kind)
     for head in range(start, stop):
         for k in range(0, s, tile):
             n = min(tile, s - k)
             place, row = place_of(plan, 1, head)
             tiles.rows_from(like, place + k * row, row, n, c, rows_c)
             for_b = along(kind, rows_c, filled(n), words_c)
-            tiles.turned_panels_of(kind, for_b, n, deep_c, turned_keys, k // COLUMNS)
+            tiles.turned_panels_of(kind, for_b, filled(n), deep_c, turned_keys, k // COLUMNS)
             for_b = across(kind, rows_c, n, pairs_c)
             tiles.panels_of(kind, for_b, depth_of(kind, n), wide_c, key_panels, depth_of(kind, k))
             place, row = place_of(plan, 2, head)
             tiles.rows_from(like, place + k * row, row, n, d, rows_d)
             for_b = along(kind, rows_d, filled(n), words_d)
-            tiles.turned_panels_of(kind, for_b, n, deep_d, turned_values, k // COLUMNS)
+            tiles.turned_panels_of(kind, for_b, filled(n), deep_d, turned_values, k // COLUMNS)
         to_keys[:], to_values[:] = 0, 0
         for first in range(0, t, TOGETHER):
             count = min(TOGETHER, t - first)
@@ -113,7 +114,7 @@ def backward(plan, settings, kind, mask, draws, stats, which, start, stop):
                 n = min(tile, s - k)
                 if not seen(plan, first + count - 1, k, n):
                     break
-                panels = -(-n // COLUMNS)
+                panels = filled(n) // COLUMNS
                 tiles.multiplied(
                     kind, (count, panels, depth_of(kind, c)),
                     address(from_q), from_q.shape[1] * step, step,
@@ -158,6 +159,7 @@ def backward(plan, settings, kind, mask, draws, stats, which, start, stop):
         tiles.rows_to(like, to_keys, s, c, place, row)
         place, row = place_of(plan, 7, head)
         tiles.rows_to(like, to_values, s, d, place, row)
+    tiles.end(kind)
     for array in (turned_keys, turned_values, key_panels, query_panels, result_panels):
         keep(array)
     for array in (query_words, result_words, score_words, score_pairs):

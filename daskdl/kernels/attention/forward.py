@@ -71,6 +71,7 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
     factors = np.empty(TOGETHER, like.dtype)
     drawn = np.empty((4, -(-tile // 4)), np.uint32)
     table = tiles.table_for(TOGETHER)
+    tiles.begin(kind)
     held = -1
     for item in range(start, stop):
         head, first = item // blocks, item % blocks * TOGETHER
@@ -82,7 +83,7 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
                 place, row = place_of(plan, 1, head)
                 tiles.rows_from(like, place + k * row, row, n, c, rows_c)
                 for_b = along(kind, rows_c, filled(n), words)
-                tiles.turned_panels_of(kind, for_b, n, deep_c, turned, k // COLUMNS)
+                tiles.turned_panels_of(kind, for_b, filled(n), deep_c, turned, k // COLUMNS)
                 place, row = place_of(plan, 2, head)
                 tiles.rows_from(like, place + k * row, row, n, d, rows_d)
                 for_b = tiles.across(kind, rows_d, n, pairs)
@@ -97,7 +98,7 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
             if not seen(plan, first + count - 1, k, n):
                 break
             tiles.multiplied(
-                kind, (count, -(-n // COLUMNS), depth_of(kind, c)),
+                kind, (count, filled(n) // COLUMNS, depth_of(kind, c)),
                 address(from_q), from_q.shape[1] * kind.itemsize, kind.itemsize,
                 address(turned) + k // COLUMNS * deep_c * line, deep_c * line,
                 address(scores), (tile + APART) * size, False, table,
@@ -124,6 +125,7 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
                 result[r, j] *= factor
         place, row = place_of(plan, 3, head)
         tiles.rows_to(like, result, count, d, place + first * row, row)
+    tiles.end(kind)
     for array in (turned, values):
         keep(array)
     for array in (query, scores, result):

@@ -2,7 +2,8 @@
 
 All arrays here hold rows that are filled with zeros up to whole vectors. A kind of numbers is told
 by an array of it: float32 and float64 multiply as they are, uint32 stands for pairs of bfloat16
-(:mod:`daskdl.kernels.products.bfloat16`).
+(:mod:`daskdl.kernels.products.bfloat16`), int32 for pairs that are added up as AMX's tiles do; its
+number is 1 where AMX does it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from daskdl.kernels.products.ordered import block_of
 from daskdl.kernels.products.packing import transpose
 from daskdl.kernels.products.places import number, put_number
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.tiles.instructions import begin_tiles, end_tiles
+from daskdl.kernels.tiles.panels import multiply_rows, whole_tiles
 
 #: Columns of a tile of scores at most: a panel of so many summands (32 kB) stays near.
 KEYS = 256
@@ -40,7 +43,7 @@ APART = 16
 @jit
 def filled(columns):
     """Return a number of columns that is filled up to whole panels."""
-    return -(-columns // COLUMNS) * COLUMNS
+    return -(-columns // WIDEST_COLUMNS) * WIDEST_COLUMNS
 
 
 @jit
@@ -90,6 +93,8 @@ def depth_of(kind, columns):
 def _depth_of(kind, columns):
     if kind.dtype == types.uint32:
         return lambda kind, columns: (columns + 1) // 2
+    if kind.dtype == types.int32:
+        return lambda kind, columns: whole_tiles(columns)
     return lambda kind, columns: columns
 
 
@@ -100,7 +105,7 @@ def along(kind, rows, count, words):
 
 @overload(along)
 def _along(kind, rows, count, words):
-    if kind.dtype != types.uint32:
+    if kind.dtype not in (types.uint32, types.int32):
         return lambda kind, rows, count, words: rows
 
     def implementation(kind, rows, count, words):
@@ -120,7 +125,7 @@ def across(kind, rows, count, words):
 
 @overload(across)
 def _across(kind, rows, count, words):
-    if kind.dtype != types.uint32:
+    if kind.dtype not in (types.uint32, types.int32):
         return lambda kind, rows, count, words: rows
 
     def implementation(kind, rows, count, words):
@@ -132,6 +137,9 @@ def _across(kind, rows, count, words):
         if count % 2:
             for c in range(rows.shape[1]):
                 words[count // 2, c] = word_of(bits[count - 1, c])
+        for r in range((count + 1) // 2, min(depth_of(kind, count), words.shape[0])):
+            for c in range(rows.shape[1]):
+                words[r, c] = 0
         return words
 
     return implementation
@@ -173,7 +181,51 @@ def table_for(rows):
 
 
 @jit
+def begin(kind):
+    """Make this thread ready for :func:`multiplied`."""
+    if uses_amx(kind):
+        begin_tiles()
+
+
+@jit
+def end(kind):
+    """Give back what :func:`begin` has taken."""
+    if uses_amx(kind):
+        end_tiles()
+
+
+def uses_amx(kind):
+    """Return whether numbers of a kind are multiplied by AMX."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(uses_amx, inline="always")
+def _uses_amx(kind):
+    if kind.dtype == types.int32:
+        return lambda kind: kind[0] != 0
+    return lambda kind: False
+
+
 def multiplied(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
+    """Compute ``c = a @ b``, or ``c += a @ b``; see :func:`_by_vectors`."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(multiplied)
+def _multiplied(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
+    if kind.dtype == types.int32:
+        return lambda kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table: (
+            multiply_rows(
+                kind[0] != 0, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table
+            )
+        )
+    return lambda kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table: _by_vectors(
+        kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table
+    )
+
+
+@jit
+def _by_vectors(kind, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
     """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``, of numbers that are in order.
 
     Parameters

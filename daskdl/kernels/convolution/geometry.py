@@ -85,7 +85,8 @@ class Geometry(NamedTuple):
 @lru_cache(256)
 def _offsets(geometry: Geometry) -> Indices:
     taps = np.indices(geometry.kernel).reshape(2, -1).T
-    return taps * geometry.dilation - (geometry.pad[0], geometry.pad[2])
+    # In rows, as those of phases are: kernels are compiled for one layout.
+    return np.ascontiguousarray(taps * geometry.dilation - (geometry.pad[0], geometry.pad[2]))
 
 
 @lru_cache(256)

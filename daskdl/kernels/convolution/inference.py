@@ -27,10 +27,12 @@ from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.finish import Finish, ends_of, finish
-from daskdl.kernels.products.microkernel import COLUMNS
+from daskdl.kernels.products.microkernel import WIDEST_COLUMNS
 from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision
+from daskdl.kernels.tiles import convolution as tiles
+from daskdl.kernels.tiles import product
 
 Array = NDArray[np.floating]
 
@@ -53,14 +55,14 @@ class Convolution(Prepared):
         self.geometry, self.filters = geometry, filters
         self.way = way("forward", geometry, channels, filters, columns)
         self.together, self.within = 1, geometry
-        self.half = precision() == "bf16" and bfloat16.serves(channels, weight, geometry)
-        if self.half:
-            self.way = "direct"
+        by = {"bf16-pairs": bfloat16, "bf16-tiles": tiles}.get(precision())
+        if by is not None and by.serves(channels, weight, geometry):
+            self.way = precision()
         if self.way == "few_filters":
             self.together = few_filters.together(geometry, filters, columns)
             weight, self.within = few_filters.joined(weight, geometry, columns, self.together)
             self.way = way("joined", self.within, channels, len(weight))
-        self.bias = np.zeros(-(-len(weight) // COLUMNS) * COLUMNS, weight.dtype)
+        self.bias = np.zeros(-(-len(weight) // WIDEST_COLUMNS) * WIDEST_COLUMNS, weight.dtype)
         if bias is not None:
             self.bias[: len(weight)] = np.tile(bias, self.together)
         self.packed = self._packed(weight)
@@ -74,8 +76,10 @@ class Convolution(Prepared):
             return few_channels.panels_of(weight)
         if self.way == "depthwise":
             return depthwise.by_tap(weight)
-        if self.half:
+        if self.way == "bf16-pairs":
             return bfloat16.panels_of(weight).copy()
+        if self.way == "bf16-tiles":
+            return tiles.packed(weight)
         plain = self.way == "direct" and self.within.pointwise and self.within.groups == 1
         if plain and pointwise.serves(weight.shape[3], weight.itemsize):
             self.way = "pointwise"
@@ -105,8 +109,10 @@ class Convolution(Prepared):
             rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
             ends = ends._replace(beside=ends.beside.reshape(results.shape))
             return pointwise.work_of(rows, self.packed, results, ends)
-        if self.half:
+        if self.way == "bf16-pairs":
             return tiles_bfloat16.work_of(x, self.packed, self.within, y, ends)
+        if self.way == "bf16-tiles":
+            return product.work_of(x, self.packed, tiles.windows(x.shape, self.within), y, ends)
         if self.way == "depthwise" and ends.beside is y:
             return depthwise.work_of(x, self.packed, self.within, y, ends)
         return partial(self._run, x, y, ends)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numba
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
@@ -42,6 +42,7 @@ def forward(
     left : float64 array (N, T, 2 S + 1)
     """
     n, steps, _ = log_probabilities.shape
+    labels = np.require(labels, requirements="W")  # kernels are compiled for one kind
     losses, left = np.empty(n), np.full((n, steps, 2 * labels.shape[1] + 1), -np.inf)
 
     rows = log_probabilities, labels, label_lengths, lengths, left, losses
@@ -63,6 +64,7 @@ def gradient(
     The probabilities are taken for the softmax of these. A sample whose factor is 0 gets zeros.
     """
     losses, left = forwards
+    labels = np.require(labels, requirements="W")
     result = np.zeros_like(log_probabilities)
 
     rows = log_probabilities, labels, label_lengths, lengths, left, losses, factors, result
@@ -86,48 +88,38 @@ _HIGH, _LOW = 0.693145751953125, 1.42860682030941723212e-6
 _BIAS = int(np.float64(_SHIFT).view(np.int64)) - 1023
 
 
+# Compiled once for all that call them, and inlined so that the loops around them vectorise.
+_part: Any = numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
+
+
+@_part
 def _exp(x):
     """Return exp(x) for x <= 0; far below the smallest normal number next to nothing."""
-    return math.exp(x)
+    shifted = max(x, -700.0) * (1 / _LOG_TWO) + _SHIFT
+    n = shifted - _SHIFT
+    r = (max(x, -700.0) - n * _HIGH) - n * _LOW
+    z = r * r
+    low = _EXP[0] + r + z * (_EXP[2] + r * _EXP[3] + z * (_EXP[4] + r * _EXP[5]))
+    high = _EXP[6] + r * _EXP[7] + z * (_EXP[8] + r * _EXP[9])
+    top = _EXP[10] + r * _EXP[11] + z * (_EXP[12] + r * _EXP[13])
+    power = (np.float64(shifted).view(np.int64) - _BIAS) << np.int64(52)
+    return (low + z * z * z * (high + z * z * top)) * np.int64(power).view(np.float64)
 
 
-@overload(_exp, inline="always")
-def _exp_of(x):
-    def implementation(x):
-        shifted = max(x, -700.0) * (1 / _LOG_TWO) + _SHIFT
-        n = shifted - _SHIFT
-        r = (max(x, -700.0) - n * _HIGH) - n * _LOW
-        z = r * r
-        low = _EXP[0] + r + z * (_EXP[2] + r * _EXP[3] + z * (_EXP[4] + r * _EXP[5]))
-        high = _EXP[6] + r * _EXP[7] + z * (_EXP[8] + r * _EXP[9])
-        top = _EXP[10] + r * _EXP[11] + z * (_EXP[12] + r * _EXP[13])
-        power = (np.float64(shifted).view(np.int64) - _BIAS) << np.int64(52)
-        return (low + z * z * z * (high + z * z * top)) * np.int64(power).view(np.float64)
-
-    return implementation
-
-
+@_part
 def _log_add(a, b, c):
     """Return log(exp(a) + exp(b) + exp(c))."""
-    return np.logaddexp(np.logaddexp(a, b), c)
-
-
-@overload(_log_add, inline="always")
-def _log_add_of(a, b, c):
-    def implementation(a, b, c):
-        high = max(a, max(b, c))
-        base = max(high, -1e300)  # of three times nothing
-        total = _exp(a - base) + _exp(b - base) + _exp(c - base)  # 1 to 3
-        twice = np.float64(total > 1.5)  # no branches: numba cannot inline them
-        y = (total - (1 + twice)) / (total + (1 + twice))
-        z = y * y
-        far = _ATANH[8] + z * (_ATANH[9] + z * (_ATANH[10] + z * _ATANH[11]))
-        mid = _ATANH[4] + z * (_ATANH[5] + z * (_ATANH[6] + z * _ATANH[7]))
-        low = _ATANH[0] + z * (_ATANH[1] + z * (_ATANH[2] + z * _ATANH[3]))
-        w = z * z * z * z
-        return high + (2 * y * (low + w * (mid + w * far)) + twice * _LOG_TWO)
-
-    return implementation
+    high = max(a, max(b, c))
+    base = max(high, -1e300)  # of three times nothing
+    total = _exp(a - base) + _exp(b - base) + _exp(c - base)  # 1 to 3
+    twice = np.float64(total > 1.5)
+    y = (total - (1 + twice)) / (total + (1 + twice))
+    z = y * y
+    far = _ATANH[8] + z * (_ATANH[9] + z * (_ATANH[10] + z * _ATANH[11]))
+    mid = _ATANH[4] + z * (_ATANH[5] + z * (_ATANH[6] + z * _ATANH[7]))
+    low = _ATANH[0] + z * (_ATANH[1] + z * (_ATANH[2] + z * _ATANH[3]))
+    w = z * z * z * z
+    return high + (2 * y * (low + w * (mid + w * far)) + twice * _LOG_TWO)
 
 
 @jit

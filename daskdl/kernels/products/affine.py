@@ -24,6 +24,7 @@ from daskdl.kernels.products.microkernel import (
     FEW_ROWS,
     ROWS,
     SEGMENT,
+    WIDEST_COLUMNS,
     address,
     keep,
     multiply,
@@ -31,12 +32,15 @@ from daskdl.kernels.products.microkernel import (
     multiply_few,
     multiply_few_and_end,
 )
-from daskdl.kernels.products.precise import in_bfloat16
+from daskdl.kernels.products.precise import precision_of
 from daskdl.kernels.products.prepared import Prepared
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
+from daskdl.kernels.tiles import product
+from daskdl.kernels.tiles.matmul import ONE, rows_positions
+from daskdl.kernels.tiles.weights import panels_of
 
 Array = NDArray[np.floating]
 _POINT = Geometry((1, 1))
@@ -54,12 +58,15 @@ class Affine(Prepared):
     def __init__(self, weight: Array, bias: Array | None = None) -> None:
         self.filters = len(weight)
         plain = np.require(weight, requirements=("C", "A", "W"))[:, None, None]
-        self.half = in_bfloat16(weight)
-        if self.half:
-            self.panels: Any = columns_of(plain[:, 0, 0]).copy()
+        self.precision = precision_of(weight)
+        self.half = self.precision == "bf16-pairs"
+        if self.precision == "bf16-tiles":
+            self.panels: Any = panels_of(plain[:, 0], ONE)
+        elif self.half:
+            self.panels = columns_of(plain[:, 0, 0]).copy()
         else:
             (self.panels,) = direct.by_group(plain, _POINT)
-        self.bias = np.zeros(len(self.panels) * COLUMNS, weight.dtype)
+        self.bias = np.zeros(-(-len(weight) // WIDEST_COLUMNS) * WIDEST_COLUMNS, weight.dtype)
         if bias is not None:
             self.bias[: len(weight)] = bias
 
@@ -82,6 +89,10 @@ class Affine(Prepared):
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
         other = None if beside is None else beside.reshape(results.shape)
         ends = ends_of(results, self.bias, other, low, high)
+        if self.precision == "bf16-tiles":
+            four = ends._replace(beside=ends.beside[None, None])
+            x, y = rows[None, None], results[None, None]
+            return product.work_of(x, self.panels, rows_positions(len(rows)), y, four)
         if self.half and len(rows) >= TALL:
             four = ends._replace(beside=ends.beside[None, None])
             pixels = rows[None, None], self.panels, _POINT, results[None, None], four

@@ -81,22 +81,24 @@ class Pairs:
             return builder.call(
                 cgutils.get_or_insert_function(builder.module, kind, name), [total, a, b]
             )
-        total = self._flushed(builder, total)
+        total = self.flushed(builder, total)
         kind = ir.FunctionType(self.sums, [self.sums] * 3)
         name = f"llvm.fma.v{self.sums.count}f32"
         fma = cgutils.get_or_insert_function(builder.module, kind, name)
-        for half in (self._upper, self._lower):
-            left, right = (self._flushed(builder, half(builder, x)) for x in (a, b))
-            total = self._flushed(builder, builder.call(fma, [left, right, total]))
+        for half in (self.upper, self.lower):
+            left, right = (self.flushed(builder, half(builder, x)) for x in (a, b))
+            total = self.flushed(builder, builder.call(fma, [left, right, total]))
         return total
 
-    def _upper(self, builder: ir.IRBuilder, words: Any) -> Any:
+    def upper(self, builder: ir.IRBuilder, words: Any) -> Any:
+        """Generate the numbers of the upper halves, as float32."""
         return builder.bitcast(builder.and_(words, self._all(_UPPER)), self.sums)
 
-    def _lower(self, builder: ir.IRBuilder, words: Any) -> Any:
+    def lower(self, builder: ir.IRBuilder, words: Any) -> Any:
+        """Generate the numbers of the lower halves, as float32."""
         return builder.bitcast(builder.shl(words, self._all(16)), self.sums)
 
-    def _flushed(self, builder: ir.IRBuilder, x: Any) -> Any:
+    def flushed(self, builder: ir.IRBuilder, x: Any) -> Any:
         """Generate x with zeros for denormals, if the processor does not see to it."""
         if self.way == "control":
             return x
@@ -123,29 +125,61 @@ def round_numbers(context, source, target, count, width):
     """
 
     def generate(context, builder, signature, args):
-        numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (_FLOAT, _I32))
         short = ir.VectorType(ir.IntType(16), ROUNDED)
-        lanes = ir.Constant(words, list(range(ROUNDED)))
-        some, all_of = (
-            builder.icmp_signed(">", all_lanes(builder, words, builder.trunc(n, _I32)), lanes)
-            for n in args[2:]
-        )
-        place = builder.inttoptr(args[0], numbers.as_pointer())
-        four, two = ir.Constant(_I32, 4), ir.Constant(_I32, 2)
-        zeros = ir.Constant(numbers, [0.0] * ROUNDED)
-        value = _masked(builder, "load", numbers, "f32", place, four, some, zeros)
-        if arithmetic() == "instruction":
-            kind = ir.FunctionType(short, [numbers])
-            name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
-            convert = cgutils.get_or_insert_function(builder.module, kind, name)
-            result = builder.call(convert, [value])
-        else:
-            result = _rounded(builder, builder.bitcast(value, words), short)
+        result = rounded_numbers(builder, True, args[0], args[2])
         place = builder.inttoptr(args[1], short.as_pointer())
-        _masked(builder, "store", ir.VoidType(), "i16", result, place, two, all_of)
+        _masked(
+            builder, "store", ir.VoidType(), "i16", result, place, ir.Constant(_I32, 2),
+            _first_lanes(builder, args[3]),
+        )  # fmt: skip
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 4), generate
+
+
+def rounded_numbers(builder: ir.IRBuilder, floats: bool, place: Any, count: Any) -> Any:
+    """Generate ``ROUNDED`` bfloat16 numbers: the first ``count`` at an address, then zeros.
+
+    They are float32 at that address, and rounded, or they are bfloat16. Nothing is read where
+    the address is 0, which stands for zeros.
+    """
+    numbers, words = (ir.VectorType(kind, ROUNDED) for kind in (_FLOAT, _I32))
+    short = ir.VectorType(ir.IntType(16), ROUNDED)
+    nowhere = builder.icmp_signed("==", place, ir.Constant(place.type, 0))
+    count = builder.select(nowhere, ir.Constant(count.type, 0), count)
+    some = _first_lanes(builder, count)
+    if not floats:
+        place, nothing = builder.inttoptr(place, short.as_pointer()), ir.Constant(short, None)
+        two = ir.Constant(_I32, 2)
+        return _masked(builder, "load", short, "i16", place, two, some, nothing)
+    place, nothing = builder.inttoptr(place, numbers.as_pointer()), ir.Constant(numbers, None)
+    four = ir.Constant(_I32, 4)
+    value = _masked(builder, "load", numbers, "f32", place, four, some, nothing)
+    if arithmetic() != "instruction":
+        return _rounded(builder, builder.bitcast(value, words), short)
+    name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
+    kind = ir.FunctionType(short, [numbers])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])
+
+
+def round_two(builder: ir.IRBuilder, first: Any, second: Any) -> Any:
+    """Generate the bfloat16 numbers of two vectors of ``ROUNDED`` float32 numbers, in order."""
+    if arithmetic() == "instruction":
+        both = ir.VectorType(ir.IntType(16), 2 * ROUNDED)
+        name = "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+        kind = ir.FunctionType(both, [first.type] * 2)
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        return builder.call(function, [second, first])
+    words, short = ir.VectorType(_I32, ROUNDED), ir.VectorType(ir.IntType(16), ROUNDED)
+    halves = [_rounded(builder, builder.bitcast(x, words), short) for x in (first, second)]
+    lanes = ir.Constant(ir.VectorType(_I32, 2 * ROUNDED), list(range(2 * ROUNDED)))
+    return builder.shuffle_vector(*halves, lanes)
+
+
+def _first_lanes(builder: ir.IRBuilder, count: Any) -> Any:
+    words = ir.VectorType(_I32, ROUNDED)
+    lanes = ir.Constant(words, list(range(ROUNDED)))
+    return builder.icmp_signed(">", all_lanes(builder, words, builder.trunc(count, _I32)), lanes)
 
 
 def _masked(builder: ir.IRBuilder, what: str, result: Any, number: str, *given: Any) -> Any:

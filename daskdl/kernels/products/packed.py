@@ -30,6 +30,9 @@ from daskdl.kernels.products.microkernel import (
 from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.products.vector_matrix import TOGETHER, multiply_panels
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.tiles.instructions import BLOCK, SIDE, begin_tiles, end_tiles
+from daskdl.kernels.tiles.panels import Tiles, multiply_rows
+from daskdl.kernels.tiles.trusted import usable
 
 Array = NDArray[np.floating]
 
@@ -37,12 +40,17 @@ Array = NDArray[np.floating]
 LINE = 64
 
 
-def packed(weight: Array, half: bool = False) -> Any:
+def packed(weight: Array, precision: str = "float32") -> Any:
     """Return weights (K, M) in panels (M / COLUMNS, K, COLUMNS), the last filled with zeros.
 
-    With ``half`` as pairs of bfloat16 (M / COLUMNS, K / 2, COLUMNS).
+    In bfloat16 as pairs (M / COLUMNS, K / 2, COLUMNS); in the order of tiles these are
+    :class:`~daskdl.kernels.tiles.panels.Tiles`.
     """
-    if half:
+    if precision == "bf16-tiles":
+        depth = -len(weight) % (2 * SIDE)
+        filled = np.pad(weight, ((0, depth), (0, 0)))
+        return Tiles(packed(filled, "bf16-pairs"), usable())
+    if precision == "bf16-pairs":
         panels = bfloat16.columns_of(weight.T) if weight.T.flags.c_contiguous else None
         return (bfloat16.rows_of(weight) if panels is None else panels)[:, 0].copy()
     depth, width = weight.shape
@@ -62,17 +70,18 @@ def _operand(a, panels):
 def _operand_of(a, panels):
     if panels.dtype != types.uint32:
         return lambda a, panels: a
+    return lambda a, panels: _rounded(a, a.shape[0], panels.shape[1])
 
-    def implementation(a, panels):
-        pairs = np.empty((a.shape[0], panels.shape[1]), np.uint32)
-        for r in range(a.shape[0]):
-            bits, row = a[r].view(np.uint32), pairs[r].view(np.uint16)
-            row[-1] = 0
-            for k in range(bits.size):
-                row[k] = bfloat16.word_of(bits[k])
-        return pairs
 
-    return implementation
+@jit
+def _rounded(a, rows, pairs):
+    """Return rows (rows, pairs) of pairs: those of a, rounded, and anything behind them."""
+    words = np.empty((rows, pairs), np.uint32)
+    for r in range(a.shape[0]):
+        source, target = address(a) + r * a.strides[0], address(words) + r * pairs * 4
+        bfloat16.round_row(source, a.shape[1], target, pairs)
+    keep(a)
+    return words
 
 
 @jit
@@ -133,8 +142,51 @@ def _by_panels_of(a, panels, c, more, begin, length):
     return implementation
 
 
-@jit
 def product(a, panels, c, add, room, soon):
+    """Compute ``c = a @ weights``, or ``c += a @ weights``; see :func:`_by_vectors`."""
+    raise NotImplementedError("for numba functions")
+
+
+@overload(product)
+def _product_of(a, panels, c, add, room, soon):
+    if isinstance(panels, types.BaseTuple):
+        return lambda a, panels, c, add, room, soon: _by_tiles(a, panels, c, add)
+    return lambda a, panels, c, add, room, soon: _by_vectors(a, panels, c, add, room, soon)
+
+
+@jit
+def _by_tiles(a, tiles, c, add):
+    """Compute :func:`product` in the order of tiles."""
+    panels, amx = tiles
+    rows, depth, line = a.shape[0], panels.shape[1], COLUMNS * 4
+    words = _rounded(a, -(-rows // BLOCK) * BLOCK, depth)
+    whole, left = c.shape[1] // COLUMNS, c.shape[1] % COLUMNS
+    table, apart = np.empty(depth // SIDE, np.int64), depth * line
+    if amx:
+        begin_tiles()
+    multiply_rows(
+        amx, (rows, whole, depth), address(words), depth * 4, 4, address(panels), apart,
+        address(c), c.strides[0], add, table,
+    )  # fmt: skip
+    if left:
+        last = np.empty((rows, COLUMNS), np.float32)
+        for r in range(rows):
+            last[r, :left] = c[r, whole * COLUMNS :]
+            last[r, left:] = 0
+        multiply_rows(
+            amx, (rows, 1, depth), address(words), depth * 4, 4, address(panels) + whole * apart,
+            apart, address(last), line, add, table,
+        )  # fmt: skip
+        for r in range(rows):
+            c[r, whole * COLUMNS :] = last[r, :left]
+    if amx:
+        end_tiles()
+    keep(words)
+    keep(panels)
+
+
+@jit
+def _by_vectors(a, panels, c, add, room, soon):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
     Parameters

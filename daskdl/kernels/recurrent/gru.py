@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.products.packed import following, packed, product, room_for
-from daskdl.kernels.recurrent.lstm_cell import tanh
 from daskdl.kernels.runtime import grain
+from daskdl.kernels.runtime.elementary import tanh
 from daskdl.kernels.runtime.jit import fusedjit, jit
 from daskdl.kernels.runtime.team import over_range, over_rows
 from daskdl.kernels.vectors.reduce import sum_over
@@ -64,7 +64,7 @@ def forward(
     states: Array,
     lengths: NDArray[np.int64],
     reverse: bool,
-    half: bool = False,
+    precision: str = "float32",
 ) -> None:
     """Run all steps; each thread takes its samples through the whole sequence.
 
@@ -82,10 +82,10 @@ def forward(
         Steps of each sample; beyond them its state stays as it is.
     reverse : bool
         Whether to begin with the last step.
-    half : bool
-        Whether products are in bfloat16.
+    precision : "float32", "bf16-pairs" or "bf16-tiles"
+        Of products.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, precision)
     own = panels, bias, states, lengths, reverse
     over_range(_forward, gates.shape[1], 1, gates, *own)
 
@@ -98,7 +98,7 @@ def backward(
     lengths: NDArray[np.int64],
     reverse: bool,
     dh: Array,
-    half: bool = False,
+    precision: str = "float32",
 ) -> Array:
     """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
 
@@ -107,13 +107,13 @@ def backward(
     gates : array (T, N, 4 * C)
         Of :func:`forward`; replaced by the gradients to the sums.
     weight : array (3 * C, C)
-    states, lengths, reverse, half
+    states, lengths, reverse, precision
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, precision)
     own = panels, states, d_outputs, lengths, reverse, dh
     over_range(_backward, gates.shape[1], 1, gates, *own)
     return sum_over(gates, (0, 1)).astype(gates.dtype)

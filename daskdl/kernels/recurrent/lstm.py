@@ -28,7 +28,7 @@ def forward(
     outputs: Array,
     lengths: NDArray[np.int64],
     reverse: bool,
-    half: bool = False,
+    precision: str = "float32",
     panels: Any = None,
 ) -> None:
     """Run all steps.
@@ -48,12 +48,12 @@ def forward(
         Steps of each sample; beyond them its state and output stay as they are.
     reverse : bool
         Whether to begin with the last step.
-    half : bool
-        Whether products are in bfloat16.
+    precision : "float32", "bf16-pairs" or "bf16-tiles"
+        Of products.
     panels : optional
         The weights, from :func:`~daskdl.kernels.products.packed.packed`.
     """
-    panels = packed(weight, half) if panels is None else panels
+    panels = packed(weight, precision) if panels is None else panels
     own = panels, bias, peepholes, states, outputs, lengths, reverse
     over_range(_forward, gates.shape[1], 1, gates, *own)
 
@@ -68,7 +68,7 @@ def backward(
     reverse: bool,
     dh: Array,
     dc: Array,
-    half: bool = False,
+    precision: str = "float32",
 ) -> Array:
     """Take gradients back through all steps, in place, and return that to the bias (4 * C,).
 
@@ -77,13 +77,13 @@ def backward(
     gates : array (T, N, 4 * C)
         Of :func:`forward`; replaced by the gradients to the sums.
     weight : array (4 * C, C)
-    peepholes, states, lengths, reverse, half
+    peepholes, states, lengths, reverse, precision
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last output is wanted
     dh, dc : arrays (N, C)
         Gradients to output and state after the last step; replaced by those before the first.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, precision)
     own = panels, peepholes, states, d_outputs, lengths, reverse, dh, dc
     over_range(_backward, gates.shape[1], 1, gates, *own)
     return sum_over(gates, (0, 1)).astype(gates.dtype)

@@ -8,46 +8,15 @@ J. Schmidhuber, Recurrent Nets that Time and Count, IJCNN 2000.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import grain
+from daskdl.kernels.runtime.elementary import tanh
 from daskdl.kernels.runtime.jit import fusedjit
 from daskdl.kernels.runtime.team import over_rows
 
 Array = NDArray[np.floating]
-
-# tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, which in
-# float32 is 4e-7: unlike libm's function it vectorises.
-_P = (1.0, 0.13855912, 0.00409427218, 3.30037967e-05, 4.57370464e-08, -3.17484759e-11, 2.57913e-14)
-_Q = (1.0, 0.471892452, 0.0280584247, 0.000435070987, 1.66999903e-06)
-
-
-def tanh(x: float) -> float:
-    """Hyperbolic tangent, to be called inside numba functions."""
-    return math.tanh(x)
-
-
-@overload(tanh, inline="always")
-def _tanh(x):
-    if x != types.float32:
-        return lambda x: math.tanh(x)
-    one, limit = np.float32(1), np.float32(9)
-    p0, p1, p2, p3, p4, p5, p6 = (np.float32(p) for p in _P)
-    q0, q1, q2, q3, q4 = (np.float32(q) for q in _Q)
-
-    def implementation(x):
-        z = min(max(x, -limit), limit)
-        s = z * z
-        p = p0 + s * (p1 + s * (p2 + s * (p3 + s * (p4 + s * (p5 + s * p6)))))
-        q = q0 + s * (q1 + s * (q2 + s * (q3 + s * q4)))
-        return min(max(z * p / q, -one), one)
-
-    return implementation
 
 
 def lstm_cell(z: Array, bias: Array, c: Array, new: Array, h: Array) -> None:

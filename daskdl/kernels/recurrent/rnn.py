@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.products.packed import following, packed, product, room_for
-from daskdl.kernels.recurrent.lstm_cell import tanh
+from daskdl.kernels.runtime.elementary import tanh
 from daskdl.kernels.runtime.jit import fusedjit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.vectors.reduce import sum_over
@@ -25,7 +25,7 @@ def forward(
     lengths: NDArray[np.int64],
     reverse: bool,
     relu: bool,
-    half: bool = False,
+    precision: str = "float32",
 ) -> None:
     """Run all steps.
 
@@ -45,10 +45,10 @@ def forward(
         Whether to begin with the last step.
     relu : bool
         Whether states are max(0, sum), not tanh(sum).
-    half : bool
-        Whether products are in bfloat16.
+    precision : "float32", "bf16-pairs" or "bf16-tiles"
+        Of products.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, precision)
     own = panels, bias, states, lengths, reverse, relu
     over_range(_forward, sums.shape[1], 1, sums, *own)
 
@@ -62,7 +62,7 @@ def backward(
     reverse: bool,
     relu: bool,
     dh: Array,
-    half: bool = False,
+    precision: str = "float32",
 ) -> Array:
     """Take gradients back through all steps and return that to the bias (C,).
 
@@ -72,13 +72,13 @@ def backward(
         What is written: the gradients to the sums.
     weight : array (C, C)
         From the sums of a step (rows) to the state before it.
-    states, lengths, reverse, relu, half
+    states, lengths, reverse, relu, precision
         As in :func:`forward`.
     d_outputs : array (T, N, C), or (0, N, C) where only the last state is wanted
     dh : array (N, C)
         Gradient to the state after the last step; replaced by that before the first.
     """
-    panels = packed(weight, half)
+    panels = packed(weight, precision)
     own = panels, states, d_outputs, lengths, reverse, relu, dh
     over_range(_backward, d_sums.shape[1], 1, d_sums, *own)
     return sum_over(d_sums, (0, 1)).astype(d_sums.dtype)

@@ -103,6 +103,23 @@ def call(context, function, kernel, arguments, which, start, stop):
     return types.int32(*[types.int64] * 6), generate
 
 
+@intrinsic
+def run(context, body, function, kernel, arguments, slots, count, n_parts, n_items):
+    """Call a compiled function of seven int64 by its address; return its result, int64.
+
+    Its code is neither copied into the calling function nor compiled again with it.
+    """
+
+    def generate(context, builder, signature, args):
+        pointer = context.call_conv.get_function_type(types.int64, [types.int64] * 7).as_pointer()
+        result = cgutils.alloca_once(builder, _I64, zfill=True)
+        error = cgutils.alloca_once(builder, excinfo_ptr_t, zfill=True)
+        builder.call(builder.inttoptr(args[0], pointer), [result, error, *args[1:]])
+        return builder.load(result)
+
+    return types.int64(*[types.int64] * 8), generate
+
+
 _addresses: dict[Any, int] = {}
 
 

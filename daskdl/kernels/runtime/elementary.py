@@ -13,8 +13,6 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from daskdl.kernels.recurrent.lstm_cell import tanh
-
 __all__ = ["expm1", "exponential", "logistic", "normal_tail", "softplus", "tanh"]
 
 # (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2.
@@ -26,6 +24,42 @@ _TAIL = (
     0.11968663, 0.11957283, 0.11022739, 0.07842526, 0.09605875,
     -0.07924906, 0.19158375, -0.22806905, 0.11237643, -0.02061295,
 )  # fmt: skip
+
+# tanh(x) = x P(x^2) / Q(x^2) up to |x| = 9, fitted for the smallest relative error, which in
+# float32 is 4e-7: unlike libm's function it vectorises.
+_TANH_P = (
+    1.0,
+    0.13855912,
+    0.00409427218,
+    3.30037967e-05,
+    4.57370464e-08,
+    -3.17484759e-11,
+    2.57913e-14,
+)
+_TANH_Q = (1.0, 0.471892452, 0.0280584247, 0.000435070987, 1.66999903e-06)
+
+
+def tanh(x: float) -> float:
+    """Hyperbolic tangent, to be called inside numba functions."""
+    return math.tanh(x)
+
+
+@overload(tanh, inline="always")
+def _tanh(x):
+    if x != types.float32:
+        return lambda x: math.tanh(x)
+    one, limit = np.float32(1), np.float32(9)
+    p0, p1, p2, p3, p4, p5, p6 = (np.float32(p) for p in _TANH_P)
+    q0, q1, q2, q3, q4 = (np.float32(q) for q in _TANH_Q)
+
+    def implementation(x):
+        z = min(max(x, -limit), limit)
+        s = z * z
+        p = p0 + s * (p1 + s * (p2 + s * (p3 + s * (p4 + s * (p5 + s * p6)))))
+        q = q0 + s * (q1 + s * (q2 + s * (q3 + s * q4)))
+        return min(max(z * p / q, -one), one)
+
+    return implementation
 
 
 def exponential(x):

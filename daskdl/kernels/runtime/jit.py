@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import functools
+import hashlib
 import logging
-import os
 import sys
 import threading
 import time
@@ -70,29 +71,34 @@ def _warn_once(message: str, detail: object) -> None:
         logger.warning(message, detail)
 
 
-def _sources(name: str, found: dict[str, os.stat_result]) -> dict[str, os.stat_result]:
-    """Add the files of a module, and of those whose functions it uses, of its package or ours."""
+@functools.cache
+def _digest(path: str) -> str:
+    """Return the digest of a source file: unlike its time, a copy of the checkout keeps it."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _sources(name: str, digests: dict[str, str]) -> dict[str, str]:
+    """Add the digests of a module and of the modules it uses, of its package or of daskdl."""
     module = sys.modules[name]
     path, package = getattr(module, "__file__", None), name.partition(".")[0]
-    if path is None or path in found:
-        return found
-    found[path] = os.stat(path)
+    if path is None or name in digests:
+        return digests
+    digests[name] = _digest(path)
     for value in list(vars(module).values()):
         # What is taken from a module, or a module from which functions are taken by name.
         of = "__name__" if isinstance(value, ModuleType) else "__module__"
         used = getattr(value, of, None) or ""
         if used.startswith((f"{package}.", "daskdl.")) and used in sys.modules:
-            _sources(used, found)
-    return found
+            _sources(used, digests)
+    return digests
 
 
-def _stamp(name: str) -> list[tuple[str, float, int]]:
-    """Return the files that are compiled into a module's kernels, with times and sizes.
+def _stamp(name: str) -> list[tuple[str, str]]:
+    """Return the modules that are compiled into a module's kernels, with digests of their sources.
 
     numba looks at a function's own file only, and would go on with what it once inlined.
     """
-    files = _sources(name, {})
-    return [(path, files[path].st_mtime, files[path].st_size) for path in sorted(files)]
+    return sorted(_sources(name, {}).items())
 
 
 def _compiler(

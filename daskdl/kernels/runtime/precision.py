@@ -1,4 +1,8 @@
-"""Precision: whether a thread's matrix products are of float32 numbers or of bfloat16's."""
+"""Precision: whether a thread's matrix products are of float32 numbers or of bfloat16's.
+
+Products of bfloat16 are added up in one of two orders: in pairs, as VDPBF16PS does, or in tiles, as
+AMX does. Each has the same bits on every processor, and is quick where there is its instruction.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.amx import permitted
 
-#: Names of the precisions.
-PRECISIONS = ("float32", "bf16")
+#: Names of the precisions; "bf16" is one of the two behind it, by the processor.
+PRECISIONS = ("float32", "bf16", "bf16-pairs", "bf16-tiles")
 
 
 class _Local(threading.local):
@@ -20,8 +25,22 @@ _local = _Local()
 
 
 def precision() -> str:
-    """Return the precision of this thread's products."""
+    """Return the precision of this thread's products: "float32", "bf16-pairs" or "bf16-tiles"."""
     return _local.name
+
+
+def resolved(name: str, tiles: bool | None = None) -> str:
+    """Return a precision with its order of sums.
+
+    Parameters
+    ----------
+    name : one of :data:`PRECISIONS`
+    tiles : bool, optional
+        Whether the processors of a run have AMX; by default whether this process may use it.
+    """
+    if name != "bf16":
+        return name
+    return "bf16-tiles" if (permitted() if tiles is None else tiles) else "bf16-pairs"
 
 
 @contextmanager
@@ -30,11 +49,11 @@ def computing_in(name: str) -> Iterator[None]:
 
     Parameters
     ----------
-    name : "float32" or "bf16"
+    name : one of :data:`PRECISIONS`
         "bf16" rounds what is multiplied to bfloat16 and sums up in float32, in the operations that
         :doc:`the page on precision </precision>` names; all else is float32.
     """
-    before, _local.name = _local.name, name
+    before, _local.name = _local.name, resolved(name)
     try:
         yield
     finally:

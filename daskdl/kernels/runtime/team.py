@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime import mkl
-from daskdl.kernels.runtime.calls import address_of, call, lay_out
+from daskdl.kernels.runtime.calls import address_of, call, lay_out, run
 from daskdl.kernels.runtime.cores import keep_off
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.signals import (
@@ -143,7 +143,7 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
     if count == 1:
         single_threaded(kernel, *arguments, 0, 0, n_items)
     else:
-        _share(kernel, count, n_items, 1, (), arguments)
+        share(kernel, count, count, n_items, (), arguments)
 
 
 def work_over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> Callable[[], object]:
@@ -175,19 +175,21 @@ def over_rows(
     if count == 1:
         single_threaded(kernel, *rows, *arguments)
     else:
-        _share(kernel, count, n_units, unit, rows, arguments)
+        share(kernel, count, count, n_units, rows, arguments, unit)
 
 
-def slots_of(size: int) -> int:
-    """Return the address of the slots of this thread's team of so many others, or more."""
-    return _team(size).slots
-
-
-def _share(kernel, count, n_items, unit, rows, arguments) -> None:
+def share(kernel, count, n_parts, n_items, rows, arguments, unit=1) -> None:
+    """Have ``n_parts`` of ``n_items`` done by ``count`` threads, this one among them."""
     address = address_of(kernel, rows, arguments)
-    slots = slots_of(count - 1)
-    if single_threaded(_drive, address, slots, count, n_items, unit, rows, arguments):
+    slots = _team(count - 1).slots if count > 1 else 0
+    drive = _body(), address, slots, count, n_parts, n_items, unit, rows, arguments
+    if single_threaded(_drive, *drive):
         raise MemoryError(f"{kernel.__name__}: a part of it failed, which takes a lack of memory")
+
+
+@cache
+def _body() -> int:
+    return address_of(_do_parts, (), (0, 0, 0, 0))
 
 
 def single_threaded(function: Any, *arguments: Any) -> Any:
@@ -221,23 +223,33 @@ def post(slot, function, kernel, arguments, which, start, stop):
 
 
 @jit
-def _drive(kernel, slots, count, n_items, unit, rows, whole):
-    """Have a kernel's parts done by this thread and by ``count - 1`` others; return failures.
+def _drive(body, kernel, slots, count, n_parts, n_items, unit, rows, whole):
+    """Lay the arguments out, which is compiled for their types, and do a kernel's parts."""
+    function, arguments = lay_out(rows, whole, unit)
+    return run(body, function, kernel, arguments, slots, count, n_parts, n_items)
+
+
+@jit
+def _do_parts(function, kernel, arguments, slots, count, n_parts, n_items):
+    """Have a kernel's parts done, ``count`` at a time, by this thread and others; return failures.
 
     A part that its thread has not begun when this one is ready, for another process may have its
     core, is done here.
     """
-    function, arguments = lay_out(rows, whole, unit)
-    for i in range(1, count):
-        start, stop = n_items * i // count, n_items * (i + 1) // count
-        post(slots + (i - 1) * SLOT, function, kernel, arguments, i, start, stop)
-    failed = call(function, kernel, arguments, 0, 0, n_items // count)
-    for i in range(1, count):
-        do(slots + (i - 1) * SLOT)
-    for i in range(1, count):
-        slot = slots + (i - 1) * SLOT
-        wait_until(slot, DONE, atomic_load(slot, POSTED), WAITING, ENDED)
-        failed |= atomic_load(slot, STATUS)
+    failed = 0
+    for first in range(0, n_parts, count):
+        last = min(n_parts, first + count)
+        for i in range(first + 1, last):
+            start, stop = n_items * i // n_parts, n_items * (i + 1) // n_parts
+            post(slots + (i - first - 1) * SLOT, function, kernel, arguments, i, start, stop)
+        start, stop = n_items * first // n_parts, n_items * (first + 1) // n_parts
+        failed |= call(function, kernel, arguments, first, start, stop)
+        for i in range(first + 1, last):
+            do(slots + (i - first - 1) * SLOT)
+        for i in range(first + 1, last):
+            slot = slots + (i - first - 1) * SLOT
+            wait_until(slot, DONE, atomic_load(slot, POSTED), WAITING, ENDED)
+            failed |= atomic_load(slot, STATUS)
     return failed
 
 

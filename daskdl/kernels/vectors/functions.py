@@ -6,6 +6,7 @@ numpy's own exp, log, sin, cos and tanh of float32 are the same on all processor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,77 +34,23 @@ def _by(kernel: Any, numpys: Any, *arrays: Any) -> Array:
     return result
 
 
-def power(x: Any, exponent: Any) -> Array:
-    """Return x to the power of an exponent."""
-    if np.ndim(exponent) == 0 and exponent in (-1, 0, 0.5, 1, 2):
-        simple: Array = np.power(x, exponent)  # no power at all
-        return simple
-    return _by(_power, np.power, x, exponent)
+def _kernel(function: Any) -> Any:
+    """Compile one of the functions of :mod:`math`, each under a name and in a file of its own.
+
+    What the kernel closes over is a function of Python's, which numba's cache knows by its name.
+    """
+
+    def kernel(x, result):
+        for k in range(result.size):
+            result[k] = function(x[k])
+
+    kernel.__name__ = kernel.__qualname__ = f"_{function.__name__}"
+    return jit(kernel)
 
 
-def exp(x: Array) -> Array:
-    """Return e to the power of x."""
-    return _by(_exp, np.exp, x) if np.asarray(x).dtype == np.float64 else np.exp(x)
-
-
-def log(x: Array) -> Array:
-    """Return the natural logarithm."""
-    return _by(_log, np.log, x) if np.asarray(x).dtype == np.float64 else np.log(x)
-
-
-def log1p(x: Array) -> Array:
-    """Return log(1 + x)."""
-    return _by(_log1p, np.log1p, x)
-
-
-def expm1(x: Array) -> Array:
-    """Return exp(x) - 1."""
-    return _by(_expm1, np.expm1, x)
-
-
-def tan(x: Array) -> Array:
-    """Return the tangent."""
-    return _by(_tan, np.tan, x)
-
-
-def arcsin(x: Array) -> Array:
-    """Return the inverse of the sine."""
-    return _by(_arcsin, np.arcsin, x)
-
-
-def arccos(x: Array) -> Array:
-    """Return the inverse of the cosine."""
-    return _by(_arccos, np.arccos, x)
-
-
-def arctan(x: Array) -> Array:
-    """Return the inverse of the tangent."""
-    return _by(_arctan, np.arctan, x)
-
-
-def sinh(x: Array) -> Array:
-    """Return the hyperbolic sine."""
-    return _by(_sinh, np.sinh, x)
-
-
-def cosh(x: Array) -> Array:
-    """Return the hyperbolic cosine."""
-    return _by(_cosh, np.cosh, x)
-
-
-def arcsinh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic sine."""
-    return _by(_arcsinh, np.arcsinh, x)
-
-
-def arccosh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic cosine."""
-    return _by(_arccosh, np.arccosh, x)
-
-
-def arctanh(x: Array) -> Array:
-    """Return the inverse of the hyperbolic tangent."""
-    return _by(_arctanh, np.arctanh, x)
+def _made(function: Any, numpys: Any) -> Callable[[Any], Array]:
+    kernel = _kernel(function)
+    return lambda x: _by(kernel, numpys, x)
 
 
 @jit
@@ -112,79 +59,30 @@ def _power(x, exponent, result):
         result[k] = math.pow(x[k], exponent[k])
 
 
-@jit
-def _exp(x, result):
-    for k in range(result.size):
-        result[k] = math.exp(x[k])
+def power(x: Any, exponent: Any) -> Array:
+    """Return x to the power of an exponent."""
+    if np.ndim(exponent) == 0 and exponent in (-1, 0, 0.5, 1, 2):
+        simple: Array = np.power(x, exponent)  # no power at all
+        return simple
+    return _by(_power, np.power, x, exponent)
 
 
-@jit
-def _log(x, result):
-    for k in range(result.size):
-        result[k] = math.log(x[k])
+_exp, _log = _made(math.exp, np.exp), _made(math.log, np.log)
 
 
-@jit
-def _log1p(x, result):
-    for k in range(result.size):
-        result[k] = math.log1p(x[k])
+def exp(x: Array) -> Array:
+    """Return e to the power of x."""
+    return _exp(x) if np.asarray(x).dtype == np.float64 else np.exp(x)
 
 
-@jit
-def _expm1(x, result):
-    for k in range(result.size):
-        result[k] = math.expm1(x[k])
+def log(x: Array) -> Array:
+    """Return the natural logarithm."""
+    return _log(x) if np.asarray(x).dtype == np.float64 else np.log(x)
 
 
-@jit
-def _tan(x, result):
-    for k in range(result.size):
-        result[k] = math.tan(x[k])
-
-
-@jit
-def _sinh(x, result):
-    for k in range(result.size):
-        result[k] = math.sinh(x[k])
-
-
-@jit
-def _cosh(x, result):
-    for k in range(result.size):
-        result[k] = math.cosh(x[k])
-
-
-@jit
-def _arcsin(x, result):
-    for k in range(result.size):
-        result[k] = math.asin(x[k])
-
-
-@jit
-def _arccos(x, result):
-    for k in range(result.size):
-        result[k] = math.acos(x[k])
-
-
-@jit
-def _arctan(x, result):
-    for k in range(result.size):
-        result[k] = math.atan(x[k])
-
-
-@jit
-def _arcsinh(x, result):
-    for k in range(result.size):
-        result[k] = math.asinh(x[k])
-
-
-@jit
-def _arccosh(x, result):
-    for k in range(result.size):
-        result[k] = math.acosh(x[k])
-
-
-@jit
-def _arctanh(x, result):
-    for k in range(result.size):
-        result[k] = math.atanh(x[k])
+# Functions of an array, each as numpy's of that name.
+log1p, expm1 = _made(math.log1p, np.log1p), _made(math.expm1, np.expm1)
+tan, sinh, cosh = _made(math.tan, np.tan), _made(math.sinh, np.sinh), _made(math.cosh, np.cosh)
+arcsin, arcsinh = _made(math.asin, np.arcsin), _made(math.asinh, np.arcsinh)
+arccos, arccosh = _made(math.acos, np.arccos), _made(math.acosh, np.arccosh)
+arctan, arctanh = _made(math.atan, np.arctan), _made(math.atanh, np.arctanh)

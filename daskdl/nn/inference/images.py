@@ -9,7 +9,7 @@ from daskdl.kernels.pooling import pooling
 from daskdl.nn.inference.channels import parts_of, waiting
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
-from daskdl.ops.pooling import windows_of
+from daskdl.ops.pool.pooling import windows_of
 from daskdl.tensor import Array, Tensor
 
 

@@ -15,47 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.kernels.runtime.memory import ALIGNMENT, plan
+from daskdl.nn.core.structure import Structure
 from daskdl.nn.inference.prepared import Prepared
-from daskdl.nn.structure import Structure
 from daskdl.tensor import Array
-
-_MODULES = """
-Sequential Conv2d BatchNorm Linear ReLU ReLU6 GELU Sigmoid Tanh SiLU HardSwish LeakyReLU MaxPool2d
-AvgPool2d GlobalAvgPool GlobalMaxPool LocalResponseNorm LayerNorm GroupNorm Dropout Flatten Reshape
-Squeeze Softmax LogSoftmax FeedForward MultiHeadAttention TransformerBlock ResNet ResidualBlock
-BottleneckBlock Shortcut InceptionV1 Inception AuxiliaryClassifier GoogLeNet ConvolutionBlock
-NormedInception NormedClassifier LeNet5 ConvLSTM ConvLSTMForecaster
-"""
-_OPERATORS = """
-Add AveragePool BatchNormalization Clip Concat Constant Conv ConvTranspose Div Dropout Flatten
-Gather Gemm GlobalAveragePool GlobalMaxPool HardSwish Identity LRN LayerNormalization LeakyRelu
-LogSoftmax MatMul MaxPool Mul Relu Reshape Shape Sigmoid Slice Softmax Split Squeeze Sub Tanh
-Transpose Unsqueeze
-"""
-#: Modules whose forward looks at shapes alone, never at numbers: by the names of their classes.
-PURE = frozenset(_MODULES.split())
-#: Operators of a graph of which the same is true.
-PURE_OPERATORS = frozenset(_OPERATORS.split())
 
 
 def is_pure(model: Structure) -> bool:
-    """Return whether what a model does depends on its input's shape alone."""
-    return all(_is_pure(module) for _, module in model.modules())
+    """Return whether what a model computes is decided by its input's shape alone.
 
-
-def _is_pure(module: Any) -> bool:
-    if not type(module).__module__.startswith("daskdl."):
-        return False
-    if type(module).__name__ == "Graph":
-        floats = all(dtype == "float32" for _, dtype, _ in module.inputs)
-        return floats and all(map(_is_pure_node, module.nodes))
-    return type(module).__name__ in PURE
-
-
-def _is_pure_node(node: Any) -> bool:
-    if node.operator == "Cast":  # floats that become whole numbers could be shapes later
-        return dict(node.attributes).get("to") in (1, 7)
-    return node.operator in PURE_OPERATORS
+    Each class says so itself (:attr:`Module.pure`); a forward that was put into one object does not
+    count as its class's.
+    """
+    return all(module.pure and "forward" not in vars(module) for _, module in model.modules())
 
 
 class View(NamedTuple):
@@ -268,11 +239,13 @@ class Recorder:
 
     def _find(self, array: Array) -> tuple[int, int] | None:
         """Return the slot of the result in whose memory an array lies, and its offset in bytes."""
-        start = _address(array)
+        # All of it: the last step of a sequence is a result too, and an array turned round starts
+        # there and goes on outside.
+        low, high = np.lib.array_utils.byte_bounds(array)
         for slot in range(len(self._places) - 1, -1, -1):
             begin, size, owner = self._places[slot]
-            if begin <= start < begin + size and owner() is not None:
-                return slot, start - begin
+            if begin <= low and high <= begin + size and owner() is not None:
+                return slot, _address(array) - begin
         return None
 
     def _is_view(self, array: Any) -> bool:

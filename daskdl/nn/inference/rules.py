@@ -28,8 +28,8 @@ from daskdl.nn.inference.blocks import Source, key_of, with_those_before
 from daskdl.nn.inference.passes import Pass, array_of, rule
 from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, used
 from daskdl.ops.arguments import FLOATS
-from daskdl.ops.batchnorm import _inference
-from daskdl.ops.conv2d import check
+from daskdl.ops.conv.conv import check
+from daskdl.ops.norm.batchnorm import _inference
 from daskdl.tensor import Array, Tensor
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from daskdl.kernels.runtime.memory import block_of
 from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.runtime.threads import threads
+from daskdl.nn.core.state import arrays
+from daskdl.nn.core.structure import Structure
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.program import Layout, Program, Recorder, is_pure
-from daskdl.nn.structure import Structure
-from daskdl.nn.watching import arrays
 from daskdl.tensor import Array
 
 #: Shapes of input for which a program is kept.

@@ -12,15 +12,15 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.packed import packed
-from daskdl.kernels.products.precise import in_bfloat16
+from daskdl.kernels.products.precise import precision_of
 from daskdl.nn.inference.folded import Folded, Taken, rows_of
 from daskdl.nn.inference.passes import Pass, array_of, result_of, rule
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.rules import extension
 from daskdl.ops.arguments import FLOATS
-from daskdl.ops.convlstm import compute as convlstms
-from daskdl.ops.lstm import compute as lstms
+from daskdl.ops.recurrent.convlstm import compute as convlstms
+from daskdl.ops.recurrent.lstm import compute as lstms
 from daskdl.tensor import Array, Tensor
 
 
@@ -61,8 +61,8 @@ def lstm(
 
     affine: Affine = run.prepared.get(("affine", key), lambda: Affine(matrix))
     state = array_of(weight_state)
-    own, half = run.prepared.key(state), in_bfloat16(matrix, state)
-    panels = None if own is None else run.prepared.get(("lstm", own), lambda: packed(state.T, half))
+    own, name = run.prepared.key(state), precision_of(matrix, state)
+    panels = None if own is None else run.prepared.get(("lstm", own), lambda: packed(state.T, name))
     function: Any = partial(lstms, lambda rows, _: affine(rows), panels=panels)
     taken = _taken(x) if run.recorder is None else None
     if taken is not None:

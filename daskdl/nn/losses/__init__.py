@@ -4,18 +4,13 @@ from types import ModuleType as _ModuleType
 
 from daskdl.nn.losses.binary import *
 from daskdl.nn.losses.crossentropy import *
-from daskdl.nn.losses.ctc import *
-from daskdl.nn.losses.divergence import *
-from daskdl.nn.losses.hinge import *
+from daskdl.nn.losses.images import *
 from daskdl.nn.losses.likelihood import *
 from daskdl.nn.losses.loss import *
 from daskdl.nn.losses.margins import *
 from daskdl.nn.losses.multi import *
-from daskdl.nn.losses.overlap import *
 from daskdl.nn.losses.pairs import *
-from daskdl.nn.losses.precipitation import *
 from daskdl.nn.losses.regression import *
-from daskdl.nn.losses.ssim import *
 
 # The names that these files list. Type checkers go by the imports above, as they stand.
 vars()["__all__"] = [n for n, v in vars().items() if n[0] != "_" and not isinstance(v, _ModuleType)]

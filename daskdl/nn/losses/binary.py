@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from daskdl.nn.losses.loss import Loss
-from daskdl.ops import losses as ops
-from daskdl.tensor import Tensor
+from daskdl.nn.losses.loss import OperationLoss
 
 __all__ = ["BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss"]
 
 
-class BCELoss(Loss):
+class BCELoss(OperationLoss):
     """Binary cross entropy of probabilities.
 
     Parameters
@@ -28,17 +25,13 @@ class BCELoss(Loss):
     0.1643
     """
 
+    _operation, _settings = "binary_cross_entropy", ("_weight",)
+
     def __init__(self, weight: Sequence[float] | None = None) -> None:
         self._weight = weight
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.binary_cross_entropy(
-            prediction, target, weight=self._weight, sample_weight=sample_weight
-        )
 
-
-class BCEWithLogitsLoss(Loss):
+class BCEWithLogitsLoss(OperationLoss):
     """Binary cross entropy of logits.
 
     Parameters
@@ -56,24 +49,16 @@ class BCEWithLogitsLoss(Loss):
     -0.0299
     """
 
+    _operation, _settings = "binary_cross_entropy_with_logits", ("_weight", "_pos_weight")
+
     def __init__(
         self, weight: Sequence[float] | None = None, pos_weight: Sequence[float] | None = None
     ) -> None:
         self._weight = weight
         self._pos_weight = pos_weight
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.binary_cross_entropy_with_logits(
-            prediction,
-            target,
-            weight=self._weight,
-            pos_weight=self._pos_weight,
-            sample_weight=sample_weight,
-        )
 
-
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(OperationLoss):
     """Binary cross entropy of logits, under the name it has for several labels.
 
     Parameters
@@ -89,11 +74,7 @@ class MultiLabelSoftMarginLoss(Loss):
     -0.0299
     """
 
+    _operation, _settings = "binary_cross_entropy_with_logits", ("_weight",)
+
     def __init__(self, weight: Sequence[float] | None = None) -> None:
         self._weight = weight
-
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.binary_cross_entropy_with_logits(
-            prediction, target, weight=self._weight, sample_weight=sample_weight
-        )

@@ -1,19 +1,21 @@
-"""Losses of classes."""
+"""Losses of classes, and of sequences whose labels have no times."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from daskdl.nn.losses.loss import Loss
+from daskdl.nn.losses.loss import Loss, OperationLoss
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
-__all__ = ["CrossEntropyLoss", "NLLLoss"]
+__all__ = ["CTCLoss", "CrossEntropyLoss", "NLLLoss"]
 
 
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(OperationLoss):
     """Mean of -log softmax(logits)[label].
+
+    Compares logits (..., C) with labels (...) from 0, or probabilities (..., C).
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ class CrossEntropyLoss(Loss):
     2.2832
     """
 
+    _operation, _settings = "cross_entropy", ("_weight", "smoothing", "ignore_index")
+
     def __init__(
         self,
         weight: Sequence[float] | None = None,
@@ -42,20 +46,11 @@ class CrossEntropyLoss(Loss):
         self.smoothing = smoothing
         self.ignore_index = ignore_index
 
-    def forward(self, logits: Any, labels: Any, sample_weight: Any = None) -> Tensor:
-        """Compare logits (..., C) with labels (...) from 0, or probabilities (..., C)."""
-        return ops.cross_entropy(
-            logits,
-            labels,
-            weight=self._weight,
-            smoothing=self.smoothing,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
 
-
-class NLLLoss(Loss):
+class NLLLoss(OperationLoss):
     """Minus the label's logarithm of a probability.
+
+    Compares logarithms of probabilities (..., C) with labels (...) from 0.
 
     Parameters
     ----------
@@ -71,18 +66,48 @@ class NLLLoss(Loss):
     -2.0
     """
 
+    _operation, _settings = "nll", ("_weight", "ignore_index")
+
     def __init__(
         self, weight: Sequence[float] | None = None, ignore_index: int | None = None
     ) -> None:
         self._weight = weight
         self.ignore_index = ignore_index
 
-    def forward(self, log_probabilities: Any, labels: Any, sample_weight: Any = None) -> Tensor:
-        """Compare logarithms of probabilities (..., C) with labels (...) from 0."""
-        return ops.nll(
-            log_probabilities,
+
+class CTCLoss(Loss):
+    """Connectionist temporal classification (A. Graves et al., ICML 2006).
+
+    Parameters
+    ----------
+    blank : int
+        The class that stands for no label.
+    zero_infinity : bool
+        Whether a sample with too few steps for its labels adds 0 and not infinity.
+
+    Examples
+    --------
+    >>> logits = np.zeros((1, 4, 3), np.float32)  # blank, a, b
+    >>> round(float(nn.CTCLoss()(logits, np.array([[1, 2]]))), 4)
+    1.6864
+    """
+
+    def __init__(self, blank: int = 0, zero_infinity: bool = False) -> None:
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self, logits: Any, labels: Any, sample_weight: Any = None, *, lengths: Any = None
+    ) -> Tensor:
+        """Compare logits (N, T, C) with labels (N, S), rows filled up with -1.
+
+        ``lengths`` (N,) says how many of the T steps count, by default all.
+        """
+        return ops.ctc(
+            logits,
             labels,
-            weight=self._weight,
-            ignore_index=self.ignore_index,
+            lengths=lengths,
+            blank=self.blank,
+            zero_infinity=self.zero_infinity,
             sample_weight=sample_weight,
         )

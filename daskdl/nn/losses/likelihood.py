@@ -1,17 +1,17 @@
-"""Losses that are negative logarithms of a likelihood."""
+"""Losses of distributions: likelihoods and divergences."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from daskdl.nn.losses.loss import Loss, parts
+from daskdl.nn.losses.loss import Loss, OperationLoss, parts
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
-__all__ = ["GaussianNLLLoss", "PoissonNLLLoss"]
+__all__ = ["GaussianKLLoss", "GaussianNLLLoss", "KLDivLoss", "PoissonNLLLoss"]
 
 
-class PoissonNLLLoss(Loss):
+class PoissonNLLLoss(OperationLoss):
     """Counts after Poisson.
 
     Parameters
@@ -31,25 +31,18 @@ class PoissonNLLLoss(Loss):
     3.3037
     """
 
+    _operation, _settings = "poisson_nll", ("log", "full", "eps")
+
     def __init__(self, log: bool = True, full: bool = False, eps: float = 1e-8) -> None:
         self.log = log
         self.full = full
         self.eps = eps
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.poisson_nll(
-            prediction,
-            target,
-            log=self.log,
-            full=self.full,
-            eps=self.eps,
-            sample_weight=sample_weight,
-        )
 
-
-class GaussianNLLLoss(Loss):
+class GaussianNLLLoss(OperationLoss):
     """Numbers after Gauss, of which mean and variance are predicted.
+
+    Compares (mean, variance) with the target, three arrays of one shape.
 
     Parameters
     ----------
@@ -63,11 +56,47 @@ class GaussianNLLLoss(Loss):
     0.5
     """
 
+    _operation, _settings = "gaussian_nll", ("eps",)
+    _several = 2
+
     def __init__(self, eps: float = 1e-6) -> None:
         self.eps = eps
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare (mean, variance) with the target, three arrays of one shape."""
-        return ops.gaussian_nll(
-            *parts(self, prediction, 2), target, eps=self.eps, sample_weight=sample_weight
-        )
+
+class KLDivLoss(OperationLoss):
+    """Kullback-Leibler divergence of the target from the prediction, along the last axis.
+
+    Compares log(q) with p, or log(p), two arrays (N, ..., C).
+
+    Parameters
+    ----------
+    log_target : bool
+        Whether the target is log(p).
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.KLDivLoss()(prediction, target)), 4)
+    -2.8918
+    """
+
+    _operation, _settings = "kl_divergence", ("log_target",)
+
+    def __init__(self, log_target: bool = False) -> None:
+        self.log_target = log_target
+
+
+class GaussianKLLoss(Loss):
+    """Divergence of normal distributions from the standard one: of a variational autoencoder.
+
+    Examples
+    --------
+    >>> zeros = np.zeros((2, 3), np.float32)
+    >>> float(nn.GaussianKLLoss()((zeros, zeros)))
+    0.0
+    """
+
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
+        """Take (mean, log of the variance), two arrays (N, ..., D); there is no target."""
+        return ops.gaussian_kl(*parts(self, prediction, 2), sample_weight=sample_weight)

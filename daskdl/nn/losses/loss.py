@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from daskdl.errors import ShapeError
-from daskdl.nn.module import Module
+from daskdl.nn.core.module import Module
+from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
 __all__ = ["Loss"]
@@ -38,6 +39,29 @@ class Loss(Module):
             What each sample counts; 1 by default.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define forward()")
+
+
+class OperationLoss(Loss):
+    """Base of the losses that are one operation of :mod:`daskdl.ops.losses`.
+
+    Prediction and target have one shape, unless a loss says something else. Subclasses say the
+    operation's name, the attributes that are its settings, and how many predictions it compares,
+    which come as a tuple; 0 is one alone.
+    """
+
+    _operation: ClassVar[str]
+    _settings: ClassVar[tuple[str, ...]] = ()
+    _several: ClassVar[int] = 0
+
+    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+        """Compare a prediction with its target."""
+        several = self._several
+        predictions = parts(self, prediction, several) if several else (prediction,)
+        settings = {name.removeprefix("_"): getattr(self, name) for name in self._settings}
+        loss: Tensor = getattr(ops, self._operation)(
+            *predictions, target, **settings, sample_weight=sample_weight
+        )
+        return loss
 
 
 def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:

@@ -1,19 +1,24 @@
-"""Margins between the scores of right and of wrong classes."""
+"""Losses of margins between scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from daskdl.nn.losses.loss import Loss
-from daskdl.ops import losses as ops
-from daskdl.tensor import Tensor
+from daskdl.nn.losses.loss import OperationLoss
 
-__all__ = ["MultiLabelMarginLoss", "MultiMarginLoss"]
+__all__ = [
+    "HingeEmbeddingLoss",
+    "HingeLoss",
+    "MultiLabelMarginLoss",
+    "MultiMarginLoss",
+    "SoftMarginLoss",
+]
 
 
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(OperationLoss):
     """Hinge of several classes: scores of wrong ones above the right one's less a margin.
+
+    Compares scores (N, C) with labels (N,).
 
     Parameters
     ----------
@@ -29,6 +34,8 @@ class MultiMarginLoss(Loss):
     0.1667
     """
 
+    _operation, _settings = "multi_margin", ("p", "margin", "_weight")
+
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Sequence[float] | None = None
     ) -> None:
@@ -36,20 +43,11 @@ class MultiMarginLoss(Loss):
         self.margin = margin
         self._weight = weight
 
-    def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
-        """Compare scores (N, C) with labels (N,)."""
-        return ops.multi_margin(
-            prediction,
-            labels,
-            p=self.p,
-            margin=self.margin,
-            weight=self._weight,
-            sample_weight=sample_weight,
-        )
 
-
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(OperationLoss):
     """Hinge of several labels: scores of wrong classes above each right one's less 1.
+
+    Compares scores (N, C) with labels (N, K), each row ended by -1.
 
     Examples
     --------
@@ -58,6 +56,50 @@ class MultiLabelMarginLoss(Loss):
     0.85
     """
 
-    def forward(self, prediction: Any, labels: Any, sample_weight: Any = None) -> Tensor:
-        """Compare scores (N, C) with labels (N, K), each row ended by -1."""
-        return ops.multilabel_margin(prediction, labels, sample_weight=sample_weight)
+    _operation = "multilabel_margin"
+
+
+class HingeLoss(OperationLoss):
+    """max(0, margin - t x), or its square.
+
+    Examples
+    --------
+    >>> loss = nn.HingeLoss()
+    >>> round(float(loss(np.array([0.8, -0.3], np.float32), np.array([1.0, -1.0], np.float32))), 4)
+    0.45
+    """
+
+    _operation, _settings = "hinge", ("margin", "squared")
+
+    def __init__(self, margin: float = 1.0, squared: bool = False) -> None:
+        self.margin = margin
+        self.squared = squared
+
+
+class SoftMarginLoss(OperationLoss):
+    """log(1 + exp(-t x)).
+
+    Examples
+    --------
+    >>> loss = nn.SoftMarginLoss()
+    >>> round(float(loss(np.array([0.8, -0.3], np.float32), np.array([1.0, -1.0], np.float32))), 4)
+    0.4627
+    """
+
+    _operation = "soft_margin"
+
+
+class HingeEmbeddingLoss(OperationLoss):
+    """A distance where t is 1; what it is short of the margin where t is -1.
+
+    Examples
+    --------
+    >>> loss = nn.HingeEmbeddingLoss()
+    >>> round(float(loss(np.array([0.8, -0.3], np.float32), np.array([1.0, -1.0], np.float32))), 4)
+    1.05
+    """
+
+    _operation, _settings = "hinge_embedding", ("margin",)
+
+    def __init__(self, margin: float = 1.0) -> None:
+        self.margin = margin

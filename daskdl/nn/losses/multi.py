@@ -76,7 +76,7 @@ class MultiLoss(Loss):
             targets = tuple(target)
         try:
             terms = [
-                weight * loss(p, t, sample_weight)
+                weight * (loss(p, t) if sample_weight is None else loss(p, t, sample_weight))
                 for weight, loss, p, t in zip(
                     self._weights, self.losses, predictions, targets, strict=True
                 )
@@ -107,6 +107,8 @@ def _by_name(names: Sequence[str], weights: Any) -> list[float]:
 
 def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
     """Return what stands under each name."""
+    if len(names) == 1 and not isinstance(held, (Mapping, tuple, list)):
+        return [held]  # one alone, which bears no name
     if not isinstance(held, Mapping) or not set(names) <= held.keys():
         found = sorted(held) if isinstance(held, Mapping) else type(held).__name__
         raise ShapeError(

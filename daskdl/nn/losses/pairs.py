@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskdl.nn.losses.loss import Loss, parts
+from daskdl.nn.losses.loss import Loss, OperationLoss, parts
 from daskdl.ops import losses as ops
 from daskdl.tensor import Tensor
 
 __all__ = ["CosineEmbeddingLoss", "MarginRankingLoss", "TripletMarginLoss"]
 
 
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(OperationLoss):
     """Ranking of two scores: the shortfall of the larger one to the other plus a margin.
+
+    Compares (first, second) with a target of 1 and -1, three arrays of one shape.
 
     Examples
     --------
@@ -21,18 +23,17 @@ class MarginRankingLoss(Loss):
     0.5
     """
 
+    _operation, _settings = "margin_ranking", ("margin",)
+    _several = 2
+
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare (first, second) with a target of 1 and -1, three arrays of one shape."""
-        return ops.margin_ranking(
-            *parts(self, prediction, 2), target, margin=self.margin, sample_weight=sample_weight
-        )
 
-
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(OperationLoss):
     """1 - cos where t is 1; what the cosine is above a margin where it is -1.
+
+    Compares (first, second), arrays (N, D), with a target (N,) of 1 and -1.
 
     Examples
     --------
@@ -43,14 +44,11 @@ class CosineEmbeddingLoss(Loss):
     1.0
     """
 
+    _operation, _settings = "cosine_embedding", ("margin",)
+    _several = 2
+
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
-
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare (first, second), arrays (N, D), with a target (N,) of 1 and -1."""
-        return ops.cosine_embedding(
-            *parts(self, prediction, 2), target, margin=self.margin, sample_weight=sample_weight
-        )
 
 
 class TripletMarginLoss(Loss):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from daskdl.nn.losses.loss import Loss
-from daskdl.ops import losses as ops
-from daskdl.tensor import Tensor
+from daskdl.nn.losses.loss import OperationLoss
 
 __all__ = ["HuberLoss", "L1Loss", "MAPELoss", "MSELoss", "MSLELoss", "SmoothL1Loss"]
 
 
-class MSELoss(Loss):
+class MSELoss(OperationLoss):
     """Mean squared error.
 
     Examples
@@ -22,12 +18,10 @@ class MSELoss(Loss):
     0.625
     """
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.squared_error(prediction, target, sample_weight=sample_weight)
+    _operation = "squared_error"
 
 
-class L1Loss(Loss):
+class L1Loss(OperationLoss):
     """Mean absolute error.
 
     Examples
@@ -38,12 +32,10 @@ class L1Loss(Loss):
     0.75
     """
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.absolute_error(prediction, target, sample_weight=sample_weight)
+    _operation = "absolute_error"
 
 
-class HuberLoss(Loss):
+class HuberLoss(OperationLoss):
     """Half the squared error up to ``delta``, from there a straight line.
 
     Examples
@@ -54,15 +46,13 @@ class HuberLoss(Loss):
     0.3125
     """
 
+    _operation, _settings = "huber", ("delta",)
+
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.huber(prediction, target, delta=self.delta, sample_weight=sample_weight)
 
-
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(OperationLoss):
     """Absolute error whose corner is rounded within ``beta``.
 
     Examples
@@ -73,15 +63,13 @@ class SmoothL1Loss(Loss):
     0.3125
     """
 
+    _operation, _settings = "smooth_l1", ("beta",)
+
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.smooth_l1(prediction, target, beta=self.beta, sample_weight=sample_weight)
 
-
-class MAPELoss(Loss):
+class MAPELoss(OperationLoss):
     """Mean absolute error in percent of the target.
 
     Examples
@@ -92,12 +80,10 @@ class MAPELoss(Loss):
     66.6667
     """
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.percentage_error(prediction, target, sample_weight=sample_weight)
+    _operation = "percentage_error"
 
 
-class MSLELoss(Loss):
+class MSLELoss(OperationLoss):
     """Mean squared error of log(1 + x), negative numbers taken for 0.
 
     Examples
@@ -108,6 +94,4 @@ class MSLELoss(Loss):
     0.1071
     """
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
-        """Compare two arrays of one shape."""
-        return ops.squared_log_error(prediction, target, sample_weight=sample_weight)
+    _operation = "squared_log_error"

@@ -3,6 +3,7 @@
 from daskdl.nn.operators import (
     arithmetic,
     attention,
+    contrib,
     control,
     convolution,
     detection,
@@ -18,6 +19,7 @@ from daskdl.nn.operators import (
     shapes,
     signals,
 )
+from daskdl.nn.operators.table import KEYS as KEYS
 from daskdl.nn.operators.table import TABLE as TABLE
 from daskdl.nn.operators.table import Call as Call
 from daskdl.nn.operators.table import operator as operator
@@ -26,6 +28,7 @@ from daskdl.nn.operators.table import operator as operator
 FAMILIES = (
     arithmetic,
     attention,
+    contrib,
     control,
     convolution,
     detection,
@@ -42,4 +45,4 @@ FAMILIES = (
     signals,
 )
 
-__all__ = ["FAMILIES", "TABLE", "Call", "operator"]
+__all__ = ["FAMILIES", "KEYS", "TABLE", "Call", "operator"]

@@ -34,7 +34,7 @@ def _shapes(call: Call) -> Array:
     return np.array(found)
 
 
-@operator("PriorBox")
+@operator("PriorBox", keys="aspect_ratio clip flip image max_size min_size offset step variance")
 def prior_box(call: Call, features: Value, image: Value) -> Value:
     """Return boxes around each cell of a feature map, and their variances, (1, 2, 4 x boxes).
 
@@ -90,7 +90,11 @@ def _decoded(call: Call, offsets: Array, priors: Array) -> Array:
     return np.concatenate([centres - half, centres + half], -1)
 
 
-@operator("DetectionOutput")
+@operator(
+    "DetectionOutput",
+    keys="background_label_id code_type confidence_threshold keep_top_k nms_threshold num_classes "
+    "share_location top_k variance_encoded_in_target",
+)
 def detection_output(call: Call, offsets: Value, scores: Value, priors: Value) -> Value:
     """Return the objects of each image, (N, most, 6), those of the highest scores first.
 

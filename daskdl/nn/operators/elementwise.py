@@ -99,19 +99,19 @@ def is_inf(call: Call, x: Value) -> Value:
 
 @operator("LeakyRelu")
 def leaky_relu(call: Call, x: Value) -> Value:
-    """X where positive, ``alpha * x`` elsewhere."""
+    """LeakyRelu: ``x`` where positive, ``alpha * x`` elsewhere."""
     return elementwise(ops.leaky_relu, x, slope=call.get("alpha", 0.01))
 
 
 @operator("Elu")
 def elu(call: Call, x: Value) -> Value:
-    """X where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
+    """Elu: ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
     return elementwise(ops.elu, x, alpha=call.get("alpha", 1.0))
 
 
 @operator("Celu")
 def celu(call: Call, x: Value) -> Value:
-    """X where positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere (arXiv 1704.07483)."""
+    """Celu: ``x`` where positive, ``alpha * (exp(x / alpha) - 1)`` elsewhere (arXiv 1704.07483)."""
     alpha = call.get("alpha", 1.0)
     return elementwise(lambda t: alpha * ops.elu(t * (1 / alpha), alpha=1.0), x)
 
@@ -126,13 +126,13 @@ def selu(call: Call, x: Value) -> Value:
 
 @operator("Mish")
 def mish(call: Call, x: Value) -> Value:
-    """X tanh(softplus(x)) (arXiv 1908.08681)."""
+    """Mish: ``x * tanh(softplus(x))`` (arXiv 1908.08681)."""
     return elementwise(lambda t: t * ops.tanh(ops.softplus(t)), _tensor(x))
 
 
 @operator("Swish")
 def swish(call: Call, x: Value) -> Value:
-    """X sigmoid(alpha x)."""
+    """Swish: ``x * sigmoid(alpha * x)``."""
     return elementwise(lambda t: t * ops.sigmoid(call.get("alpha", 1.0) * t), _tensor(x))
 
 
@@ -144,7 +144,7 @@ def swiglu(call: Call, gate: Value, x: Value) -> Value:
 
 @operator("Gelu")
 def gelu(call: Call, x: Value) -> Value:
-    """X times the normal distribution function, or its approximation by a tanh."""
+    """Gelu: ``x`` times the normal distribution function, or its approximation by a tanh."""
     return elementwise(ops.gelu, x, approximate=_text(call.get("approximate", "none")))
 
 
@@ -157,7 +157,7 @@ def hard_sigmoid(call: Call, x: Value) -> Value:
 
 @operator("Shrink")
 def shrink(call: Call, x: Value) -> Value:
-    """X nearer to 0 by ``bias`` where further than ``lambd`` from it, 0 elsewhere."""
+    """Shrink: ``x`` nearer to 0 by ``bias`` where further than ``lambd`` from it, 0 elsewhere."""
     edge, bias = call.get("lambd", 0.5), call.get("bias", 0.0)
     found = array(x)
     if found.dtype.kind != "f":
@@ -168,13 +168,13 @@ def shrink(call: Call, x: Value) -> Value:
 
 @operator("ThresholdedRelu")
 def thresholded_relu(call: Call, x: Value) -> Value:
-    """X where above ``alpha``, 0 elsewhere."""
+    """ThresholdedRelu: ``x`` where above ``alpha``, 0 elsewhere."""
     return elementwise(ops.threshold, x, threshold=call.get("alpha", 1.0))
 
 
 @operator("PRelu")
 def prelu(call: Call, x: Value, slope: Value) -> Value:
-    """X where positive, ``slope * x`` elsewhere; the slope is learned (arXiv 1502.01852)."""
+    """PRelu: ``x`` where positive, a learned ``slope * x`` elsewhere (arXiv 1502.01852)."""
     shape, behind = shape_of(slope), len(shape_of(x)) - 2
     if call.opset < 7 and len(shape) == 1 and behind > 0:  # one for each channel
         slope = ops.reshape(slope, shape=(*shape, *(1,) * behind))
@@ -183,7 +183,7 @@ def prelu(call: Call, x: Value, slope: Value) -> Value:
 
 @operator("Clip")
 def clip(call: Call, x: Value, low: Value = None, high: Value = None) -> Value:
-    """X from ``low`` to ``high``."""
+    """Clip: ``x`` limited to ``low`` and ``high``."""
     least = call.get("min") if low is None else array(low).reshape(-1)[0]
     most = call.get("max") if high is None else array(high).reshape(-1)[0]
     if not is_float(x):
@@ -197,7 +197,7 @@ def clip(call: Call, x: Value, low: Value = None, high: Value = None) -> Value:
 @operator("Dropout")
 def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -> Value:
     """Set a share of x to 0 in training; give x and a mask of ones in inference."""
-    from daskdl.nn.draws import next_draw
+    from daskdl.nn.core.state import next_draw
 
     rate = call.get("ratio", 0.5) if ratio is None else float(array(ratio).reshape(-1)[0])
     if not 0 <= rate < 1:

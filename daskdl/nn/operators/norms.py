@@ -8,6 +8,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.norms.batchnorm import follow
+from daskdl.nn.core.parameter import Buffer
 from daskdl.nn.operators.table import (
     Call,
     Value,
@@ -18,7 +19,6 @@ from daskdl.nn.operators.table import (
     operator,
     shape_of,
 )
-from daskdl.nn.parameter import Buffer
 
 
 @operator("BatchNormalization")
@@ -84,7 +84,8 @@ def layer_norm(call: Call, x: Value, scale: Value, bias: Value = None) -> Value:
     return y, mean, ops.divide(1.0, deviation)
 
 
-@operator("RMSNormalization", "SimplifiedLayerNormalization")
+@operator("SimplifiedLayerNormalization", keys="axis epsilon stash_type")
+@operator("RMSNormalization")
 def rms_norm(call: Call, x: Value, scale: Value) -> Value:
     """Divide by the root of the mean square over the axes from ``axis`` on (arXiv 1910.07467)."""
     ndim = len(shape_of(x))

@@ -20,7 +20,7 @@ from daskdl.nn.operators.table import (
     operator,
     shape_of,
 )
-from daskdl.ops.pool_nd import WindowsND
+from daskdl.ops.pool.pool_nd import WindowsND
 from daskdl.tensor import Array
 
 

@@ -48,7 +48,9 @@ def dequantize_linear(call: Call, x: Value, scale: Value, zero: Value = None) ->
     """``(x - zero) * scale``."""
     found, steps = array(x), _spread(array(scale), array(x), call)
     shift = 0 if zero is None else _spread(array(zero), found, call).astype(np.int64)
-    return ((found.astype(np.int64) - shift) * steps).astype(array(scale).dtype)
+    dtype = array(scale).dtype
+    dtype = dtype_of(call, dtype, "output_dtype") if call.get("output_dtype") else dtype
+    return ((found.astype(np.int64) - shift) * steps).astype(dtype)
 
 
 @operator("DynamicQuantizeLinear")
@@ -61,7 +63,8 @@ def dynamic_quantize_linear(call: Call, x: Value) -> Value:
     return _saturated(np.rint(found / scale) + zero, np.uint8), scale, zero
 
 
-def _centred(x: Value, zero: Value, axis: int | None = None) -> Array:
+def centred(x: Value, zero: Value, axis: int | None = None) -> Array:
+    """Return integers less their zero point, float64: one for all, or one for each of an axis."""
     found = array(x).astype(np.float64)
     if zero is None:
         return found
@@ -75,13 +78,13 @@ def _centred(x: Value, zero: Value, axis: int | None = None) -> Array:
 def matmul_integer(call: Call, a: Value, b: Value, za: Value = None, zb: Value = None) -> Value:
     """Multiply matrices of integers, each less its zero point; int32."""
     rows = array(a).ndim - 2
-    return matmul(_centred(a, za, rows), _centred(b, zb)).astype(np.int32)
+    return matmul(centred(a, za, rows), centred(b, zb)).astype(np.int32)
 
 
 @operator("ConvInteger")
 def conv_integer(call: Call, x: Value, w: Value, zx: Value = None, zw: Value = None) -> Value:
     """Cross-correlate integers, each less its zero point; int32."""
-    return np.rint(array(conv(call, _centred(x, zx), _centred(w, zw, 0)))).astype(np.int32)
+    return np.rint(array(conv(call, centred(x, zx), centred(w, zw, 0)))).astype(np.int32)
 
 
 @operator("QLinearMatMul")
@@ -89,7 +92,7 @@ def qlinear_matmul(
     call: Call, a: Value, sa: Value, za: Value, b: Value, sb: Value, zb: Value, sy: Value, zy: Value
 ) -> Value:
     """Multiply matrices of integers and quantize the product."""
-    product = matmul(_centred(a, za), _centred(b, zb))
+    product = matmul(centred(a, za), centred(b, zb))
     scale = array(sa).astype(np.float64) * array(sb) / array(sy)
     return _saturated(np.rint(product * scale) + array(zy).astype(np.int64), array(zy).dtype)
 
@@ -108,7 +111,7 @@ def qlinear_conv(
     bias: Value = None,
 ) -> Value:
     """Cross-correlate integers and quantize the result."""
-    y = array(conv(call, _centred(x, zx), _centred(w, zw, 0)))
+    y = array(conv(call, centred(x, zx), centred(w, zw, 0)))
     behind = (1,) * (y.ndim - 2)
     if bias is not None:
         y = y + array(bias).reshape(-1, *behind)
@@ -128,7 +131,7 @@ def bernoulli(call: Call, x: Value) -> Value:
 @operator("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")
 def random(call: Call, x: Value = None) -> Value:
     """Draw normal or uniform numbers, in training and in inference."""
-    from daskdl.nn.draws import generator_of_draw
+    from daskdl.nn.core.state import generator_of_draw
 
     shape = call.get("shape") if x is None else array(x).shape
     seed = call.get("seed")

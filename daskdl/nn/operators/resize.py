@@ -106,6 +106,8 @@ def places(
         adjust = count / (length * scale)
         centre = length / 2
         return centre * (1 - adjust) + (at + 0.5) / scale - 0.5
+    if how == "tf_half_pixel_for_nn":  # of versions 11 and 12
+        return (at + 0.5) / scale
     if how not in ("half_pixel", "pytorch_half_pixel"):
         raise SettingsError(f"Resize: there is no coordinate_transformation_mode {how!r}")
     return (at + 0.5) / scale - 0.5

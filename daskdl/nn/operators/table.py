@@ -27,7 +27,7 @@ class Call:
     name : str
         The operator's, such as ``"Conv"``.
     attributes : mapping
-        Plain data by name; a subgraph is a :class:`daskdl.nn.graph.Subgraph`.
+        Plain data by name; a subgraph is a :class:`daskdl.nn.core.graph.Subgraph`.
     opset : int
         Version of the operator set: some operators changed.
     results : int
@@ -52,14 +52,21 @@ class Call:
 
 Operator = Callable[..., Any]
 TABLE: dict[str, Operator] = {}
+#: Attributes that operators have which are not of the standard, by the operators' names.
+KEYS: dict[str, frozenset[str]] = {}
 
 
-def operator(*names: str) -> Callable[[Operator], Operator]:
-    """Put a function of (call, inputs ...) into the table, under these names."""
+def operator(*names: str, keys: str | None = None) -> Callable[[Operator], Operator]:
+    """Put a function of (call, inputs ...) into the table, under these names.
+
+    ``keys`` are the attributes, in one text, of an operator that is not of the standard.
+    """
 
     def register(function: Operator) -> Operator:
         for name in names:
             TABLE[name] = function
+            if keys is not None:
+                KEYS[name] = frozenset(keys.split())
         return function
 
     return register

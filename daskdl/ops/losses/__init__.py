@@ -5,14 +5,11 @@ from types import ModuleType as _ModuleType
 from daskdl.ops.losses.binary import *
 from daskdl.ops.losses.crossentropy import *
 from daskdl.ops.losses.ctc import *
-from daskdl.ops.losses.divergence import *
-from daskdl.ops.losses.hinge import *
+from daskdl.ops.losses.images import *
 from daskdl.ops.losses.likelihood import *
 from daskdl.ops.losses.margins import *
 from daskdl.ops.losses.multibox import *
-from daskdl.ops.losses.overlap import *
 from daskdl.ops.losses.pairs import *
-from daskdl.ops.losses.precipitation import *
 from daskdl.ops.losses.reduction import *
 from daskdl.ops.losses.regression import *
 from daskdl.ops.losses.ssim import *

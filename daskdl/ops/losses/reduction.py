@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, ShapeError
 from daskdl.kernels.vectors.reduce import sum_over
-from daskdl.ops.activations import check_float
+from daskdl.ops.pointwise.activations import check_float
 from daskdl.tensor import Array, Tensor, op
 
 __all__ = ["loss"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.nn.losses.loss import Loss
-from daskdl.ops.activations import sigmoid
+from daskdl.ops.pointwise.activations import sigmoid
 from daskdl.tensor import Tensor
 from nowcast.lagrangian.exceedance import THRESHOLDS
 

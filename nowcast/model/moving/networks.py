@@ -10,11 +10,11 @@ import numpy as np
 
 from daskdl.errors import SettingsError
 from daskdl.nn import Conv2d, ConvLSTM, Module, TrajGRU
-from daskdl.nn.dropout import Dropout
-from daskdl.ops.activations import relu
-from daskdl.ops.pooling import avg_pool2d
-from daskdl.ops.resample import resize_bilinear
-from daskdl.ops.shape import concatenate, pad, stack
+from daskdl.nn.pointwise.random import Dropout
+from daskdl.ops.pointwise.activations import relu
+from daskdl.ops.pool.pooling import avg_pool2d
+from daskdl.ops.pool.resample import resize_bilinear
+from daskdl.ops.shape.shape import concatenate, pad, stack
 from daskdl.tensor import Tensor
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.model.moving.features import CHANNELS, FRAMES

@@ -1,8 +1,10 @@
-"""Fits that are awaited: the same bits, an event loop that goes on, and an end when cancelled."""
+"""The current client, and calls that are awaited while an event loop goes on."""
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskdl.cluster.asynchronous import in_thread
+from daskdl.cluster.current import current_client
 from daskdl.errors import SettingsError, TrainingError
 from daskdl.metrics import MeanAbsoluteError
 from daskdl.nn import MSELoss
@@ -61,6 +64,7 @@ def check(trainer: Trainer, asks: Asks, alone: Trainer) -> None:
     assert threading.get_ident() not in asks.threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 @pytest.mark.parametrize("default", [True, False])
 def test_a_fit_with_an_asynchronous_client_is_awaited(
@@ -83,6 +87,7 @@ def test_a_fit_with_an_asynchronous_client_is_awaited(
     asyncio.run(program())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [True, False])
 def test_a_fit_without_an_asynchronous_client_can_be_awaited(
     client: Client, alone: Trainer, given: bool
@@ -159,6 +164,7 @@ def test_the_thread_has_a_client_of_its_own(cluster: LocalCluster) -> None:
     asyncio.run(program())
 
 
+@pytest.mark.slow
 def test_errors_come_to_who_awaits(cluster: LocalCluster, client: Client) -> None:
     async def program() -> None:
         address = cluster.scheduler_address
@@ -182,3 +188,44 @@ def failing(batch: Any) -> Any:
     if len(batch["x"]) > 1:
         fail()
     return batch
+
+
+OPTIONS = {
+    "n_workers": 0,
+    "processes": False,
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+}
+
+
+@pytest.mark.slow
+def test_nobody_made_one_and_nothing_heavy_is_loaded():
+    code = (
+        "import sys; from daskdl.cluster.current import current_client; "
+        "print(current_client(), 'distributed' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["None", "False"]
+
+
+def test_the_client_until_it_is_closed():
+    assert current_client() is None
+    with LocalCluster(**OPTIONS) as cluster:
+        with Client(cluster) as client:
+            assert current_client() is client
+        assert current_client() is None
+        with Client(cluster, set_as_default=False):
+            assert current_client() is None
+
+
+def test_an_asynchronous_client_is_left_alone():
+    async def program():
+        async with (
+            LocalCluster(**OPTIONS, asynchronous=True) as cluster,
+            Client(cluster, asynchronous=True) as client,
+        ):
+            assert Client.current() is client
+            assert current_client(asynchronous=True) is client
+            return current_client()
+
+    assert asyncio.run(program()) is None

@@ -53,9 +53,16 @@ def test_few_are_under_way(client):
     assert len(taken) < 100
 
 
+@pytest.mark.slow
 def test_an_error_in_a_call_is_raised_as_itself(client):
     with pytest.raises(ZeroDivisionError):
         list(in_order(client, lambda x: 1 // x, [(1,), (0,)], "test"))
+
+
+def test_without_a_client_few_bytes_are_worked_on_here():
+    with connected(None, 1) as used:
+        assert used is None
+        assert list(in_order(used, abs, [(-1,), (2,)], "test")) == [((-1,), 1), ((2,), 2)]
 
 
 def test_a_given_client_is_used(client):

@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 
 import dask
+import distributed
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
 from daskdl.cluster.client import Cluster, lost
-from daskdl.cluster.placement import Place
+from daskdl.cluster.current import current_client
+from daskdl.cluster.tasks import Place
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.errors import ClusterError
 
@@ -157,3 +159,23 @@ def test_a_scheduler_that_is_gone_is_named(empty: LocalCluster) -> None:
         with pytest.raises(ClusterError, match=f"a test: the scheduler at {address}") as gone:
             channel.check_scheduler("a test", lost)
         assert gone.value.__cause__ is lost
+
+
+@pytest.mark.slow
+def test_an_adaptive_cluster_is_asked_for_a_worker(empty: LocalCluster) -> None:
+    """Such a cluster starts workers for tasks that wait; a fit waits for workers first."""
+    with Client(empty) as client:
+        empty.adapt(minimum=0, maximum=1, interval="100ms")
+        assert len(Cluster(client).workers("test")) == 1
+
+
+def test_inside_a_task_no_client_is_the_current_one(client: Client) -> None:
+    """A fit there would wait for the thread that its own task has."""
+
+    def asked() -> bool:
+        distributed.get_client()  # as joblib's backend does
+        return current_client() is None
+
+    assert client.submit(asked, pure=False).result(timeout=60)
+    with client.as_current():
+        assert current_client() is client

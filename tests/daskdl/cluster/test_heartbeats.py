@@ -1,13 +1,18 @@
-"""Heartbeats: who is silent, and who was only slow, or not heard by a busy scheduler."""
+"""Workers that are silent, and exceptions on their way to the caller."""
 
 from __future__ import annotations
 
+import pickle
+import threading
 import time
 
 import dask
+import distributed  # noqa: F401  which teaches pickle all exceptions that there are by then
 import pytest
 
+from daskdl.cluster.failures import TaskError
 from daskdl.cluster.heartbeats import Heartbeats, interval
+from daskdl.errors import TrainingError
 
 
 class Story:
@@ -78,3 +83,33 @@ def test_the_time_is_a_setting_and_grows_where_heartbeats_are_rare() -> None:
         few.look("a", "b")
         assert few.look("a", times=2) == set()  # five that are missed, of one in a second
         assert few.look("a") == {"b"}
+
+
+class Unpicklable(Exception):  # noqa: N818
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.lock = threading.Lock()
+
+
+class TwoArguments(Exception):  # noqa: N818
+    """Pickles, but does not come back."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "said"),
+    [
+        (KeyError("x"), KeyError, "shard 3: KeyError: 'x'"),
+        (Unpicklable("no"), RuntimeError, "shard 3: RuntimeError: Unpicklable: no"),
+        (TwoArguments("a", "b"), RuntimeError, "shard 3: RuntimeError: TwoArguments: a and b"),
+    ],
+)
+def test_an_error_pickles_whatever_its_cause(
+    cause: Exception, kind: type[Exception], said: str
+) -> None:
+    raised, came_from = pickle.loads(pickle.dumps(TaskError("shard 3", cause))).for_caller()
+    assert isinstance(raised, TrainingError)
+    assert str(raised) == said
+    assert type(came_from) is kind

@@ -37,6 +37,7 @@ def bare() -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "what"),
     [
@@ -71,6 +72,7 @@ def test_doctor_names_the_worker(bare: Client) -> None:
     json.dumps(facts)
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_told_of_and_not_waited_for_long(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:

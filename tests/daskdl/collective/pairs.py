@@ -15,7 +15,7 @@ from daskdl.collective.communicator import Communicator
 from daskdl.collective.exchange import Exchange
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
-from daskdl.train.members import Gang
+from daskdl.train.gang.members import Gang
 
 
 def over_sockets(

@@ -53,6 +53,7 @@ owners_of = st.integers(1, 5).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(owners=owners_of, size=st.sampled_from([1, 17, 100, 333]), data=st.data())
 def test_sums_are_the_trees_and_everybody_gets_them(owners: Any, size: int, data: Any) -> None:

@@ -1,12 +1,18 @@
+"""Plans: who adds and owns which numbers, of a vector and of its buckets."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskdl.collective.group import Group
+from daskdl.collective.parts import UNIT, join, rows_of, slice_of, split
 from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, joined, plans
 from daskdl.collective.tree import fold
 
@@ -136,3 +142,68 @@ def test_whole_subtrees_are_added_before_they_are_sent() -> None:
     assert [parts for _, parts in every[0].reduce[0].sends.items()] == [
         [((2, 0), (Fraction(1, 2), Fraction(1)))]
     ]
+
+
+OWNERS = [(0, 1), (0, 1, 0, 2, 1), (0, 1, 2, 3, 4, 5, 6)]
+
+
+@pytest.mark.parametrize("owners", OWNERS)
+@pytest.mark.parametrize("buckets", [1, 3, 16])
+def test_ranks_own_a_part_of_each_bucket_and_together_the_whole(
+    owners: tuple[int, ...], buckets: int
+) -> None:
+    ranks = range(max(owners) + 1)
+    group = Group("g", tuple(f"rank-{r}" for r in ranks), owners, 1.0, buckets)
+    every = []
+    for rank in ranks:
+        plan, parts = group.plan(rank), group.bucket_plans(rank)
+        assert joined([span for part in parts for span in part.owned]) == plan.owned
+        assert [part.span for part in parts] == [
+            (Fraction(k, buckets), Fraction(k + 1, buckets)) for k in range(buckets)
+        ]
+        for part in parts:
+            spans = [
+                *part.owned,
+                *(span for r in part.reduce for _, _, _, span in r.adds),
+                *(span for r in part.reduce for each in r.sends.values() for _, span in each),
+                *(span for r in part.gather for each in r.receives.values() for span in each),
+            ]
+            assert all(part.span[0] <= a <= b <= part.span[1] for a, b in spans)
+        assert {peer for part in parts for peer in part.peers} == set(plan.peers)
+        # A message of the whole plan has what the buckets' messages of that round have.
+        for i, round_ in enumerate(plan.gather):
+            for peer, spans in round_.receives.items():
+                assert spans == [s for part in parts for s in part.gather[i].receives[peer]]
+        every += plan.owned
+    assert joined(every) == [WHOLE]
+    assert sum(b - a for a, b in every) == 1
+
+
+def test_a_rank_has_a_name_for_errors() -> None:
+    group = Group("g", ("tcp://a:1", "tcp://b:1"), (0, *[1] * 20), 1.0)
+    assert group.name(0) == "worker tcp://a:1 (shard 0)"
+    assert group.name(1) == "worker tcp://b:1 (shards 1, 2, 3, 4, 5, 6, 7, 8, ...)"
+    assert [group.shards(rank)[:2] for rank in range(2)] == [[0], [1, 2]]
+
+
+@given(size=st.integers(0, 1000), cuts=st.lists(st.fractions(0, 1), max_size=9))
+def test_parts_of_a_vector_cover_it_once(size: int, cuts: list[Fraction]) -> None:
+    ends = sorted({Fraction(0), Fraction(1), *cuts})
+    slices = [slice_of(span, size) for span in pairwise(ends)]
+    covered = [i for s in slices for i in range(s.start, s.stop)]
+    assert covered == list(range(size))
+    assert all(s.start % UNIT == 0 or s.start == size for s in slices)
+
+
+def test_one_slice_is_a_view_and_several_are_side_by_side() -> None:
+    vector = np.arange(8.0, dtype=np.float32)
+    assert join(vector, [slice(2, 5)]).base is vector
+    values = join(vector, [slice(6, 8), slice(0, 1)])
+    np.testing.assert_array_equal(values, [6, 7, 0])
+    other = np.zeros(8, np.float32)
+    split(values, other, [slice(6, 8), slice(0, 1)])
+    np.testing.assert_array_equal(other, [0, 0, 0, 0, 0, 0, 6, 7])
+
+
+def test_rows_of_a_table_are_shared_out_like_numbers() -> None:
+    assert [rows_of((Fraction(1, 5), Fraction(4, 5)), n) for n in (5, 3)] == [(1, 4), (0, 2)]

@@ -83,6 +83,7 @@ def fails(comm: Communicator) -> None:
     comm.barrier()
 
 
+@pytest.mark.slow
 def test_an_error_names_rank_and_worker_and_ends_all(client: Client) -> None:
     expected = r"rank 1 at worker tcp://\S+: ZeroDivisionError: a mistake"
     with pytest.raises(TrainingError, match=expected):

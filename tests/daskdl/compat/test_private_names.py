@@ -14,11 +14,11 @@ from distributed import Client, LocalCluster, Lock, WorkerPlugin
 from distributed.comm import connect, listen
 
 from daskdl.compat.dask_graph import (
+    Alias,
     HighLevelGraph,
     MaterializedLayer,
     Task,
     TaskRef,
-    convert_legacy_graph,
 )
 from daskdl.compat.distributed_client import (
     scheduler_operation,
@@ -68,9 +68,9 @@ def test_a_graph_of_tasks_is_computed_with_annotations(client: Client) -> None:
     assert futures[0].result(20) == 3, DASK
 
 
-def test_an_old_graph_becomes_tasks() -> None:
-    found = convert_legacy_graph({"a": 1, "b": (abs, "a")})
-    assert found["b"].dependencies == {"a"}, DASK
+def test_an_alias_names_its_target() -> None:
+    assert Alias("b", "a").target == "a", DASK
+    assert Alias("b", "a").dependencies == {"a"}, DASK
 
 
 def test_requests_to_the_scheduler_and_to_a_worker(client: Client) -> None:

@@ -88,6 +88,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_gives_the_same_samples(source, tmp_path):
     samples = SOURCES[source](tmp_path)

@@ -54,6 +54,7 @@ def test_what_dask_arrays_and_xarray_tell_is_shown():
     )
 
 
+@pytest.mark.slow
 def test_bytes_are_those_that_workers_hold(client):
     held = SampleSet.from_arrays(x=np.zeros((8, 1000)), partitions=2)
     grown = held.map_batches(lambda batch: {"x": np.repeat(batch["x"], 5, axis=1)}).persist(client)

@@ -14,6 +14,7 @@ from daskdl.errors import SettingsError
 DRAW = "from daskdl.data.random import generator; print(generator(3, 'order', 1, 2).random())"
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same():
     # The hash of a string differs between processes; a seed made with it would, too.
     run = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True, check=True)

@@ -60,6 +60,7 @@ def weights(samples, **options):
     return model.flat.tolist()
 
 
+@pytest.mark.slow
 def test_it_trains_to_the_bits_of_arrays(client: Client):
     held = [recipe.load() for recipe in line().recipes]
     alone = weights(line())

@@ -111,6 +111,7 @@ def one_thread():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "zarr"])
 @pytest.mark.parametrize("kind", ["samples", "array", "bag"])
 def test_goes_on_where_it_was_left(tmp_path, format, kind, one_thread):

@@ -52,6 +52,7 @@ def own(folder):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "parameters", "text"),
     [

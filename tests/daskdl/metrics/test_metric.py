@@ -1,4 +1,4 @@
-"""Merging of statistics, weights of samples, and that metrics are plain data."""
+"""What all metrics promise, and errors of numbers."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ BINARY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "expected"), BINARY, ids=lambda x: type(x).__name__)
 @given(data=st.data(), n=st.integers(2, 30), distinct=st.sampled_from([2, 10**6]))
 def test_weights_are_scikit_learns_for_any_cut(metric, expected, data, n, distinct):
@@ -106,6 +107,7 @@ CLASSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metric", "expected"), CLASSES, ids=lambda x: type(x).__name__)
 @given(data=st.data(), n=st.integers(1, 30))
 def test_weights_of_classes_are_scikit_learns_for_any_cut(metric, expected, data, n):
@@ -138,3 +140,25 @@ def test_weights_that_do_not_fit():
 
 def test_the_docstrings_example():
     assert doctest.testmod(module).failed == 0
+
+
+PAIRS = [
+    (metrics.MeanAbsoluteError(), theirs.mean_absolute_error),
+    (metrics.MeanSquaredError(), theirs.mean_squared_error),
+]
+
+
+@pytest.mark.parametrize(("metric", "expected"), PAIRS)
+@given(data=st.data(), n=st.integers(1, 30), dtype=st.sampled_from(["f4", "f8"]))
+def test_any_cut_gives_scikit_learns_value(metric, expected, data, n, dtype):
+    a, b = np.random.default_rng(n).lognormal(0, 3, (2, n, 3)).astype(dtype)
+    found = check_cuts(metric, a, b, data)
+    assert found == pytest.approx(expected(b.astype("f8"), a.astype("f8")), rel=1e-12)
+
+
+@pytest.mark.parametrize(("metric", "expected"), PAIRS)
+def test_missing_shows_and_nothing_is_nan(metric, expected):
+    assert np.isnan(metric(np.array([1.0, np.nan]), np.ones(2)))
+    assert np.isnan(metric(np.empty((0, 3)), np.empty((0, 3))))
+    with pytest.raises(ShapeError, match=r"Error: .* shape \(3, 1\), found \(3,\)"):
+        metric(np.zeros((3, 1)), np.zeros(3))

@@ -1,4 +1,4 @@
-"""Inception-v1: the published structure, auxiliary heads, a step, its file."""
+"""Inception networks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from daskdl.models import AuxiliaryLoss, InceptionV1
+from daskdl.models import AuxiliaryLoss, GoogLeNet, InceptionV1
+from daskdl.models.inception import MODULES
 from daskdl.nn import CrossEntropyLoss
 from tests.daskdl.models.published import definition, layers_of
 from tests.daskdl.models.steps import file_brings_back, gradient_is_right
@@ -24,6 +25,7 @@ def test_has_the_published_layers_and_parameters():
     assert model.flat.size == parameters == 6_998_552
 
 
+@pytest.mark.slow
 def test_pictures_are_halved_as_in_table_1():
     model, seen = InceptionV1(classes=2), []
     for module in (model.conv1, model.conv2, model.stack[1], model.stack[6], model.stack[8]):
@@ -33,10 +35,12 @@ def test_pictures_are_halved_as_in_table_1():
     assert seen == [(112, 112, 64), (56, 56, 192), (28, 28, 480), (14, 14, 832), (7, 7, 1024)]
 
 
+@pytest.mark.slow
 def test_a_step_does_what_its_gradient_says():
     gradient_is_right(InceptionV1(classes=2, dropout=0.0), pictures(32), 2)
 
 
+@pytest.mark.slow
 def test_auxiliary_heads_speak_in_training_only():
     model = InceptionV1(classes=2, auxiliary=True)
     assert InceptionV1(auxiliary=True).flat.size == 13_378_280  # as Caffe's definition has
@@ -58,3 +62,119 @@ def test_auxiliary_loss_adds_a_share_of_each_head():
 def test_model_file_brings_it_back(tmp_path):
     model = InceptionV1(classes=2, seed=3)
     file_brings_back(model, pictures(32), tmp_path / "m.safetensors")
+
+
+def pictures_googlenet(side: int) -> np.ndarray:
+    return np.random.default_rng(side).normal(size=(2, side, side, 3)).astype(np.float32)
+
+
+def _basic(torch, below, above, size=1, stride=1):
+    made = torch.nn.Sequential()
+    made.add_module("conv", torch.nn.Conv2d(below, above, size, stride, size // 2, bias=False))
+    made.add_module("bn", torch.nn.BatchNorm2d(above, eps=0.001))
+    made.add_module("relu", torch.nn.ReLU())
+    return made
+
+
+def as_torchvision_lays_it_out(torch, classes):
+    """PyTorch's modules under torchvision's names, and their forward without a classifier."""
+    nn = torch.nn
+
+    class Branches(nn.Module):
+        def __init__(self, below, one, three, five, pooled):
+            super().__init__()
+            self.branch1 = _basic(torch, below, one)
+            self.branch2, self.branch3 = (
+                nn.Sequential(_basic(torch, below, a), _basic(torch, a, b, 3))
+                for a, b in (three, five)
+            )
+            self.branch4 = nn.Sequential(nn.MaxPool2d(3, 1, 1), _basic(torch, below, pooled))
+
+        def forward(self, x):
+            branches = self.branch1, self.branch2, self.branch3, self.branch4
+            return torch.cat([branch(x) for branch in branches], 1)
+
+    class Classifier(nn.Module):
+        def __init__(self, below):
+            super().__init__()
+            self.conv = _basic(torch, below, 128)
+            self.fc1, self.fc2 = nn.Linear(2048, 1024), nn.Linear(1024, classes)
+
+        def forward(self, x):
+            x = self.conv(nn.functional.adaptive_avg_pool2d(x, (4, 4))).flatten(1)
+            return self.fc2(torch.relu(self.fc1(x)))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = _basic(torch, 3, 64, 7, 2)
+            self.conv2, self.conv3 = _basic(torch, 64, 64), _basic(torch, 64, 192, 3)
+            below = 192
+            for name, (one, three, five, pooled) in MODULES.items():
+                setattr(self, f"inception{name}", Branches(below, one, three, five, pooled))
+                below = one + three[1] + five[1] + pooled
+            self.aux1, self.aux2 = Classifier(512), Classifier(528)
+            self.fc = nn.Linear(1024, classes)
+
+        def forward(self, x):
+            def halve(x, size):
+                return nn.functional.max_pool2d(x, size, 2, ceil_mode=True)
+
+            x, heads = halve(self.conv3(self.conv2(halve(self.conv1(x), 3))), 3), []
+            for name in MODULES:
+                x = getattr(self, f"inception{name}")(x)
+                x = halve(x, {"3b": 3, "4e": 2}[name]) if name in ("3b", "4e") else x
+                if name in ("4a", "4d"):
+                    heads.append((self.aux1 if name == "4a" else self.aux2)(x))
+            return self.fc(x.mean((2, 3))), *heads
+
+    return Net()
+
+
+@pytest.mark.slow
+def test_takes_torchvisions_weights_and_gives_its_numbers():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    peer = as_torchvision_lays_it_out(torch, 7)
+    for name, buffer in peer.named_buffers():
+        if name.endswith(("mean", "var")):
+            buffer.uniform_(0.1, 0.3)
+    state = {name: value.numpy() for name, value in peer.state_dict().items()}
+    model = GoogLeNet(7, auxiliary=True)
+    model.load_state_dict(state, names="torch")
+    out = model.state_dict(names="torch")
+    assert {n: a.shape for n, a in out.items()} == {
+        n: a.shape for n, a in state.items() if not n.endswith("batches_tracked")
+    }
+    x = 3 * pictures_googlenet(64)
+    with torch.inference_mode():
+        wanted = peer.eval()(torch.from_numpy(x.transpose(0, 3, 1, 2).copy()))
+    assert np.ptp(wanted[0].numpy(), axis=0).max() > 1e-3  # pictures differ
+    np.testing.assert_allclose(model.predict(x), wanted[0].numpy(), rtol=1e-4, atol=1e-5)
+    four = np.random.default_rng(1).normal(size=(2, 14, 14, 512)).astype(np.float32)
+    with torch.inference_mode():
+        head = peer.aux1(torch.from_numpy(four.transpose(0, 3, 1, 2).copy())).numpy()
+    np.testing.assert_allclose(model.heads[0].eval()(four).data, head, rtol=1e-4, atol=1e-5)
+
+
+def test_has_the_published_number_of_parameters():
+    assert GoogLeNet().flat.size == 6_624_904  # as torchvision's page has it
+
+
+@pytest.mark.slow
+def test_a_step_does_what_its_gradient_says_googlenet():
+    gradient_is_right(GoogLeNet(classes=2, dropout=0.0), pictures_googlenet(32), 2)
+
+
+@pytest.mark.slow
+def test_auxiliary_heads_speak_in_training_only_googlenet():
+    model = GoogLeNet(classes=2, auxiliary=True)
+    assert [x.shape for x in model(pictures_googlenet(64))] == [(2, 2)] * 3
+    assert model.eval()(pictures_googlenet(64)).shape == (2, 2)
+
+
+@pytest.mark.slow
+def test_model_file_brings_it_back_googlenet(tmp_path):
+    file_brings_back(
+        GoogLeNet(classes=2, seed=3), pictures_googlenet(32), tmp_path / "m.safetensors"
+    )

@@ -61,6 +61,7 @@ def test_many_pairs_go_through_piece_by_piece(monkeypatch):
     np.testing.assert_allclose(model.flat_grad, whole, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_tables_train_by_the_rows_of_a_batch():
     model = small(seed=5, sparse=True)
     assert len(model.tables) == 4

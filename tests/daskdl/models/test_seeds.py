@@ -55,12 +55,14 @@ def test_the_whole_zoo_is_asked():
     assert {name.split()[0] for name in MADE} == zoo - aside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_the_same_seed_draws_the_same_weights(name):
     one, other = first_weights(name, 3), first_weights(name, 3)
     assert {key for key in one if not np.array_equal(one[key], other[key])} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_another_seed_draws_others(name):
     one, other = first_weights(name, 3), first_weights(name, 4)

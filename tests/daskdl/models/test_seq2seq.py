@@ -8,7 +8,7 @@ import pytest
 from daskdl.errors import ShapeError
 from daskdl.models import ConvLSTMForecaster
 from daskdl.nn import MSELoss, load, save
-from daskdl.ops.shape import depth_to_space
+from daskdl.ops.shape.shape import depth_to_space
 
 
 def small(**settings) -> ConvLSTMForecaster:

@@ -64,6 +64,7 @@ def test_ssd300_is_laid_out_as_torchvisions():
                           changed["backbone.extra.4.2.bias"])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ssd300_predicts_for_each_of_its_8732_boxes():
     model = SSD300(classes=3)
     offsets, logits = model.predict(pictures(1, 300))
@@ -74,6 +75,7 @@ def test_ssd300_predicts_for_each_of_its_8732_boxes():
     np.testing.assert_allclose(last, [0.5, 0.5, 0.87 / 2**0.5, 1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_predicted_is_found():
     """Offsets and logits that say what the priors are to find come to the boxes."""
     from daskdl.kernels.detection.matching import match
@@ -91,6 +93,7 @@ def test_what_is_predicted_is_found():
     assert [len(one["scores"]) for one in few] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_metric_is_that_of_the_detections():
     model, y = tiny(), targets()
     found = model.detect(pictures(), least=0.0, most=100)
@@ -101,6 +104,7 @@ def test_the_metric_is_that_of_the_detections():
     assert metric(model.predict(pictures()), y) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_step_does_what_its_gradient_says():
     model, x, y = tiny(), pictures(), targets()
     loss = model.loss()

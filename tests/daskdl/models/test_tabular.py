@@ -70,6 +70,7 @@ def test_in_two_lines_of_samples():
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_in_their_unit():
     frame = FRAME[["city"]].assign(price=1e5 + 1e4 * (CITY == "Ulm"))
     model = TabularNet.of(frame, target="price", hidden=(8,), dropout=0.0)
@@ -83,6 +84,7 @@ def test_numbers_are_predicted_in_their_unit():
     np.testing.assert_allclose(found, frame["price"], rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", [np.asarray, lambda a: da.from_array(a, chunks=20)])
 def test_arrays_are_fitted_as_they_are(of):
     x = RNG.normal(size=(60, 4)).astype(np.float32)

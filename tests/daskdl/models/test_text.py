@@ -17,6 +17,7 @@ def made(encoder, **options):
     return TextClassifier(20, 3, 8, encoder, channels=10, hidden=6, seed=1, **options).eval()
 
 
+@pytest.mark.slow
 @ENCODERS
 def test_log_probabilities_that_padding_does_not_change(encoder):
     model = made(encoder)
@@ -32,12 +33,14 @@ def test_log_probabilities_that_padding_does_not_change(encoder):
     assert np.isfinite(y).all()  # the last has no words
 
 
+@pytest.mark.slow
 @ENCODERS
 def test_the_order_of_words_matters(encoder):
     model, ids = made(encoder), np.array([[4, 9, 2, 7]])
     assert np.abs(model(ids).data - model(ids[:, ::-1]).data).max() > 1e-4
 
 
+@pytest.mark.slow
 @ENCODERS
 def test_learns_whether_one_word_stands_before_another(encoder):
     rng = np.random.default_rng(0)
@@ -66,6 +69,7 @@ def test_takes_vectors_and_keeps_them_when_frozen():
         model.load_vectors(np.zeros((20, 9)))
 
 
+@pytest.mark.slow
 @ENCODERS
 def test_survives_a_file(encoder, tmp_path):
     model = made(encoder)

@@ -46,9 +46,8 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "GRU": (lambda: nn.GRU(4, 3, layers=2, returns="sequence", seed=0), [SEQUENCE]),
     "Graph": (
         lambda: nn.Graph(
-            [("Constant", (), ("c",), (("value_float", 2.0),)), ("Mul", ("x", "c"), ("y",)),
-             ("Tanh", ("y",), ("z",))],
-            [("x", "float32", (None, 6, 4))], ["z"],
+            [("Mul", ("x", "c"), ("y",)), ("Tanh", ("y",), ("z",))],
+            [("x", "float32", (None, 6, 4))], ["z"], constants=[("c", "float32", (1,), (2.0,))],
         ),
         [SEQUENCE],
     ),

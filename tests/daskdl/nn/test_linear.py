@@ -1,10 +1,16 @@
-"""The affine layer."""
+"""Affine and bilinear maps, and distances to learned centres."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from daskdl import nn
+from daskdl.errors import ShapeError
+from tests.daskdl.gradients import normal
+from tests.daskdl.nn.beside_pytorch import check_like_pytorch
 from tests.daskdl.nn.layers import check_layer
 
 
@@ -27,3 +33,48 @@ def test_initial_weights_are_pytorchs(torch):
     assert abs(ours.weight.data).max() <= 1 / 20
     expected = theirs.weight.detach().numpy().std()
     assert ours.weight.data.std() == pytest.approx(expected, rel=0.05)
+
+
+sizes = st.integers(1, 5)
+
+
+@settings(max_examples=10)
+@given(n=sizes, a=sizes, b=sizes, out=sizes, bias=st.booleans())
+def test_agrees_with_pytorch(n, a, b, out, bias, torch):
+    ours, theirs = nn.Bilinear(a, b, out, bias), torch.nn.Bilinear(a, b, out, bias)
+    check_like_pytorch(torch, ours, theirs, (n, a), (n, b), channels=False)
+
+
+def test_other_inputs_are_refused():
+    with pytest.raises(ShapeError, match=r"Bilinear: expected .* found \(2, 3\) and \(2, 3\)"):
+        nn.Bilinear(3, 4, 5)(np.ones((2, 3), "f4"), np.ones((2, 3), "f4"))
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (2, 3, 4)])
+@pytest.mark.parametrize("name", ["Euclidean", "Cosine"])
+def test_agrees_with_pytorch_distances(name, shape, torch):
+    class Theirs(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(5, 4))
+
+        def forward(self, x):
+            if name == "Euclidean":
+                return (x[..., None, :] - self.weight).norm(dim=-1)
+            return torch.nn.functional.cosine_similarity(x[..., None, :], self.weight, dim=-1)
+
+    check_like_pytorch(torch, getattr(nn, name)(4, 5), Theirs(), shape, channels=False)
+
+
+def test_a_centre_has_finite_slopes():
+    layer = nn.Euclidean(3, 2, seed=0)
+    y = layer(layer.weight.data.copy())
+    y.backward(np.ones((2, 2), "f4"))
+    assert y.data[0, 0] < 1e-5
+    assert np.isfinite(layer.weight.grad).all()
+
+
+def test_other_channels_are_refused():
+    for layer in (nn.Euclidean(3, 2), nn.Cosine(3, 2)):
+        with pytest.raises(ShapeError, match=r"(Euclidean|Cosine): expected .* \(\.\.\., 3\)"):
+            layer(normal(2, 4).astype("f4"))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import daskdl.nn.losses
-from daskdl import nn
+from daskdl import nn, ops
+from daskdl.nn.inference import Inference
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import as_tuple, check_gradient
 from tests.daskdl.nn.recipes import FLOATS, OTHERS, inputs_of
@@ -23,6 +24,34 @@ ALL = sorted(
     and not layer.__module__.startswith(LOSSES)
     and not name.startswith("_")
 )
+
+
+#: Layers whose kernels of float64 take seconds to compile.
+SLOW = {
+    "Bidirectional", "GRU", "GroupNorm", "LocalResponseNorm", "MultiHeadAttention", "RNN",
+    "TransformerBlock",
+}  # fmt: skip
+MARKED = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ALL]
+#: Layers whose forward looks at numbers: it makes masks of them, or takes them for ids.
+IMPURE = {"BinaryThreshold", "Embedding", "EmbeddingBag", "Masking", "SReLU"}
+#: Pure layers that no program can have, since forward makes float arrays of its own.
+UNWRITTEN = {"AdaptiveAvgPool2d", "ConvLSTM", "PositionalEncoding", "Resize", "TrajGRU", "Upsample"}
+
+
+class OfOneVector(nn.Module, pure=True):
+    """A layer whose inputs lie one behind the other in a vector, as a program wants its input."""
+
+    def __init__(self, layer, shapes):
+        self.layer, self.shapes = layer, shapes
+
+    def forward(self, x):
+        inputs, start = [], 0
+        for shape in self.shapes:
+            stop = start + int(np.prod(shape))
+            part = ops.take(x, index=(slice(start, stop),))
+            inputs.append(ops.reshape(part, shape=shape))
+            start = stop
+        return self.layer(*inputs)
 
 
 def made(name):
@@ -67,7 +96,7 @@ def test_round_trips(name, tmp_path):
         np.testing.assert_array_equal(x, kept)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", MARKED)
 def test_gradients(name):
     """Of all inputs and parameters, in float64, the draws of a forward pass repeated."""
     if name == "BinaryThreshold":
@@ -90,6 +119,43 @@ def test_gradients(name):
 
     values = [p.data.astype(np.float64) for p in layer.parameters()]
     check_gradient(call, *floats, *values, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_pure_layers_program_is_right_for_other_numbers(name):
+    """The program of one input has the bits of a pass of its own for another of that shape."""
+    layer = made(name)
+    assert layer.pure == (name not in IMPURE)
+    if name in IMPURE:
+        return
+    inputs = singles(name)
+    model = OfOneVector(layer, [x.shape for x in inputs]).eval()
+    one = np.concatenate([x.ravel() for x in inputs])
+    other = np.abs(one[::-1]) if name in ("Log", "Sqrt") else np.float32(-1.5) * one[::-1]
+    other[: other.size // 2] = 1 if name == "Log" else 0  # what a mask would be made of
+    inference, fresh = Inference(model), Inference(model)
+    with nn.drawing(1):
+        inference.run(model, one)
+        (program,) = inference._programs.values()
+        assert (program is None) == (name in UNWRITTEN)
+        for a, b in zip(inference.run(model, other), fresh.run(model, other), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_class_outside_says_itself_that_it_is_pure():
+    class Inherited(nn.Sequential):
+        pass
+
+    class Said(nn.Sequential, pure=True):
+        pass
+
+    class Attribute(nn.Module):
+        pure = True
+
+    assert nn.Sequential.pure
+    assert not Inherited.pure
+    assert Said.pure
+    assert Attribute.pure
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,4 +1,4 @@
-"""The affine map over the last axis."""
+"""Affine maps and products of arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.peers import check_agreement
 
 
 @given(
@@ -59,3 +60,61 @@ def test_numbers_of_another_kind_are_taken_in_the_dtype_of_the_weight(dtype):
 def test_objects_are_refused():
     with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(2, 5\)"):
         ops.linear(np.ones((2, 5), object), normal(4, 5), None)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_products(axis, keepdims):
+    x = normal(3, 2, 4)
+    check_gradient(lambda t: ops.prod(t, axis=axis, keepdims=keepdims), x)
+    found = ops.prod(x, axis=axis, keepdims=keepdims)
+    np.testing.assert_allclose(found.data, np.prod(x, axis=axis, keepdims=keepdims))
+
+
+def test_the_gradient_is_exact_where_one_is_nothing(torch):
+    x = np.array([[2.0, 0, 3], [0, 0, 5]])
+    ours, theirs = Tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    ops.prod(ours, axis=1).backward(np.ones(2))
+    theirs.prod(1).sum().backward()
+    np.testing.assert_array_equal(ours.grad, theirs.grad)
+
+
+def test_determinants(torch):
+    x = normal(2, 3, 3)
+    check_gradient(ops.det, x)
+    check_agreement(torch, ops.det, torch.linalg.det, x)
+    with pytest.raises(ShapeError, match=r"det: expected x of shape \(..., M, M\)"):
+        ops.det(np.ones((2, 3)))
+
+
+CASES = [
+    ("ij,jk->ik", [(3, 4), (4, 2)]),
+    ("nij,njk", [(2, 3, 4), (2, 4, 5)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+    ("...i,...i->...", [(2, 3, 4), (3, 4)]),
+    ("ij->i", [(3, 4)]),
+    ("ij->ji", [(3, 4)]),
+    ("ii->i", [(3, 3)]),
+    ("i,j,k->ki", [(2,), (3,), (4,)]),
+    ("bij,bj->b", [(2, 3, 4), (2, 4)]),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes"), CASES)
+def test_sums(equation, shapes, torch):
+    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
+    check_gradient(lambda *a: ops.einsum(*a, equation=equation), *arrays)
+    check_agreement(
+        torch,
+        lambda *a: ops.einsum(*a, equation=equation),
+        lambda *a: torch.einsum(equation, *a),
+        *arrays,
+    )
+
+
+def test_what_does_not_fit_is_said():
+    x = np.ones((3, 4))
+    with pytest.raises(ShapeError, match="expected 2 arrays for 'ij,jk->ik', found 1"):
+        ops.einsum(x, equation="ij,jk->ik")
+    with pytest.raises(ShapeError, match="does not fit shapes"):
+        ops.einsum(x, x, equation="ij,jk->ik")

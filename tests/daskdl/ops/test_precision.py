@@ -1,4 +1,4 @@
-"""Operations in bfloat16: near float32 in results and gradients, which keep to the precision."""
+"""The precision of products, and arguments of operations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from daskdl import nn
+from daskdl.errors import ShapeError
+from daskdl.kernels.attention import attention
+from daskdl.kernels.products import packed
+from daskdl.kernels.runtime.amx import permitted
 from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.tiles import gradient, product
+from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Tensor
 
 LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -21,6 +27,8 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "lstm": (lambda: nn.LSTM(18, 17, seed=0), (7, 4, 18)),
     "gru": (lambda: nn.GRU(18, 17, seed=0), (7, 4, 18)),
     "rnn": (lambda: nn.RNN(18, 17, seed=0), (7, 4, 18)),
+    "many": (lambda: nn.LSTM(40, 64, seed=0), (37, 3, 40)),
+    "attention": (lambda: nn.MultiHeadAttention(80, 2, seed=0), (2, 300, 80)),
 }
 
 
@@ -36,15 +44,16 @@ def passed(make: Callable[[], nn.Module], x: np.ndarray, precision: str) -> list
 
 #: Kernels that take long to compile.
 LONG = "gru", "rnn"
+NAMES = [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in LAYERS]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.long if n in LONG else ()) for n in LAYERS]
-)
-def test_near_float32_and_not_the_same(name: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["bf16-pairs", "bf16-tiles"])
+@pytest.mark.parametrize("name", NAMES)
+def test_near_float32_and_not_the_same(name: str, order: str) -> None:
     make, shape = LAYERS[name]
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
-    for rounded, exact in zip(*(passed(make, x, p) for p in ("bf16", "float32")), strict=True):
+    for rounded, exact in zip(*(passed(make, x, p) for p in (order, "float32")), strict=True):
         assert (rounded != exact).any()
         assert np.abs(rounded - exact).max() < 0.02 * np.abs(exact).max()
 
@@ -57,5 +66,54 @@ def test_few_numbers_and_float64_are_as_ever() -> None:
         (lambda: nn.Conv2d(16, 16, 3, padding=1, seed=0), (2, 9, 8, 16)),  # Winograd's
     ):
         x = rng.standard_normal(shape, np.float32)
-        for found, expected in zip(*(passed(make, x, p) for p in ("bf16", "float32")), strict=True):
+        for found, expected in zip(
+            *(passed(make, x, p) for p in ("bf16-pairs", "float32")), strict=True
+        ):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not permitted(), reason="this processor has no AMX")
+@pytest.mark.parametrize("name", NAMES)
+def test_tiles_have_the_same_bits_by_amx_and_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, shape = LAYERS[name]
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    pairs = passed(make, x, "bf16-pairs")
+    tiles = passed(make, x, "bf16-tiles")
+    assert any((one != other).any() for one, other in zip(pairs, tiles, strict=True))
+    for module in (attention, gradient, packed, product):
+        monkeypatch.setattr(module, "usable", lambda: False)
+    for one, other in zip(tiles, passed(make, x, "bf16-tiles"), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_floats_of_the_right_axes_pass(dtype):
+    x = np.zeros((2, 3), dtype)
+    check_floats("something", x)
+    check_floats("something", x, axes=2)
+    check_like("something", x, (3,), weight=np.zeros(3, dtype), bias=None)
+
+
+@pytest.mark.parametrize(
+    ("x", "axes", "sentence"),
+    [
+        (np.zeros((2, 3)), 4, "something: x: expected 4 axes, found shape (2, 3)"),
+        (np.zeros(()), None, "something: x: expected at least 1 axis, found a scalar"),
+        (np.zeros(2, "f2"), 1, "something: x: expected float32 or float64, found float16"),
+    ],
+)
+def test_what_else_is_refused(x, axes, sentence):
+    with pytest.raises(ShapeError) as error:
+        check_floats("something", x, axes=axes)
+    assert str(error.value).startswith(sentence)
+
+
+def test_what_does_not_fit_x_is_refused():
+    x = np.zeros((2, 3))
+    with pytest.raises(ShapeError, match=r"weight: expected shape \(3,\) for x of shape \(2, 3\)"):
+        check_like("something", x, (3,), weight=np.zeros(2))
+    with pytest.raises(ShapeError, match="bias: expected float64 as x, found float32"):
+        check_like("something", x, (3,), bias=np.zeros(3, "f4"))

@@ -1,4 +1,4 @@
-"""A method of one's own by a kernel, and what all such methods do with odd input."""
+"""Methods that step each number by itself, and steps that change their arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from daskdl import optim
 from daskdl.kernels.optim import sgd as descent
 from daskdl.optim import (
     SGD,
@@ -17,11 +18,13 @@ from daskdl.optim import (
     AdamW,
     Elementwise,
     Ftrl,
+    Layout,
     Nadam,
     RMSprop,
 )
 from daskdl.rows import Rows
 from tests.daskdl.optim import runs
+from tests.daskdl.optim.runs import LAYOUT, SIZE, STEPS, gradients, start
 
 METHODS = [
     SGD(0.1, 0.9, dampening=0.1),
@@ -66,6 +69,7 @@ def test_float32_follows_float64(method):
     np.testing.assert_allclose(single, double, rtol=3e-6, atol=3e-6)
 
 
+@pytest.mark.slow
 @each
 def test_long_slices_have_the_bits_of_the_whole(method):
     runs.check_slices(method, [3, 50, 77], large=True)
@@ -125,3 +129,52 @@ def test_rows_have_the_bits_of_the_whole_step(method):
     np.testing.assert_array_equal(table.ravel(), whole)
     for slot, vector in state.items():
         np.testing.assert_array_equal(vector.ravel(), whole_state[slot])
+
+
+IN_PLACE = [
+    optim.SGD(0.1, momentum=0.9),
+    optim.Adadelta(),
+    optim.Adagrad(0.1),
+    optim.Adam(0.1, amsgrad=True),
+    optim.Adamax(0.1),
+    optim.AdamW(0.1),
+    optim.Ftrl(0.1),
+    optim.LARS(0.1),
+    optim.Nadam(0.1),
+    optim.RMSprop(0.01, centered=True, momentum=0.9),
+    optim.ClipNorm(optim.Adam(0.1), 1.0),
+    optim.ClipValue(optim.SGD(0.1), 0.5),
+    optim.EMA(optim.SGD(0.1)),
+    optim.Accumulate(optim.Adam(0.1), over=3),
+    optim.Groups(optim.AdamW(0.1), (optim.Group("*.bias", rate=0.5, weight_decay=0.0),)),
+]
+ANY = [*IN_PLACE, optim.LAMB(0.1), optim.LBFGS(0.1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [LAYOUT, Layout(LAYOUT.names, LAYOUT.shapes, ("first.bias",))])
+@pytest.mark.parametrize("method", ANY, ids=repr)
+def test_it_goes_the_same_way(method, layout):
+    if isinstance(method, optim.LBFGS) and layout.frozen:
+        pytest.skip("has no groups")
+    method = method.on(layout)
+    pure, over = start(), start()
+    states = method.init(SIZE), method.init(SIZE)
+    for i in range(STEPS):
+        pure, first = method.update(pure, gradients(pure, i), states[0], i)
+        over, second = method.update(over, gradients(over, i), states[1], i, overwrite=True)
+        states = first, second
+        np.testing.assert_array_equal(over, pure)
+        assert first.keys() == second.keys()
+        for name in first:
+            np.testing.assert_array_equal(second[name], first[name], name)
+
+
+@pytest.mark.parametrize("method", IN_PLACE, ids=repr)
+def test_weights_stay_where_they_are(method):
+    method, weights = method.on(LAYOUT), start()
+    state, before = method.init(SIZE), weights
+    for i in range(3):
+        weights, state = method.update(weights, gradients(weights, i), state, i, overwrite=True)
+        assert np.shares_memory(weights, before)
+    assert (weights != start()).any()

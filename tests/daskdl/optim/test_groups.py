@@ -1,8 +1,9 @@
-"""Groups of parameters against PyTorch's, and that slices of them have the bits of the whole."""
+"""Groups of parameters, and the ranges that they have in the vector."""
 
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,8 +25,11 @@ from daskdl.optim import (
     Layout,
     RMSprop,
 )
+from daskdl.optim.method import Step
+from daskdl.optim.ranges import ALONE, Grouping, Ranges
 from daskdl.rows import Rows
 from tests.daskdl.optim import runs
+from tests.daskdl.optim.runs import SIZE, gradients, start
 
 GROUPS = (
     Group("*.bias", weight_decay=0.0),
@@ -161,3 +165,52 @@ def test_tables_have_the_settings_of_their_group():
         np.testing.assert_array_equal(table, expected)
     weights, _ = bound.update(np.ones(6, np.float32), np.ones(6, np.float32), {}, 0)
     np.testing.assert_array_equal(weights, 0)
+
+
+def test_one_group_over_all_is_none():
+    assert Grouping() == ALONE
+    method, w = AdamW(0.1), start()
+    put = w, gradients(w, 0), method.init(SIZE)
+    whole, _ = method.update(*put, 0)
+    twice = Grouping(Ranges((10, SIZE), (0, 1)), (1.0, 1.0), (None, method.weight_decay))
+    np.testing.assert_array_equal(method.stepped(*put, Step(0))[0], whole)
+    np.testing.assert_array_equal(method.stepped(*put, Step(0, groups=twice))[0], whole)
+
+
+ranges = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=8).map(
+    lambda parts: Ranges(
+        tuple(np.cumsum([n for n, _ in parts], dtype=int).tolist()), tuple(k for _, k in parts)
+    )
+)
+
+
+def spelled(ranges: Ranges) -> np.ndarray:
+    """Return the kind of each number."""
+    kinds = np.full(ranges.size, -1)
+    for here, kind in ranges:
+        kinds[here] = kind
+    return kinds
+
+
+@given(ranges=ranges)
+def test_joined_says_the_same_in_as_few_ranges_as_can_be(ranges):
+    joined = ranges.joined()
+    np.testing.assert_array_equal(spelled(joined), spelled(ranges))
+    assert len(joined.kinds) == len(joined.stops) == len({0, *joined.stops}) - 1
+    assert all(a != b for a, b in pairwise(joined.kinds))
+
+
+@given(ranges=ranges, points=st.lists(st.integers(0, 60)))
+def test_part_has_the_kinds_of_its_slices(ranges, points):
+    stops = sorted({0, *(min(p, ranges.size) for p in points), ranges.size})
+    slices = [slice(a, b) for a, b in pairwise(stops)][::2]
+    expected = [spelled(ranges)[s] for s in slices]
+    found = spelled(ranges.part(slices))
+    np.testing.assert_array_equal(found, np.concatenate([[], *expected]))
+
+
+def test_nothing_has_no_ranges():
+    assert Ranges((), ()).size == 0
+    stops, kinds = Ranges((2, 3), (0, 1)).arrays
+    assert stops.tolist() == [2, 3]
+    assert kinds.tolist() == [0, 1]

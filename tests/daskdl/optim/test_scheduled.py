@@ -47,6 +47,7 @@ SCHEDULES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("make", METHODS)
 def test_a_step_is_that_at_the_schedules_rate(make, schedule):

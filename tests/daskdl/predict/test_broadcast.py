@@ -33,6 +33,7 @@ def models(client: Client) -> set[str]:
     return {key for key in client.futures if str(key).startswith("model-")}
 
 
+@pytest.mark.slow
 def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay: Client) -> None:
     client, before = copies_stay, models(copies_stay)
     x = da.ones((64, 1000), chunks=(4, 1000), dtype=np.float32)
@@ -76,6 +77,7 @@ def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(
         assert found == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_weights_that_were_lost_are_sent_again(current: Client) -> None:
     before, model = models(current), Linear(100, 100, seed=4)
     x = da.ones((8, 100), chunks=(4, 100))

@@ -39,6 +39,7 @@ def array() -> da.Array:
     return da.from_array(X, chunks=(CHUNKS, (2, 1)))
 
 
+@pytest.mark.slow
 def test_an_array_gives_an_array_with_the_same_chunks() -> None:
     found = small().predict(array())
     assert (found.chunks, found.dtype) == ((CHUNKS, (2,)), np.float32)
@@ -67,6 +68,7 @@ def test_a_bag_gives_a_bag(where: str) -> None:
             same(np.stack(found.compute()))
 
 
+@pytest.mark.slow
 def test_a_dataframe_gives_one_with_its_index_and_divisions() -> None:
     frame = pd.DataFrame(X.astype(float), columns=list("abc"), index=2 * np.arange(N))
     lazy = dd.from_pandas(frame, npartitions=3)

@@ -15,7 +15,7 @@ import pytest
 
 from daskdl import nn
 from daskdl.cluster import connect
-from daskdl.cluster.configuration import TTL, patience
+from daskdl.cluster.starting.workers import TTL, patience
 
 
 def test_a_setting_of_the_users_own_is_kept() -> None:

@@ -1,12 +1,17 @@
+"""The command, its settings, and the machine that it describes."""
+
 from __future__ import annotations
 
 import json
+import platform
 
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.scaling.command import run
+from daskdl.scaling.command import run, title
+from daskdl.scaling.machine import machine, machines
 from daskdl.scaling.settings import Settings
+from daskdl.scaling.workloads import workload
 
 
 @pytest.mark.slow
@@ -46,3 +51,46 @@ def test_what_cannot_be_is_told_before_anything_is_measured(wrong, sentence, cap
     with pytest.raises(SettingsError, match=sentence):
         run(Settings(**{"model": "lenet", **wrong}))
     assert capsys.readouterr().out == ""
+
+
+def test_a_model_is_trained_with_the_batch_that_is_asked_for() -> None:
+    assert Settings("lenet").workload() == workload("lenet")
+    assert Settings("lenet", batch_size=5).workload().batch == 5
+    assert not Settings("lenet").waits
+
+
+def test_a_simulated_model_has_the_models_size_or_another() -> None:
+    model, _, _ = Settings("lenet", simulate=0.0).workload().build()
+    assert model.vector.size == Settings("lenet").numbers() == 61_706
+    model, _, _ = Settings("lenet", simulate=0.0, megabytes=2).workload().build()
+    assert model.vector.nbytes == 2_000_000
+    assert Settings("lenet", simulate=1.0).waits
+    assert not Settings("lenet", cluster="tcp://host:8786", simulate=1.0).waits
+
+
+def test_only_a_simulated_model_has_another_size() -> None:
+    with pytest.raises(SettingsError, match="megabytes: expected only with --simulate, found 3"):
+        Settings("lenet", megabytes=3).workload()
+
+
+def test_a_simulated_run_is_named_by_its_gradient():
+    facts = [{"hosts": 1, "processor": "cpu"}]
+    assert title(Settings("lenet"), facts) == "lenet: 1 x cpu"
+    found = title(Settings("inception", simulate=1.5, megabytes=0.1), facts)
+    assert found == "a gradient of 0.1 MB, 1.5 s of waiting: 1 x cpu"
+
+
+def test_a_machine_is_told_without_its_name() -> None:
+    found = machine()
+    assert found["cores"] >= 1
+    assert found["memory (GB)"] > 0
+    assert found["processor"]
+    assert {"daskdl", "numpy", "distributed"} <= found["packages"].keys()
+    assert found["libraries"]
+    assert platform.node() not in json.dumps(found).replace(found["processor"], "")
+
+
+def test_equal_hosts_are_told_once(client) -> None:
+    (found,) = machines(client)
+    assert (found["hosts"], found["workers"]) == (1, 2)
+    assert found["processor"] == machine()["processor"]

@@ -1,10 +1,12 @@
+"""The parts of an iteration, and efficiency."""
+
 from __future__ import annotations
 
 import pytest
 
-from daskdl.scaling.split import PARTS, WORK, split
-from daskdl.train.history import History
-from daskdl.train.step import Record
+from daskdl.scaling.split import PARTS, WORK, counts, split, strong, weak
+from daskdl.train.engines.step import Record
+from daskdl.train.watch.history import History
 
 
 def history(reduce: float = 0.05) -> History:
@@ -53,3 +55,22 @@ def test_clocks_that_overlap_leave_nothing_between_them() -> None:
     found = split(history(), groups=[1, 3], seconds=2.0)
     assert found["scheduling"] == pytest.approx(0)
     assert sum(found.values()) == pytest.approx(0.5)
+
+
+def test_twice_the_time_for_as_much_each_is_half_the_efficiency() -> None:
+    assert weak(1.5, 1.5) == 1
+    assert weak(1.0, 2.0) == 0.5
+
+
+def test_as_much_together_in_a_part_of_the_time_is_efficient() -> None:
+    assert strong(1, 8.0, 4, 2.0) == 1
+    assert strong(1, 8.0, 4, 4.0) == 0.5
+    assert strong(2, 4.0, 4, 2.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [(1, 1, [1]), (1, 8, [1, 2, 4, 8]), (1, 6, [1, 2, 4, 6]), (8, 256, [8, 16, 32, 64, 128, 256])],
+)
+def test_each_number_is_twice_the_one_before_up_to_the_last(first, last, expected) -> None:
+    assert counts(first, last) == expected

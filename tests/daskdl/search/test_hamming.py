@@ -19,6 +19,7 @@ def same(first, second):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
+@pytest.mark.slow
 def test_a_dask_array_gives_what_memory_gives():
     """Chunks of any lengths, one of them empty, and of bytes too."""
     chunked = da.from_array(CODES, chunks=((300, 1, 0, 699), (3, 1)))

@@ -9,7 +9,7 @@ import numpy as np
 from daskdl.data.text import Vocabulary
 from daskdl.models import TextClassifier
 from daskdl.nn import Linear, ReLU, Sequential
-from daskdl.nn.modelfile import save
+from daskdl.nn.core.modelfile import save
 from daskdl.stream import ModelFile, text_metadata
 
 LABELS = ["money", "health", "sports"]

@@ -9,7 +9,7 @@ from typing import Any
 from daskdl.nn import MSELoss
 from daskdl.optim import Adam
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from daskdl.train.callbacks import Logs
+from daskdl.train.watch.callbacks import Logs
 from tests.daskdl.train.runs import network, problem
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from daskdl.data.arrays import Arrays
 from daskdl.nn import Linear, Module, MSELoss
 from daskdl.optim import SGD
-from daskdl.train.job import Job, Tools, pack
+from daskdl.train.engines.job import Job, Tools, pack
 
 N = 11
 

@@ -11,7 +11,7 @@ from distributed import Client
 
 from daskdl.collective import exchange
 from daskdl.data.on_workers import shards
-from daskdl.train import evaluation, gradient, step
+from daskdl.train.engines import evaluation, gradient, step
 from tests.daskdl.train.runs import die
 
 #: For each engine and phase, what a worker calls then, and what kind of message if it is one.

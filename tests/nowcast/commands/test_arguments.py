@@ -1,10 +1,15 @@
-"""Arguments that are words and mean numbers."""
+"""Arguments of commands, and what they say."""
 
 from __future__ import annotations
+
+import io
+import json
+import sys
 
 import pytest
 
 from daskdl.errors import SettingsError
+from nowcast.commands import talk
 from nowcast.commands.arguments import lead_minutes, numbers
 
 
@@ -46,3 +51,47 @@ def test_what_are_no_numbers_is_quoted_with_its_option(text):
     with pytest.raises(SettingsError, match="--scales: expected numbers with commas") as error:
         numbers("--scales", text)
     assert f"found {text!r}; write 0.1" in str(error.value)
+
+
+def test_words_go_to_standard_error_and_data_to_standard_output(capsys):
+    talk.say("3 frames written")
+    talk.print_json({"frames": 3, "leads": ["10", None]})
+    out, err = capsys.readouterr()
+    assert err == "3 frames written\n"
+    assert json.loads(out) == {"frames": 3, "leads": ["10", None]}
+
+
+def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(talk.time, "monotonic", lambda: clock[0])
+    with talk.progress_bar("ingest") as advance:
+        for done in range(1, 9):
+            clock[0] += talk.INTERVAL / 2.5
+            advance(done, 8)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["ingest: 3 of 8", "ingest: 6 of 8"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_bar_on_standard_error(capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with talk.progress_bar("verify") as advance:
+        advance(3, 8)
+        advance(8, 8)
+    assert "verify" in terminal.getvalue()
+    assert "8/8" in terminal.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_error_below_the_bar_is_passed_on(terminal, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+    with pytest.raises(KeyError), talk.progress_bar("verify"):
+        raise KeyError("x")

@@ -46,6 +46,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_ingested(scans, tmp
     assert open_rain(tmp_path / "rain.zarr").sizes["time"] == 3
 
 
+@pytest.mark.slow
 def test_nothing_to_read_is_one_sentence_and_nothing_is_written(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     assert ingest(tmp_path / "empty", "--out", tmp_path / "rain.zarr") == 3

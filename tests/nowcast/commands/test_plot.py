@@ -38,6 +38,7 @@ def test_a_picture_and_an_animation(folder, tmp_path, capsys):
         assert (animation.format, animation.n_frames) == ("GIF", N_OUT)
 
 
+@pytest.mark.slow
 def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
     given = {}
 
@@ -54,6 +55,7 @@ def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_pat
     assert np.isnan(given["observed"][2]).all()
 
 
+@pytest.mark.slow
 def test_forecasts_of_one_time_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
     given = {}
     monkeypatch.setattr(pictures, "plot_forecast", lambda made, *_, **more: given.update(made))
@@ -72,6 +74,7 @@ def test_probabilities_that_are_not_there_are_a_usage_error(folder, tmp_path, ca
     assert "found none for 1 mm/h" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_another_place_or_time_is_not_what_was_observed(folder, tmp_path, capsys):
     for name, rain, said in (
         # As many cells, but elsewhere.

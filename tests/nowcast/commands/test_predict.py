@@ -1,4 +1,4 @@
-"""``nowcast predict``: what is written, what is never overwritten, exit codes."""
+"""``nowcast predict`` and ``nowcast export``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nowcast.cli import app
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict as forecast_of
 from nowcast.forecasters.trained import Trained
-from nowcast.rain.store import open_rain, write_dataset
+from nowcast.rain.store import open_rain, write_dataset, write_zarr
 from nowcast.simulate import simulate
 from tests.nowcast.stores import moving_rain, small_model, write_all
 
@@ -29,6 +29,7 @@ def predict(paths, out, *arguments: str) -> int:
     return run(app, [*command, *arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f.zarr", "new/folder/f.nc"])
 def test_the_forecast_is_written_and_said_on_standard_error(paths, tmp_path, capsys, name):
     assert predict(paths, tmp_path / name, "--at", "2020-06-01T02:00Z", "--lead", "20min") == 0
@@ -41,6 +42,7 @@ def test_the_forecast_is_written_and_said_on_standard_error(paths, tmp_path, cap
         assert np.isfinite(made["rain_rate"]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
 def test_an_older_forecast_is_replaced(paths, tmp_path, name):
     assert predict(paths, tmp_path / name) == 0
@@ -60,6 +62,7 @@ def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -84,6 +87,7 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_models_and_stores_that_are_none_end_with_3(paths, tmp_path, capsys):
     model, rain = paths
     write_dataset(moving_rain(spacing=500.0), tmp_path / "other.zarr")
@@ -127,6 +131,7 @@ def test_a_folder_of_scans_gives_a_forecast_with_probabilities_and_members(tmp_p
     assert not list(tmp_path.glob("*.zarr"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simulated", [0, 1])
 def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, capsys, simulated):
     model = small_model()
@@ -143,6 +148,7 @@ def test_auto_takes_a_network_proved_on_simulated_rain_for_such_rain(tmp_path, c
     assert (auto == network) is bool(simulated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["persistence", "extrapolation", "sprog", "steps", "auto"])
 def test_no_method_of_ours_needs_a_model(paths, tmp_path, method):
     out = tmp_path / "f.zarr"
@@ -152,6 +158,7 @@ def test_no_method_of_ours_needs_a_model(paths, tmp_path, method):
         assert ("exceedance_probability" in made) == (method in ("sprog", "steps", "auto"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forecast.zarr", "forecast.nc"])
 @pytest.mark.parametrize("folder", ["file", "/proc"])
 def test_a_place_that_cannot_be_written_is_told(paths, tmp_path, capsys, folder, name):
@@ -163,3 +170,27 @@ def test_a_place_that_cannot_be_written_is_told(paths, tmp_path, capsys, folder,
     assert str(out.parent) in said
     assert "internal error" not in said
     assert "Traceback" not in said
+
+
+OPTIONS = (
+    "--identifier", "NL-knmi-rain_rate", "--created-by", "A Person <person@example.org>",
+    "--created-with", "https://github.com/mlcast-community/mlcast-dataset-knmi-test@v0.1.0",
+    "--license", "CC-BY-4.0",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_store_is_written(tmp_path, capsys):
+    write_zarr(moving_rain(), tmp_path / "rain.zarr")
+    arguments = ["export", str(tmp_path / "rain.zarr"), "--out", str(tmp_path / "out.zarr")]
+    assert run(app, [*arguments, *OPTIONS]) == 0
+    assert "0 missing times listed" in capsys.readouterr().err
+    assert (tmp_path / "out.zarr" / "zarr.json").exists()
+
+
+def test_a_wrong_identifier_is_a_usage_error(tmp_path, capsys):
+    write_zarr(moving_rain(), tmp_path / "rain.zarr")
+    arguments = ["export", str(tmp_path / "rain.zarr"), "--out", str(tmp_path / "out.zarr")]
+    assert run(app, [*arguments, "--identifier", "x", *OPTIONS[2:]]) == 2
+    assert "identifier" in capsys.readouterr().err
+    assert not (tmp_path / "out.zarr").exists()

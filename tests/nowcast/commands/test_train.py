@@ -1,14 +1,16 @@
-"""``nowcast train``: settings, exit codes and what is said where."""
+"""``nowcast train`` and ``nowcast calibrate``."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from daskdl.console import run
 from nowcast.cli import app
 from nowcast.forecasters import Sprog, forecaster
+from nowcast.forecasters.file import open_forecast
 from nowcast.model.folder import load_model
 from nowcast.model.moving.model import MovingModel
 from tests.nowcast.fields import translation
@@ -63,6 +65,7 @@ def test_by_default_a_correction_of_sprog(store, tmp_path, capsys):
     assert isinstance(forecaster("auto", tmp_path / "m"), Sprog)
 
 
+@pytest.mark.slow
 def test_settings_of_the_other_frame_are_refused(store, tmp_path, capsys):
     code = run(app, ["train", str(store), "--out", str(tmp_path / "m"), "--set", "channels=[4]"])
     assert code == 2
@@ -76,3 +79,17 @@ def test_what_is_wrong_is_said_before_workers_start(store, tmp_path, capsys):
     assert run(app, ["train", str(store), "--out", out, "--lead", "soon"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 3
     assert not (tmp_path / "m").exists()
+
+
+def test_predict_takes_the_file(tmp_path, capsys):
+    store = write_store(tmp_path / "rain.zarr", translation(20, 1, 2, size=64))
+    own = str(tmp_path / "own.json")
+    assert run(app, ["calibrate", str(store), "--out", own, "--starts", "3", "--lead", "20"]) == 0
+    assert f"fitted to 3 forecasts written to {own}" in capsys.readouterr().err
+    chances = []
+    for name, options in (("a", []), ("b", ["--calibration", own])):
+        out = str(tmp_path / f"{name}.zarr")
+        assert run(app, ["predict", str(store), "--out", out, "--lead", "20", *options]) == 0
+        chances.append(open_forecast(tmp_path / f"{name}.zarr")["exceedance_probability"].values)
+    assert np.nanmax(np.abs(chances[0] - chances[1])) > 0.05
+    assert run(app, ["predict", str(store), "--out", out, "--calibration", str(store)]) == 3

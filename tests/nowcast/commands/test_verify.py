@@ -59,6 +59,7 @@ def test_the_model_is_scored_beside_the_two_that_it_has_to_beat(scores):
     assert csi.sel(forecaster="persistence") > csi.sel(forecaster="model")
 
 
+@pytest.mark.slow
 def test_no_model_is_needed(paths, capsys):
     _, rain = paths
     assert run(app, ["verify", str(rain), "--lead", "30min", "--json", "--every", "2"]) == 0
@@ -69,6 +70,7 @@ def test_no_model_is_needed(paths, capsys):
     assert made["findings"]
 
 
+@pytest.mark.slow
 def test_another_reference_may_be_chosen_among_those_scored(paths, capsys):
     assert verify(paths, "--against", "persistence", "--json") == 0
     at = json.loads(capsys.readouterr().out)["forecasters"]["persistence"]["10"]
@@ -90,6 +92,7 @@ def test_methods_are_known_before_the_work(paths, capsys):
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_several_stores_are_several_events():
     other = moving_rain(title="elsewhere")
     made = score([moving_rain(), other], methods(), lead=30, **TWO)
@@ -106,6 +109,7 @@ def test_the_part_that_the_model_never_saw_is_the_default(scores, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_store_that_the_model_was_not_trained_on_is_scored_whole():
     model = small_model()
     model.about["trained_on"] = "moving patches"
@@ -134,6 +138,7 @@ def test_frames_between_starts_and_the_leads_that_they_leave(capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_stretch_without_a_run_that_is_long_enough_is_refused():
     for start, stop, found in (
         ("2020-06-01T03:20", None, 4),
@@ -161,6 +166,7 @@ def test_what_is_no_time_is_named_by_its_option():
         scored(stop="")
 
 
+@pytest.mark.slow
 def test_simulated_rain_is_called_so_in_the_table(scores, capsys):
     made = scored(moving_rain(title="Rain rate of Simulated radar"), **TWO)
     assert made.attrs["simulated"] == 1
@@ -201,6 +207,7 @@ def test_json_alone_is_on_standard_output(paths, tmp_path, capsys):
     assert said.err == f"scores written to {out}: verify.json, verify.png and verify.html\n"
 
 
+@pytest.mark.slow
 def test_people_get_a_table(paths, capsys):
     assert verify(paths, "--thresholds", "0.1,1,1") == 0
     said = capsys.readouterr()
@@ -208,6 +215,7 @@ def test_people_get_a_table(paths, capsys):
     assert said.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -226,6 +234,7 @@ def test_settings_out_of_range_end_with_2(paths, capsys, arguments, said):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_input_that_is_none_ends_with_3(paths, tmp_path, capsys):
     model, rain = paths
     write_dataset(moving_rain(spacing=500.0), tmp_path / "fine.zarr")

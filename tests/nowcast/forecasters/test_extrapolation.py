@@ -29,6 +29,7 @@ def csi(forecast: np.ndarray, observed: np.ndarray, pixels: np.ndarray) -> float
     return float((f & o).sum() / (f | o).sum())
 
 
+@pytest.mark.slow
 def test_moving_storms_are_forecast_where_they_will_be() -> None:
     frames = translation(9, 1.6, -2.3)
     forecast = extrapolation(6)(frames[:3])
@@ -43,6 +44,7 @@ def test_one_frame_has_no_motion() -> None:
         extrapolation(2)(np.zeros((1, 32, 32), np.float32))
 
 
+@pytest.mark.slow
 def test_beats_persistence_on_real_rain_at_30_minutes(radar_dir: Path) -> None:
     hits = np.zeros((2, 3))
     for first in (10, 40, 70):

@@ -64,6 +64,7 @@ def without(*names):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "found"),
     [
@@ -85,6 +86,7 @@ def test_something_else_is_refused_by_its_name(tmp_path, write, found):
     assert str(error.value).startswith(f"{path}: expected a forecast")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f.zarr", "f.nc"])
 def test_an_older_forecast_and_nothing_may_be_replaced(tmp_path, name):
     check_replaceable(tmp_path / name)
@@ -94,6 +96,7 @@ def test_an_older_forecast_and_nothing_may_be_replaced(tmp_path, name):
     check_replaceable(tmp_path / "empty")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [text, folder_of_files, model, rain_store, rain_file])
 def test_what_is_no_forecast_is_not_replaced(tmp_path, write):
     path = tmp_path / "valuable"

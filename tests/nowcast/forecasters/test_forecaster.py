@@ -29,6 +29,7 @@ def method(request: pytest.FixtureRequest) -> Forecaster:
     return forecaster(request.param)
 
 
+@pytest.mark.slow
 def test_keeps_the_contract(method: Forecaster) -> None:
     rain = translation(4, 1.0, -2.0, size=96)
     rain[:, 40:50, 40:50] = np.nan
@@ -69,6 +70,7 @@ def test_dry_stays_dry_and_missing_stays_missing(name: str, fill: float) -> None
     np.testing.assert_array_equal(made.rain, np.full((3, 64, 72), fill, np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_the_threads_do_not_change_a_bit(name: str) -> None:
     rain = translation(3, 1.3, -2.2, size=200)

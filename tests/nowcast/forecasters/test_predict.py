@@ -165,6 +165,7 @@ def test_simulated_rain_gives_simulated_forecasts(model):
         assert predict(model, moving_rain(**attrs)).attrs["simulated"] == 1
 
 
+@pytest.mark.slow
 def test_a_store_on_disk_is_read_in_part_and_its_forecast_can_be_written(rain, model, tmp_path):
     write_dataset(rain, tmp_path / "rain.zarr")
     expected = predict(model, rain, "2020-06-01T01:10")

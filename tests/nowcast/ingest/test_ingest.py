@@ -45,6 +45,7 @@ def write_series(folder, *times: int):
     return folder
 
 
+@pytest.mark.slow
 def test_helchteren_is_one_series_of_five_minutes(radar_dir, tmp_path, client):
     store = tmp_path / "rain.zarr"
     seen = []
@@ -72,6 +73,7 @@ def test_helchteren_is_one_series_of_five_minutes(radar_dir, tmp_path, client):
     assert (again.written, again.existing) == (0, 8)
 
 
+@pytest.mark.slow
 def test_single_sweep_files_are_two_volumes(polar, tmp_path, client):
     report = ingest([str(polar / "T_PAZ*")], tmp_path / "rain.zarr", client=client, size=64)
     assert (report.written, report.failed) == (2, [])
@@ -79,6 +81,7 @@ def test_single_sweep_files_are_two_volumes(polar, tmp_path, client):
         assert [str(time)[11:16] for time in dataset["time"].values] == ["06:50", "06:55"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "count", "step", "shape", "strongest"),
     [
@@ -124,6 +127,7 @@ def test_a_cluster_of_its_own_does_as_well(tmp_path, monkeypatch, bytes_for_proc
         assert float(dataset["rain_rate"].max()) == pytest.approx(2.73, abs=0.01)
 
 
+@pytest.mark.slow
 def test_repeating_reads_nothing_again(tmp_path, client):
     folder = write_series(tmp_path / "scans", 0, 5)
     store = tmp_path / "rain.zarr"
@@ -147,6 +151,7 @@ def test_late_scans_end_in_their_place(tmp_path, client, late):
     assert minutes(store) == sorted({5, 15, 25, *late})
 
 
+@pytest.mark.slow
 def test_bad_files_are_named_counted_and_skipped(tmp_path, client, caplog):
     folder = write_series(tmp_path / "scans", 0, 5, 10)
     content = (folder / "05.h5").read_bytes()
@@ -200,6 +205,7 @@ def test_when_every_scan_breaks_there_is_no_store(tmp_path, client):
     assert [entry.name for entry in tmp_path.iterdir()] == ["scans"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -227,12 +233,14 @@ def test_a_store_of_another_radar_is_refused(tmp_path, client):
         ingest([other], store, client=client, **SMALL)
 
 
+@pytest.mark.slow
 def test_several_radars_are_refused_by_name(polar, tmp_path, client):
     with pytest.raises(DataError, match=r"found 6: .*KLBB .NEXRAD Level II.*a store of its own"):
         ingest([polar], tmp_path / "rain.zarr", client=client)
     assert not (tmp_path / "rain.zarr").exists()
 
 
+@pytest.mark.slow
 def test_message_1_needs_a_site(polar, tmp_path, client):
     source = [polar / "KLIX20050828_180149.gz"]
     with pytest.raises(DataError, match="give it with --site"):
@@ -243,6 +251,7 @@ def test_message_1_needs_a_site(polar, tmp_path, client):
         assert Grid.from_dataset(dataset).matches(expected)
 
 
+@pytest.mark.slow
 def test_a_step_makes_times_regular(tmp_path, client):
     folder = tmp_path / "scans"
     folder.mkdir()
@@ -260,6 +269,7 @@ def test_a_wrong_setting_is_refused_before_anything(tmp_path):
         ingest([tmp_path], tmp_path / "rain.nc")
 
 
+@pytest.mark.slow
 def test_the_files_may_lie_beside_the_store(tmp_path, client):
     folder = write_series(tmp_path / "scans", 0)
     shutil.copy(folder / "00.h5", folder / "copy.h5")
@@ -291,6 +301,7 @@ def test_a_mistake_of_ours_is_told_as_such_and_the_others_are_ingested(
     assert "test_ingest, line" in reason
 
 
+@pytest.mark.slow
 def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, caplog):
     folder = write_series(tmp_path / "scans", *range(0, 55, 5))
     write_sweep(folder / "00.h5", "130004", site=(0.0, 0.0, 0.0))
@@ -309,6 +320,7 @@ def test_site_and_station_are_those_of_the_files_that_agree(tmp_path, client, ca
     assert "expected a scan of '06475'" in reasons["50.h5"]
 
 
+@pytest.mark.slow
 def test_more_than_half_missing_is_said(tmp_path, client, caplog):
     raw = np.full((72, 40), 255, np.uint8)
     raw[:30] = 0
@@ -321,6 +333,7 @@ def test_more_than_half_missing_is_said(tmp_path, client, caplog):
     assert "missing" not in caplog.text
 
 
+@pytest.mark.slow
 def test_mutants_among_the_files_end_nothing(tmp_path, client):
     folder = write_series(tmp_path / "scans", *range(0, 60, 5))
     content = (folder / "30.h5").read_bytes()
@@ -333,6 +346,7 @@ def test_mutants_among_the_files_end_nothing(tmp_path, client):
     assert set(range(0, 60, 5)) <= set(minutes(tmp_path / "rain.zarr"))
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_a_scan_does_not_take_the_others_along(tmp_path, client):
     """Reflectivity and correlation in two files, of which the second is damaged."""
     folder = write_series(tmp_path / "scans", 0, 5)

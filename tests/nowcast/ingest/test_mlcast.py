@@ -43,6 +43,7 @@ def store(tmp_path):
     return tmp_path / "rain.zarr"
 
 
+@pytest.mark.slow
 def test_numbers_and_times_are_those_of_the_store(store, tmp_path):
     missing = write_mlcast(store, tmp_path / "out.zarr", Origin.of(**ORIGIN))
     assert missing.astype("datetime64[m]").astype(str).tolist() == ["2020-06-01T00:30"]
@@ -53,6 +54,7 @@ def test_numbers_and_times_are_those_of_the_store(store, tmp_path):
         assert after["missing_times"].values.tolist() == missing.astype("M8[ns]").tolist()
 
 
+@pytest.mark.slow
 def test_it_is_read_back_as_a_source(store, tmp_path):
     write_mlcast(store, tmp_path / "out.zarr", Origin.of(**ORIGIN))
     header = read_header(tmp_path / "out.zarr")

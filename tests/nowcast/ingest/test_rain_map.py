@@ -101,6 +101,7 @@ def test_the_strongest_echo_is_where_and_what_xradar_has(polar, tmp_path, name):
     assert expected[np.argmax(mapped)] > 0.9 * expected.max()
 
 
+@pytest.mark.slow
 def test_no_echo_is_zero_and_outside_is_missing(polar):
     (scan,), _ = group_scans([read_header(polar / "2013051000000600dBZ.vol")])
     site = scan.headers[0].site
@@ -165,6 +166,7 @@ def test_a_composite_on_another_grid_is_a_failure(radar_dir):
     assert result.reason.startswith("expected the grid of 765 x 700 cells")
 
 
+@pytest.mark.slow
 def test_without_a_site_the_option_is_named(polar):
     (scan,), _ = group_scans([read_header(polar / "KLIX20050828_180149.gz")])
     grid = Grid.around(30.0, -89.0, size=(4, 4), spacing=1000.0)

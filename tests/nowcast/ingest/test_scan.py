@@ -1,13 +1,21 @@
-"""Scans: which files belong together, and which time they get."""
+"""Scans: files are found, and put together by time."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskdl.errors import DataError
+from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import group_scans, nearest
+from nowcast.ingest.series import of_one_radar, target_grid, typical
+from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import find_files
 from nowcast.radar.header import Format, Header
+from nowcast.radar.site import Site
+from nowcast.rain.grid import Grid
 
 MINUTE = np.timedelta64(1, "m")
 
@@ -68,3 +76,73 @@ def test_times_are_sorted_and_unique():
     scans, repeated = group_scans(volumes)
     assert times(scans) == ["13:00:00", "14:00:00", "15:00:00"]
     assert len(repeated) == 1
+
+
+HERE, THERE = Site(51.0, 5.0, 100.0), Site(21.0, 5.0, 100.0)
+
+
+def header_series(name: str, station: str = "06475", site: Site | None = HERE) -> Header:
+    return Header(name, Format.ODIM, station, (np.datetime64("2020-01-01", "s"),), site)
+
+
+def test_the_site_is_that_of_most_files_of_which_one_knows():
+    files = [
+        header_series("a", site=None),
+        header_series("b", site=THERE),
+        header_series("c"),
+        header_series("d"),
+    ]
+    assert typical(files).path == "c"
+    assert typical(files[:2]).path == "b"
+    assert typical(files[:1]).path == "a"
+    with pytest.raises(DataError, match="give it with --site"):
+        target_grid(files[0], IngestSettings())
+    grid = target_grid(typical(files), IngestSettings.of(size=8))
+    assert grid.matches(Grid.around(51.0, 5.0, size=(8, 8), spacing=1000.0))
+
+
+def test_few_files_of_another_radar_are_failures_and_many_are_refused():
+    files = [header_series(str(number)) for number in range(18)] + [
+        header_series("x", "1"),
+        header_series("y", "2"),
+    ]
+    report = IngestReport("rain.zarr")
+    assert of_one_radar(files, report) == files[:18]
+    assert [name for name, _ in report.failed] == ["x", "y"]
+    with pytest.raises(DataError, match=r"found 3: 2 .ODIM_H5, y., 1 .ODIM_H5, x"):
+        of_one_radar(files[1:], report)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.h5", "a.h5", "below/c.h5", ".hidden/d.h5", ".e.h5", "rain.zarr/zarr.json"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path
+
+
+def test_a_folder_gives_all_below_it_but_hidden_ones_and_stores(folder):
+    files = find_files([folder])
+    assert [path.name for path in files.found] == ["a.h5", "b.h5", "c.h5"]
+    assert files.named == []
+    assert files.size() == len("a.h5" + "b.h5" + "below/c.h5")
+
+
+def test_files_and_patterns_are_named_and_each_comes_once(folder):
+    files = find_files([folder / "b.h5", str(folder / "*.h5"), str(folder / "**/c.*"), folder])
+    assert [path.name for path in files.named] == ["b.h5", "a.h5", "c.h5"]
+    assert len(files) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("x.h5", "found nothing there"), ("*.nc", "matches no file")]
+)
+def test_what_is_not_there_is_named(folder, name, sentence):
+    with pytest.raises(DataError, match=sentence):
+        find_files([folder / name])
+
+
+def test_an_empty_name_is_not_the_current_folder():
+    with pytest.raises(DataError, match="found an empty name"):
+        find_files([""])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from nowcast.lagrangian.correction import redrawn
 from nowcast.lagrangian.exceedance import THRESHOLDS
@@ -42,6 +43,7 @@ def test_areas_change_by_the_factors():
     np.testing.assert_array_equal(areas(field)[:-1], wanted[:-1])
 
 
+@pytest.mark.slow
 def test_rain_goes_where_it_is_likely():
     rain, chances = example()
     field = redrawn(rain, chances[:, ::-1], [1.0] * len(LEVELS), THRESHOLDS)

@@ -92,6 +92,7 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, float]) -> N
         motion_field(np.zeros((3, 64, 64), np.float32), **setting)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spacing", [0.5, 1.0, 2.0])
 def test_the_motion_in_km_does_not_depend_on_the_grid(spacing: float) -> None:
     fine = translation(3, 5.0, -8.0, size=320, margin=64, seed=5)

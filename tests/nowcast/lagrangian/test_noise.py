@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from nowcast.lagrangian.autoregression import BandModel
 from nowcast.lagrangian.noise import Noise, evened
@@ -14,6 +15,7 @@ def noise(memory: list[float]) -> Noise:
     return Noise(shapes[: len(memory)], [1.0] * len(memory), models)
 
 
+@pytest.mark.slow
 def test_every_pixel_is_standard_normal() -> None:
     made = np.stack(
         [np.stack(list(noise([0.5, 0.8]).fields(3, np.random.default_rng(k)))) for k in range(300)]

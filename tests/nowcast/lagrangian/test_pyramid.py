@@ -29,6 +29,7 @@ def test_missing_pixels_say_nothing() -> None:
     np.testing.assert_allclose(parts.bands[-1], 3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_wave_is_in_the_band_of_its_length() -> None:
     x = np.arange(256)
     energy = []

@@ -70,6 +70,7 @@ def test_windows_leave_no_lines() -> None:
             assert steps[line - 2 : line + 1].max() < 5 * np.median(steps) + 1e-3
 
 
+@pytest.mark.slow
 def test_missing_pixels_stay_missing_and_decide_nothing() -> None:
     field, rain = smooth_field(6), rain_like(smooth_field(7))
     less, seen = field.copy(), rain.copy()

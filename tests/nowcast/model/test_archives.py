@@ -41,6 +41,7 @@ def names(split: Split) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_the_longest_step_and_the_first_grid_are_common(tmp_path):
     fast = moving_rain(5 * np.arange(24))
     paths = stores(tmp_path, fast=fast, slow=moving_rain(), fine=moving_rain(spacing=500.0))
@@ -57,6 +58,7 @@ def test_a_store_that_fits_is_read_by_its_name_and_others_as_they_are_brought(tm
     assert fine.rain.sizes == {"time": 24, "y": 16, "x": 16}
 
 
+@pytest.mark.slow
 def test_named_stores_are_whole_and_others_are_cut(tmp_path):
     made = {name: moving_rain() for name in "abcd"}
     a, b, c, d = opened(stores(tmp_path, **made))
@@ -69,6 +71,7 @@ def test_named_stores_are_whole_and_others_are_cut(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_store_too_short_to_be_cut_is_trained_on(tmp_path):
     long, short = opened(stores(tmp_path, long=moving_rain(), short=moving_rain(range(0, 120, 10))))
     assert names(split_archives([short, long], [], [], SETTINGS, 2)) == [
@@ -85,6 +88,7 @@ def test_of_many_stores_whole_ones_are_kept(tmp_path):
     assert names(split) == [list("abcde"), ["f"], ["g", "h"]]
 
 
+@pytest.mark.slow
 def test_every_shard_has_windows_of_every_store(tmp_path):
     made = opened(stores(tmp_path, plain=moving_rain(), fine=moving_rain(spacing=500.0)))
     split = split_archives(made, [], [], SETTINGS, 2)
@@ -96,6 +100,7 @@ def test_every_shard_has_windows_of_every_store(tmp_path):
     assert samples.head(1)["x"].shape == (1, 2, 16, 16, 1)
 
 
+@pytest.mark.slow
 def test_a_store_without_a_window_is_left_out_and_told(tmp_path):
     dry = moving_rain()
     dry["rain_rate"] = dry["rain_rate"] * 0

@@ -55,6 +55,7 @@ def test_a_store_is_fitted_and_its_probabilities_are_right_on_average(tmp_path):
     assert read_table(tmp_path / "own.json") == table
 
 
+@pytest.mark.slow
 def test_a_file_from_before_surroundings_counted_goes_on_without_them(tmp_path):
     write_table(SHIPPED, tmp_path / "own.json", {})
     numbers = json.loads((tmp_path / "own.json").read_text())

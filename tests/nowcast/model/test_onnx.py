@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from daskdl.models import ConvLSTMForecaster
+from nowcast.model.inputs import RainScale
 from nowcast.model.model import NowcastModel
-from nowcast.model.rain_scale import RainScale
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import split_by_rain
 

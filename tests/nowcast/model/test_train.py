@@ -88,6 +88,7 @@ def test_the_same_call_gives_the_same_bits(trained, moving, tmp_path):
     assert np.array_equal(again.network.flat, model.network.flat)
 
 
+@pytest.mark.slow
 def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
     said: list[str] = []
     store = write_store(tmp_path / "rain.zarr", moving, gap_after=9)
@@ -101,13 +102,14 @@ def test_windows_do_not_reach_across_a_gap(moving, tmp_path):
 
 def test_missing_input_is_read_as_dry_and_missing_output_stays_missing():
     batch = {"x": np.array([np.nan, 0], "f4"), "y": np.array([np.nan, 50], "f4")}
-    from nowcast.model.rain_scale import RainScale
+    from nowcast.model.inputs import RainScale
 
     scaled = ToNetwork(RainScale())(batch, np.random.default_rng(0))
     np.testing.assert_allclose(scaled["x"], [0, 0])
     np.testing.assert_allclose(scaled["y"], [np.nan, 1], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_missing_pixels_do_not_spoil_training(moving, tmp_path):
     """Nor when windows are run backwards, where they come from the output into the input."""
     holes = moving.copy()
@@ -124,6 +126,7 @@ def test_lead_times_are_whole_steps():
         frames_ahead(25, np.timedelta64(600, "s"))
 
 
+@pytest.mark.slow
 def test_too_few_frames_are_refused_and_nothing_is_written(moving, tmp_path):
     store = write_store(tmp_path / "rain.zarr", moving[:11])
     with pytest.raises(DataError, match=r"at least 3 x 4 frames, .* found 11"):
@@ -143,7 +146,7 @@ def test_unequal_steps_leave_no_window_and_are_named(moving, tmp_path):
         train(tmp_path / "rain.zarr", tmp_path / "m", TINY, progress=False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_path):
     store, said = write_store(tmp_path / "rain.zarr", moving), []
 
@@ -163,6 +166,7 @@ def test_a_cluster_gives_the_same_model_and_says_when_workers_idle(moving, tmp_p
     ]
 
 
+@pytest.mark.slow
 def test_several_stores_and_parts_that_are_named(moving, tmp_path):
     paths = [write_store(tmp_path / f"{n}.zarr", moving[10 * n : 10 * n + 20]) for n in range(3)]
     settings, said = TINY.model_copy(update={"epochs": 0.2}), []
@@ -175,6 +179,7 @@ def test_several_stores_and_parts_that_are_named(moving, tmp_path):
     assert said[0].startswith(f"{4 * 17} training windows from 2020-06-01T00:00:00")
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_a_model(trained, moving, tmp_path):
     folder, model = trained
     settings = TrainSettings(

@@ -31,6 +31,7 @@ def images(path: Path) -> tuple[list[NDArray[np.uint8]], list[int]]:
     return found, durations
 
 
+@pytest.mark.slow
 def test_an_image_a_lead_time_after_those_of_the_input(tmp_path: Path) -> None:
     path = tmp_path / "a.gif"
     animate_forecast(forecast(), path, observed=frames(1, 6), before=frames(-2, 0))
@@ -50,6 +51,7 @@ def test_an_image_a_lead_time_after_those_of_the_input(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_colours_are_exact(tmp_path: Path) -> None:
     animate_forecast(forecast(2), tmp_path / "a.gif")
     for image in images(tmp_path / "a.gif")[0]:
@@ -58,6 +60,7 @@ def test_colours_are_exact(tmp_path: Path) -> None:
         assert all(share(image, colour) > 0.001 for colour in COLOURS)
 
 
+@pytest.mark.slow
 def test_different_data_gives_different_images(tmp_path: Path) -> None:
     for name, made in (("a", forecast(2)), ("b", forecast(2, speed=0)), ("c", forecast(2))):
         animate_forecast(made, tmp_path / f"{name}.gif")

@@ -1,13 +1,17 @@
-"""Tests of figures without a display."""
+"""Figures and their colours."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_hex, to_rgb
+from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
+from nowcast.plot.colours import COLOURS, DRY, EXTREME, LEVELS, METHODS, MISSING, rain_colours
 from nowcast.plot.figure import new_figure, save
 
 
@@ -42,3 +46,77 @@ def test_missing_matplotlib_is_said_with_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[nowcast\]'"):
         new_figure(1.0, 1.0)
+
+
+#: Complete lack of one kind of cones: Machado, Oliveira and Fernandes (2009, IEEE Transactions on
+#: Visualization and Computer Graphics 15), table for severity 1, in linear RGB.
+SIGHT = {
+    "full": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+
+
+def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """CIE L*a*b* of a colour as it is seen."""
+    from skimage.color import rgb2lab
+
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = (sight @ linear).clip(0, 1)
+    coded = np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
+    return np.asarray(rgb2lab(coded[None, None])[0, 0])
+
+
+@pytest.mark.parametrize("kind", SIGHT)
+def test_every_two_colours_are_told_apart(kind: str) -> None:
+    names = (DRY, *COLOURS, EXTREME, MISSING)
+    seen = [lab(colour, np.array(SIGHT[kind])) for colour in names]
+    for i, one in enumerate(seen):
+        for j, other in enumerate(seen[:i]):
+            # 2.3 is a difference that is just noticed side by side.
+            assert np.linalg.norm(one - other) > 8, (names[i], names[j])
+
+
+@pytest.mark.parametrize(
+    ("rain", "colour"),
+    [
+        (0.0, DRY),
+        (0.0999, DRY),
+        (0.1, COLOURS[0]),
+        (0.5, COLOURS[1]),
+        (1.0, COLOURS[2]),
+        (4.99, COLOURS[3]),
+        (5.0, COLOURS[4]),
+        (99.0, COLOURS[7]),
+        (100.0, EXTREME),
+        (1e4, EXTREME),
+        (np.nan, MISSING),
+    ],
+)
+def test_a_rate_has_the_colour_between_its_edges(rain: float, colour: str) -> None:
+    scale, norm = rain_colours()
+    assert to_hex(scale(norm(np.ma.masked_invalid([rain])))[0]) == colour
+
+
+def test_levels_are_those_of_the_legend() -> None:
+    _, norm = rain_colours()
+    np.testing.assert_array_equal(norm.boundaries, LEVELS)
+    assert len(COLOURS) == len(LEVELS) - 1
+
+
+def test_methods_have_colours_and_markers_of_their_own() -> None:
+    assert len({colour for colour, _ in METHODS}) == len({mark for _, mark in METHODS}) == 5

@@ -27,6 +27,7 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text"))]
 
 
+@pytest.mark.slow
 def test_a_picture_is_written_that_shows_the_data(tmp_path: Path) -> None:
     for name, peak in (("a.png", 30.0), ("b.png", 3.0)):
         made = forecast(peak=peak)
@@ -41,6 +42,7 @@ def test_a_picture_is_written_that_shows_the_data(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png"]
 
 
+@pytest.mark.slow
 def test_rows_columns_and_times(drawn: list[Figure], tmp_path: Path) -> None:
     made = {"model": forecast(12), "persistence": forecast(12, speed=0)}
     plot_forecast(made, tmp_path / "x.png", observed=frames(1, 12))
@@ -66,6 +68,7 @@ def test_chosen_leads_and_title(drawn: list[Figure], tmp_path: Path) -> None:
         plot_forecast(forecast(), tmp_path / "x.png", leads=())
 
 
+@pytest.mark.slow
 def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> None:
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 5))
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 6))
@@ -73,6 +76,7 @@ def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> N
     assert "not observed" not in texts(drawn[1])
 
 
+@pytest.mark.slow
 def test_long_names_are_broken_into_lines(drawn: list[Figure], tmp_path: Path) -> None:
     name = "a-very-long-name-of-a-forecast-of-the-twenty-sixth-of-august"
     plot_forecast({name: forecast(), "b": forecast()}, tmp_path / "a.png")

@@ -1,17 +1,21 @@
-"""Tests of the picture of one field."""
+"""One field of rain as a picture."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from daskdl.errors import DataError
 from nowcast.plot import plot_rain, rain
-from nowcast.plot.colours import COLOURS
+from nowcast.plot.colours import COLOURS, DRY, LEVELS, MISSING
+from nowcast.plot.figure import new_figure
+from nowcast.plot.rain import add_legend, draw_rain
 from tests.nowcast.plot.pictures import frames, pixels, share
 
 
+@pytest.mark.slow
 def test_a_map_is_written(tmp_path: Path) -> None:
     plot_rain(frames(0, 0)[0], tmp_path / "rain.png")
     plot_rain(frames(0, 0)[0] * 0, tmp_path / "dry.png")
@@ -42,3 +46,43 @@ def test_several_fields_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected rain \(y, x\), found dimensions \('time', "):
         plot_rain(frames(0, 2), tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_cells_are_where_their_coordinates_are() -> None:
+    figure = new_figure(4, 4)
+    axes = figure.subplots()
+    rain = np.zeros((3, 4))
+    rain[0, 1], rain[2, 3] = 30.0, np.nan
+    image = draw_rain(axes, rain, np.array([0.0, 2e3, 4e3, 6e3]), np.array([-1e3, 1e3, 3e3]))
+    assert image.get_extent() == [-1.0, 7.0, -2.0, 4.0]
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+
+    def at(x: float, y: float) -> str:
+        column, row = axes.transData.transform((x, y))
+        return "#" + "".join(f"{part:02x}" for part in pixels[len(pixels) - int(row), int(column)])
+
+    assert at(2.0, -1.0) == COLOURS[6]
+    assert at(6.0, 3.0) == MISSING
+    assert at(2.0, 3.0) == DRY
+
+
+def test_one_cell_is_drawn_too() -> None:
+    image = draw_rain(
+        new_figure(2, 2).subplots(), np.ones((1, 1)), np.array([5e3]), np.array([0.0])
+    )
+    assert image.get_extent() == [4.5, 5.5, -0.5, 0.5]
+
+
+def test_legend_names_edges_and_unit() -> None:
+    figure = new_figure(4, 4)
+    axes = figure.subplots()
+    image = draw_rain(axes, np.zeros((4, 4)), np.arange(4) * 1e3, np.arange(4) * 1e3)
+    add_legend(figure, image, [axes])
+    bar = figure.axes[1]
+    assert [text.get_text() for text in bar.get_yticklabels()] == [f"{level:g}" for level in LEVELS]
+    assert "mm h" in bar.get_ylabel()
+    assert "missing" in bar.get_ylabel()
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    assert all(share(pixels, colour) > 0.0005 for colour in COLOURS)

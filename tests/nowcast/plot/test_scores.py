@@ -55,6 +55,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
+@pytest.mark.slow
 def test_a_picture_is_written_that_shows_the_scores(tmp_path: Path) -> None:
     plot_scores(made().isel(threshold=[1, 3]), tmp_path / "a.png")
     plot_scores(made(0.15).isel(threshold=[1, 3]), tmp_path / "b.png")
@@ -92,6 +93,7 @@ def test_lines_are_the_scores(drawn: list[Figure], tmp_path: Path) -> None:
     assert [text.get_text() for text in csi.texts] == ["1\N{THIN SPACE}500 observed pixels"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attrs", "title"),
     [
@@ -125,6 +127,7 @@ def test_a_long_title_stays_inside_of_a_narrow_picture(drawn: list[Figure], tmp_
     assert across.x1 <= drawn[0].bbox.x1
 
 
+@pytest.mark.slow
 def test_without_any_event_there_is_still_a_picture(drawn: list[Figure], tmp_path: Path) -> None:
     nothing = made()
     for name in ("csi", "fss", "bias"):

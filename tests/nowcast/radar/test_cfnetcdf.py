@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from datetime import datetime
 
+import netCDF4
 import numpy as np
 import pyproj
 import pytest
@@ -53,6 +54,7 @@ def write(dataset: xr.Dataset, path, format="NETCDF4"):
     return path
 
 
+@pytest.mark.slow
 def test_bom_accumulations_become_rates_at_the_end_of_the_interval(radar_dir):
     header = read_header(radar_dir / NAME)
     assert header.times == (np.datetime64("2020-10-31T06:00:00"),)
@@ -73,6 +75,28 @@ def test_maps_of_several_times_are_flipped_north_up(tmp_path, format):
     first, second = (composite.read_rain(header, index, ZRRelation()) for index in (0, 1))
     assert np.isnan(first[2, 0])
     assert second[:, 0].tolist() == [20.0, 16.0, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [
+        ("", "10:00"),
+        (" 0:00", "10:00"),
+        (" 2:00", "08:00"),
+        (" 0200 ", "08:00"),
+        (" +02:00", "08:00"),
+        (" UTC", "10:00"),
+    ],
+)
+@pytest.mark.parametrize("clock", ["09:50:00", "09:50:00.0", "09:50"])
+def test_a_zone_without_a_sign_is_udunits(tmp_path, clock, zone, first):
+    """As all files of ARM have it; xarray alone drops the hours before it."""
+    path = write(maps(), tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        time = file["time"]
+        time[:] = [10, 20]
+        time.units = f"minutes since 2020-01-01 {clock}{zone}"
+    assert read_header(path).times[0] == np.datetime64(f"2020-01-01T{first}")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_moments_may_be_known_by_standard_name_only(renamed, exported):
     assert np.isnan(sweep.dbz[~echo]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("no echo", 0.0), ("missing", 0.5)])
 def test_fill_is_no_echo_where_nothing_else_says_it(renamed, fill, missing):
     header = read_header(renamed)

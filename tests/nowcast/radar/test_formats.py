@@ -26,6 +26,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "format"), FILES.items(), ids=lambda x: str(x)[-12:])
 def test_a_file_is_recognised_under_any_name(radar_dir, tmp_path, name, format):
     path = tmp_path / "scan.txt"

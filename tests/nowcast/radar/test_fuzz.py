@@ -113,6 +113,7 @@ def made(tmp_path: Path, name: str) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_mutants_of_made_files(tmp_path, name):
     found = outcomes([made(tmp_path, name)], "", tmp_path, 48)
@@ -134,6 +135,7 @@ def test_the_sources_are_of_the_formats_that_they_are_listed_under(radar_dir):
             assert read_header(min(radar_dir.glob(pattern))).format is format
 
 
+@pytest.mark.slow
 def test_the_small_volumes_are_whole_where_it_counts(radar_dir, tmp_path):
     for content in contents(radar_dir, REAL[Format.NEXRAD])[0]:
         path = tmp_path / "volume"

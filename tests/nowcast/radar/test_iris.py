@@ -12,6 +12,7 @@ from nowcast.radar.reader import read_header
 from nowcast.radar.volume import read_sweeps
 
 
+@pytest.mark.slow
 def test_header_and_sweep(polar):
     path = polar / "SUR210819000227.RAWKPJV"
     header = read_header(path)

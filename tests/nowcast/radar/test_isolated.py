@@ -34,12 +34,14 @@ class Unreadable:
         return divmod, (1, 0)
 
 
+@pytest.mark.slow
 def test_an_answer_that_cannot_be_read_leaves_nothing_for_the_next_call():
     with pytest.raises(ZeroDivisionError):
         call("a", Unreadable)
     assert call("b", abs, -3) == 3
 
 
+@pytest.mark.slow
 def test_results_and_exceptions_come_back():
     np.testing.assert_array_equal(call("a", np.arange, 5), np.arange(5))
     with pytest.raises(ZeroDivisionError):

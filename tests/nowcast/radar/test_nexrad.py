@@ -35,6 +35,7 @@ def test_message_1_has_no_site(polar):
     assert header.site is None
 
 
+@pytest.mark.slow
 def test_of_a_split_cut_the_surveillance_sweep_is_taken(polar):
     (sweep,) = read_sweeps([polar / LBB], Format.NEXRAD)
     assert sweep.dbz.shape == (720, 1832)
@@ -85,6 +86,7 @@ def test_a_record_that_unpacks_to_too_much_is_refused(polar, tmp_path, monkeypat
         read_sweeps([polar / LBB], Format.NEXRAD)
 
 
+@pytest.mark.slow
 def test_only_the_records_of_the_lowest_cut_are_unpacked(polar, monkeypatch):
     sizes = []
     unpacked = nexrad._unpacked

@@ -12,7 +12,7 @@ from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
 from nowcast.radar.site import Site
 from nowcast.radar.volume import read_sweeps
-from tests.nowcast.radar.odim_file import write_sweep
+from tests.nowcast.radar.odim_file import RAYS, write_sweep
 
 
 def test_header_of_a_volume_is_its_first_sweep_in_time(helchteren):
@@ -54,6 +54,21 @@ def test_helchteren_has_no_number_for_no_echo(helchteren, number):
     assert echo.min() > -32
     assert 0.5 < np.isneginf(sweep.dbz).mean() < 0.9
     assert not np.isnan(sweep.dbz).any()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stops):
+    path = write_sweep(tmp_path / "a.h5")
+    edges = np.arange(RAYS, -1, -1) * (360.0 / RAYS)
+    with h5py.File(path, "a") as file:
+        how = file["dataset1"].require_group("how").attrs
+        how["startazA"] = edges[:-1]
+        if stops:
+            how["stopazA"] = edges[1:]
+        stored = file["dataset1/data1/data"][:]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, (np.arange(RAYS) + 0.5) * (360.0 / RAYS))
+    np.testing.assert_array_equal(np.isneginf(sweep.dbz), (stored == 0)[::-1])
 
 
 def test_one_code_for_nodata_and_undetect_is_undetect(tmp_path):
@@ -112,6 +127,7 @@ def test_attributes_that_cannot_be_are_named(tmp_path, node, key, value, sentenc
         read_sweeps([path], Format.ODIM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [0, 1])
 def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
     path = [polar / "T_PAGZ35_C_ENMI_20170421090837.hdf", helchteren[2]][index]

@@ -77,12 +77,25 @@ def test_corners_may_be_those_of_cells_or_their_centres(tmp_path, of_centres):
     assert (grid.x0, grid.y0) == pytest.approx(first, abs=0.1)
 
 
+LAEA = "+proj=laea +lat_0=52 +lon_0=10 +x_0=4321000 +y_0=3210000 +ellps=GRS80"
+
+
+def test_a_code_of_epsg_is_a_projection(tmp_path):
+    grids = [
+        read_header(write_odim(tmp_path / "a.h5", projdef=projdef)).grid
+        for projdef in ("EPSG:3035", LAEA)
+    ]
+    assert grids[0].x0 == pytest.approx(grids[1].x0)
+    assert grids[0].dy == grids[1].dy == 2000.0
+
+
 def test_a_grid_in_degrees_is_one_in_metres(tmp_path):
     path = write_odim(tmp_path / "a.h5")
     with h5py.File(path, "r+") as file:
         file["where"].attrs["projdef"] = np.bytes_("+proj=longlat +datum=WGS84")
-        for key, value in {"LL_lon": 5.0, "LL_lat": 40.0, "xscale": 0.02, "yscale": 0.01}.items():
-            file["where"].attrs[key] = value
+        file["where"].attrs.update(
+            LL_lon=5.0, LL_lat=40.0, UR_lon=5.4, UR_lat=40.24, xscale=0.02, yscale=0.01
+        )
     grid = read_header(path).grid
     latitude, longitude = grid.latitude_longitude()
     assert latitude[0, 0] == pytest.approx(40.005)
@@ -96,6 +109,10 @@ def test_a_grid_in_degrees_is_one_in_metres(tmp_path):
         ({"xscale": -1.0}, "positive spacing"),
         ({"LL_lat": np.nan}, "'LL_lat' of /where to be one number"),
         ({"projdef": "+proj=nothing"}, "CRSError"),
+        ({"projdef": "+proj=ob_tran +o_proj=longlat +o_lat_p=39 +R=6371229"}, "a rotated pole"),
+        ({"xscale": 2.0}, "20 cells between the corners, 40000 m apart along x, found xscale 2 m"),
+        ({"yscale": 1800.0}, "24 cells between the corners, 48000 m apart along y"),
+        ({"projdef": "+proj=longlat +datum=WGS84"}, "found xscale 2000 degrees"),
         ({"ysize": 23}, r"expected a map of \(23, 20\) cells, found \(24, 20\)"),
     ],
 )

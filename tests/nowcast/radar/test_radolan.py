@@ -73,6 +73,8 @@ def test_hourly_amounts_and_their_codes(tmp_path):
         (lambda b: b.replace(b"GP 900x 900", b"GP 901x 900"), "a grid of 900 x 900.*found 901 x"),
         (lambda b: b.replace(b"PR E-01", b"PR  ...."), "expected a precision"),
         (lambda b: b.replace(b"RW3119", b"RX3119"), "expected a RADOLAN product of rain"),
+        (lambda b: b.replace(b"RW3119", b"RE3119"), "expected a RADOLAN product of rain"),
+        (lambda b: b.replace(b"MS 31", b"VV 060MS 31"), "a forecast for 60 minutes ahead"),
         (lambda b: b.replace(b"RW3119", b"RW3199"), "damaged or truncated RADOLAN file"),
         (lambda b: b.replace(b"INT  60", b"INT   0"), "expected the interval"),
     ],

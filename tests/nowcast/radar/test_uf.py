@@ -82,6 +82,7 @@ def test_sweeps_are_as_xradar_reads_them(tmp_path):
         assert latitude == pytest.approx(sweep.site.latitude, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fill", "missing"), [("auto", 0.0), ("missing", 60.0)])
 def test_no_data_is_no_echo_unless_it_is_said_to_be_missing(tmp_path, fill, missing):
     header = read_header(write_uf(tmp_path / "a.uf"))

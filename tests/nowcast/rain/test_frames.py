@@ -57,6 +57,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_are_loaded_from_whatever_holds_them(kind, store):
     whole = recipe(KINDS[kind](store), [3, 4, 20, 31], tile=(2, 3), at=(1, 2))
@@ -77,6 +78,7 @@ def test_windows_are_loaded_from_whatever_holds_them(kind, store):
         assert batch["x"].dtype == batch["y"].dtype == np.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_part_pickles_without_the_rest(kind, tmp_path):
     data = series(np.arange(300), 50, 50)
@@ -129,6 +131,7 @@ def test_cells_are_counted_where_they_are():
     assert (wet.tolist(), valid.tolist()) == ([[1]], [[1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_workers_count_the_same(at_once, store, workers, monkeypatch):
     monkeypatch.setattr(frames_module, "BLOCK_BYTES", at_once * 80)

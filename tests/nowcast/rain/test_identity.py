@@ -17,6 +17,7 @@ from nowcast.rain.store import consolidate, open_rain
 from tests.nowcast.rain.test_late_frames import frames, new_store
 
 
+@pytest.mark.slow
 def test_another_store_in_its_place_is_told(tmp_path: Path) -> None:
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     with open_rain(path) as opened:
@@ -46,6 +47,7 @@ def test_a_store_that_grows_is_the_same(tmp_path: Path) -> None:
         np.testing.assert_array_equal(opened["rain_rate"][:, 0, 0], [0, 20])
 
 
+@pytest.mark.slow
 def test_damaged_metadata_are_never_used(tmp_path: Path) -> None:
     """Any one bit: told, or of the spaces between."""
     path = new_store(tmp_path / "rain.zarr", 0, 10) / "zarr.json"

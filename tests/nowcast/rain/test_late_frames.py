@@ -104,6 +104,7 @@ def test_training_beside_an_ingest_sees_what_it_opened(tmp_path):
     assert [0, 1, 2] in later
 
 
+@pytest.mark.slow
 def test_a_store_that_was_written_anew_is_not_read_for_the_one_before(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     samples = windows(path, n_in=1, n_out=1, keep_dry=1)
@@ -113,6 +114,7 @@ def test_a_store_that_was_written_anew_is_not_read_for_the_one_before(tmp_path):
         everything(samples)
 
 
+@pytest.mark.slow
 def test_a_frame_that_has_gone_is_named(tmp_path):
     path = new_store(tmp_path / "rain.zarr", 0, 10, 20)
     samples = windows(path, n_in=1, n_out=1)

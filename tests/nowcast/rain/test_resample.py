@@ -1,4 +1,4 @@
-"""Rain brought to another step and spacing."""
+"""Another time step, another spacing, and the mesh of a grid."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from daskdl.errors import DataError
+from nowcast.rain.mesh import mean_spacing
 from nowcast.rain.resample import resampled
 
 FIVE, TEN = np.timedelta64(300, "s"), np.timedelta64(600, "s")
@@ -34,6 +35,7 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert resampled(whole, FIVE, 501.0, "r") is whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spacing", [1000.0, 1500.0, 750.0, 250.0, 1250.0])
 def test_other_spacings(spacing: float) -> None:
     made = resampled(rain(), FIVE, spacing, "r")
@@ -66,3 +68,23 @@ def test_what_cannot_be_is_named() -> None:
         resampled(rain(), np.timedelta64(420, "s"), 500.0, "r")
     with pytest.raises(DataError, match="at least 60 cells along y and x for a spacing of 15000 m"):
         resampled(rain(), FIVE, 15000.0, "r")
+
+
+def test_oblong_cells_count_as_squares_of_their_area() -> None:
+    assert mean_spacing(np.arange(5) * 1000.0, np.arange(4) * 1000.0, "s") == 1000
+    assert mean_spacing(np.arange(5) * -1112.0, np.arange(4) * 882.0, "s") == pytest.approx(
+        990.35, abs=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "words"),
+    [
+        (np.zeros(1), np.arange(4.0), "s: expected at least 2 cells along y, found 1"),
+        (np.arange(4) * 3.0, np.arange(4.0), "at most 2 times as long as wide, found 3 m by 1 m"),
+        (np.zeros(3), np.zeros(3), "found 0 m by 0 m"),
+    ],
+)
+def test_what_has_no_length_is_refused(y: np.ndarray, x: np.ndarray, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        mean_spacing(y, x, "s")

@@ -30,6 +30,7 @@ def dataset(minutes=(0, 5, 10)) -> xr.Dataset:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
 def test_what_is_written_is_read_back(tmp_path, name):
     before = dataset()
@@ -43,6 +44,7 @@ def test_what_is_written_is_read_back(tmp_path, name):
         assert after.attrs["Conventions"] == "CF-1.11"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
 def test_a_read_dataset_can_be_written_again(tmp_path, name):
     write_dataset(dataset(), tmp_path / "first.zarr")
@@ -52,6 +54,7 @@ def test_a_read_dataset_can_be_written_again(tmp_path, name):
         assert second.sizes["time"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_zarr, write_netcdf])
 def test_a_failed_write_leaves_the_old_one_and_nothing_beside_it(tmp_path, write):
     path = tmp_path / "rain"
@@ -65,6 +68,7 @@ def test_a_failed_write_leaves_the_old_one_and_nothing_beside_it(tmp_path, write
             xr.testing.assert_equal(after.load(), dataset())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rain.zarr", "rain.nc"])
 def test_frames_that_came_late_are_put_in_order(tmp_path, name):
     write_dataset(dataset((10, 0, 25, 5)), tmp_path / name)
@@ -74,6 +78,7 @@ def test_frames_that_came_late_are_put_in_order(tmp_path, name):
         xr.testing.assert_equal(after.load(), dataset((10, 0, 25, 5)).sortby("time"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rain_rate", "time", "latitude", "x"])
 def test_a_damaged_chunk_is_never_read_as_other_numbers(tmp_path, name):
     path = tmp_path / "rain.zarr"
@@ -101,6 +106,7 @@ def test_a_folder_or_text_that_is_no_store_is_named(tmp_path):
             open_rain(tmp_path / name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -299,6 +299,7 @@ def test_windows_of_a_store_once_per_epoch(tmp_path):
     assert sorted(seen) == sorted(100 * t + place for t in starts for place in (0, 2, 20, 22))
 
 
+@pytest.mark.slow
 def test_a_set_of_a_store_pickles_small(tmp_path):
     data = series(np.arange(1000), 30, 30)
     data.to_zarr(tmp_path / "rain.zarr", zarr_format=3, consolidated=False)

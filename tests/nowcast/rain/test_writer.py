@@ -41,6 +41,7 @@ def contents(path) -> dict[int, float]:
         return dict(zip(minutes.tolist(), rain[:, 1, 1].tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 33])
 def test_frames_are_appended_in_order(tmp_path, count):
     path = tmp_path / "rain.zarr"
@@ -50,6 +51,7 @@ def test_frames_are_appended_in_order(tmp_path, count):
     assert len(contents(path)) == count + 1
 
 
+@pytest.mark.slow
 def test_times_fill_several_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "TIMES_A_CHUNK", 8)
     path = tmp_path / "rain.zarr"
@@ -61,6 +63,7 @@ def test_times_fill_several_chunks(tmp_path, monkeypatch):
     assert len(list((path / "time" / "c").iterdir())) == 7
 
 
+@pytest.mark.slow
 def test_late_frames_are_read_in_their_place(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)
@@ -71,6 +74,7 @@ def test_late_frames_are_read_in_their_place(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["rain.zarr"]
 
 
+@pytest.mark.slow
 def test_who_has_a_store_open_is_shown_the_frames_that_he_opened(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)
@@ -84,6 +88,7 @@ def test_who_has_a_store_open_is_shown_the_frames_that_he_opened(tmp_path):
         opened.append((sorted({*opened[-1][0], *late}), open_rain(path)))
 
 
+@pytest.mark.slow
 def test_other_programs_see_each_frame_under_its_time(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10, 20, 30)
@@ -94,6 +99,7 @@ def test_other_programs_see_each_frame_under_its_time(tmp_path):
         xr.testing.assert_equal(plain.sortby("time").load(), open_rain(path).load())
 
 
+@pytest.mark.slow
 def test_a_frame_that_is_all_missing_is_kept(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 10)
@@ -192,6 +198,7 @@ def test_two_writers_at_once_are_refused(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_a_store_of_other_chunks_is_refused(tmp_path):
     path = tmp_path / "rain.zarr"
     new_store(path, 0, 5)

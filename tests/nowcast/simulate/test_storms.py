@@ -1,4 +1,4 @@
-"""Tests of storms: their lives and where they are."""
+"""Simulated storms, their systems, texture and places."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from nowcast.simulate.archive import Days
 from nowcast.simulate.flow import Flow
+from nowcast.simulate.points import Points
+from nowcast.simulate.regime import draw_systems
 from nowcast.simulate.storms import LONGEST, REACH, SHORTEST, Storms
+from nowcast.simulate.texture import Texture
 
 STILL = Flow((10.0, 0.0), (0.0, 0.0), 3600.0, 0.0, ((0.0, 0.0), (0.0, 0.0)))
 
@@ -70,3 +74,96 @@ def test_cells_are_carried_and_alive_only_in_their_lives() -> None:
     assert (lengths[:, 0] <= living.across + 1e-6).all()
     assert (lengths[:, 1] <= living.along + 1e-6).all()
     assert (lengths[:, 1] >= 0.5 * living.along).all()
+
+
+def test_a_life_has_its_stages() -> None:
+    storms = draw_systems(0, 24.0, 56.0)
+    assert np.corrcoef(storms.shields.along, storms.shields.life)[0, 1] > 0.9
+    for k in range(len(storms.shields)):
+        mine = storms.cores[storms.cores.when == storms.shields.when[k]]
+        assert 4 <= len(mine) <= 12
+        born, dead = storms.shields.birth[k], storms.shields.birth[k] + storms.shields.life[k]
+        assert mine.birth.mean() < born + 0.3 * storms.shields.life[k]
+        assert (mine.birth + mine.life).max() < dead
+
+
+def test_radars_look_in_turn_each_its_own_way() -> None:
+    days = Days(2, 1.0, 10, 32, 6000.0, seed=4, organised=True, radars=2)
+    first, second = (np.stack(list(days.frames(day))) for day in (0, 1))
+    assert np.isnan(first).sum() != np.isnan(second).sum()
+    alone = Days(1, 1.0, 10, 32, 6000.0, seed=4, organised=True)
+    one = np.stack(list(alone.frames(0)))
+    both = (one > 1) & (first > 1)
+    assert both.any()
+    gain = 10 * np.log10(first[both] / one[both])
+    assert 0.1 < abs(gain.mean()) < 1.6
+
+
+AXIS = np.arange(-5, 6, dtype=np.float32)
+LOW, HIGH = np.array([-1.5, 2.5]), np.array([0.5, 4.5])
+
+
+def test_windows_of_a_grid_and_of_its_points_are_the_same() -> None:
+    axes = Points(AXIS[None, :], AXIS[:, None])
+    scattered = Points(*np.meshgrid(AXIS, AXIS))
+    assert axes.shape == scattered.shape == (11, 11)
+    marks = []
+    for points in (axes, scattered):
+        window = points.within(LOW, HIGH)
+        assert window is not None
+        part, x, y = window
+        mark = np.zeros(points.shape)
+        mark[part] = 100 * x + y
+        marks.append(mark)
+    np.testing.assert_array_equal(*marks)
+    assert sorted(marks[0][marks[0] != 0]) == [-97, -96, 3, 4]
+
+
+def test_no_window_outside() -> None:
+    for points in (Points(AXIS[None, :], AXIS[:, None]), Points(*np.meshgrid(AXIS, AXIS))):
+        assert points.within(LOW + 20, HIGH + 20) is None
+
+
+FLOW = Flow((12.0, -5.0), (2.0, 1.0), 40_000.0, 1.0, ((5e-6, 2e-5), (-1e-5, -5e-6)))
+X, Y = (axis.astype(np.float32).ravel() for axis in np.mgrid[-100e3:100e3:2e3, -100e3:100e3:2e3])
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+@pytest.mark.parametrize("time", [0.0, 1234.0, 40_000.0])
+def test_mean_and_variance(time: float) -> None:
+    noise = Texture(5).sample(FLOW, time, X, Y)
+    assert noise.dtype == np.float32
+    assert noise.mean() == pytest.approx(0.0, abs=0.3)
+    assert noise.std() == pytest.approx(1.0, abs=0.2)
+
+
+def test_near_points_are_alike_and_far_ones_are_not() -> None:
+    noise = Texture(5).sample(FLOW, 500.0, X, Y)
+    near = Texture(5).sample(FLOW, 500.0, X + np.float32(2e3), Y)
+    far = Texture(5).sample(FLOW, 500.0, X + np.float32(60e3), Y)
+    assert correlation(noise, near) > 0.8
+    assert abs(correlation(noise, far)) < 0.35
+
+
+def test_it_is_carried_by_the_flow_and_renewed() -> None:
+    texture, start = Texture(2), 10_000.0
+    before = texture.sample(FLOW, start, X, Y)
+    along = {}
+    for minutes in (10, 30, 120):
+        matrix, shift = FLOW.carry(start, start + 60.0 * minutes)
+        x, y = matrix.astype(np.float32) @ np.stack([X, Y]) + shift.astype(np.float32)[:, None]
+        along[minutes] = correlation(before, texture.sample(FLOW, start + 60.0 * minutes, x, y))
+    assert along[10] > 0.85
+    assert along[10] > along[30] + 0.1
+    assert abs(along[120]) < 0.3
+    # Without the flow it is soon another one.
+    assert correlation(before, texture.sample(FLOW, start + 1200.0, X, Y)) < 0.5
+
+
+def test_seeds_differ_and_repeat() -> None:
+    one, again, other = (Texture(s).sample(FLOW, 100.0, X, Y) for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert abs(correlation(one, other)) < 0.3

@@ -15,6 +15,7 @@ def field(weather: Weather, minutes: float) -> np.ndarray:
     return weather.rain_field(60.0 * minutes, AXIS[None, :], AXIS[:, None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 7])
 def test_rain_is_frequent_and_strong_enough_to_learn_from(seed: int) -> None:
     weather = Weather(seed)
@@ -46,6 +47,7 @@ def skill(forecast: np.ndarray, observed: np.ndarray) -> float:
     return float(hit / ((forecast >= 1) | (observed >= 1)).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
 def test_rain_moves_along_the_flow_while_it_grows_and_fades(seed: int) -> None:
     weather = Weather(seed)
@@ -83,6 +85,7 @@ def test_seeds_are_days_of_their_own_and_longer_days_begin_alike() -> None:
     np.testing.assert_array_equal(field(Weather(0, hours=2), 119), field(Weather(0, hours=24), 119))
 
 
+@pytest.mark.slow
 def test_cores_grow_and_fade() -> None:
     weather = Weather(1, hours=6)
     cores = weather.cells.cores

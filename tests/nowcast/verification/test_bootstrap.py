@@ -59,6 +59,7 @@ def interval(hits: np.ndarray, unions: np.ndarray, weights: np.ndarray) -> np.nd
     return difference_interval(hits, unions, 0, weights)[:, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(3)
     covered = 0

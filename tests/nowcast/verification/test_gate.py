@@ -106,6 +106,7 @@ def test_an_untrained_network_does_not_pass_and_one_simulated_store_is_noticed(
     assert all(low < 0 for _, low, _ in made.csi_difference.values())
 
 
+@pytest.mark.slow
 def test_without_a_stretch_that_is_long_enough_nothing_is_shown(tmp_path: Path) -> None:
     write_zarr(moving_rain(title="other"), tmp_path / "rain.zarr")
     made = judge(small_model(), [tmp_path / "rain.zarr"])

@@ -30,6 +30,7 @@ def text(table: object, width: int = 100) -> str:
     return console.export_text()
 
 
+@pytest.mark.slow
 def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -> None:
     plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
     assert plain["n_cases"] == 21
@@ -57,6 +58,7 @@ def test_what_is_undefined_is_null(scores: xr.Dataset) -> None:
     assert never["csi_difference_interval"] == [None, None]
 
 
+@pytest.mark.slow
 def test_file_is_replaced_whole_or_left(
     scores: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

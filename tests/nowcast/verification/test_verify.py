@@ -44,6 +44,7 @@ def test_perfect_forecast_has_perfect_scores(moving: xr.DataArray) -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_lead_is_scored_at_the_same_times(moving: xr.DataArray) -> None:
     # Rain that grows by the frame: with other times for each lead, events would differ.
     grows = moving * np.linspace(0.2, 2, FRAMES)[:, np.newaxis, np.newaxis]
@@ -81,6 +82,7 @@ def test_no_event_is_no_score_rather_than_a_bad_one(moving: xr.DataArray) -> Non
     assert (scores["far"] == 1).all()
 
 
+@pytest.mark.slow
 def test_scores_are_ratios_of_sums_and_not_means_of_ratios() -> None:
     frames = np.zeros((3, 32, 32), np.float32)
     frames[1, :10, :10] = 2  # a storm that the forecast has ...
@@ -116,6 +118,7 @@ def test_all_methods_are_scored_on_the_same_pixels(moving: xr.DataArray) -> None
     assert scores["scored_fraction"][0] < 54 / 64
 
 
+@pytest.mark.slow
 def test_extrapolation_gains_on_persistence_with_an_interval(moving: xr.DataArray) -> None:
     calls = []
     scores = verify(
@@ -153,6 +156,7 @@ def test_cases_that_share_all_their_rain_give_no_interval(moving: xr.DataArray) 
     assert "Too few independent cases" in findings(scores)[0]
 
 
+@pytest.mark.slow
 def test_several_archives_of_other_grids_and_steps(moving: xr.DataArray) -> None:
     fine = rain(translation(31, 0.5, -0.5, size=80, margin=48, seed=3), spacing=500.0)
     slow = rain(translation(16, 2.0, -2.0, size=SIZE, margin=48, seed=4), minutes=10)

@@ -54,6 +54,7 @@ def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
     assert exchanged(workers) == (False, False)
 
 
+@pytest.mark.slow
 def test_what_is_encrypted_stays_so() -> None:
     pytest.importorskip("cryptography")
     with pair("tls", Security.temporary()) as workers:

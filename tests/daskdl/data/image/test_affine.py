@@ -11,6 +11,7 @@ from daskdl.errors import SettingsError
 from tests.daskdl.data.image.pictures import labelled, photo, where
 
 
+@pytest.mark.slow
 def test_it_is_scikit_images_rotation():
     floats = photo().astype(np.float32) / 255
     exact = skimage.transform.rotate(floats, 33, order=1, mode="constant", cval=0.25)

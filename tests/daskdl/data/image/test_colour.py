@@ -37,6 +37,7 @@ def expected(pixels, step, value):
     return np.clip(result, 0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "value"),
     [

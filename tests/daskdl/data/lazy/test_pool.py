@@ -6,6 +6,7 @@ import pickle
 from itertools import chain, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def streams(n, partitions, shards, held=1):
     return SampleSet(blocks).stream(shards, held)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.integers(2, 60), st.integers(1, 9), st.integers(2, 4), st.integers(8, 500), st.integers(1, 9)

@@ -10,6 +10,7 @@ from dask.delayed import delayed
 from daskdl.data import SampleSet
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.errors import DataError
+from daskdl.nn import Linear
 from tests.daskdl.data.epochs import everything
 
 
@@ -50,3 +51,15 @@ def test_a_delayed_object_is_a_dict_of_arrays():
     assert everything(samples)["x"].tolist() == [0, 1, 0, 1, 2]
     with pytest.raises(DataError, match=r"delayed object . to be a dict of arrays, found ndarray"):
         len(SampleSet.from_delayed(values))
+
+
+def test_what_is_masked_is_no_data():
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    lazy = da.ma.masked_greater(da.from_array(x, chunks=(3, 2)), 8)
+    held = everything(SampleSet.from_arrays(x=lazy))["x"]
+    np.testing.assert_array_equal(held, np.where(x > 8, np.nan, x))
+    whole = da.ma.masked_greater(da.from_array(x.astype(int), chunks=(3, 2)), 8)
+    with pytest.raises(DataError, match=r"no masked elements of int64, .* found 3"):
+        everything(SampleSet.from_arrays(x=whole))
+    found = Linear(2, 1, seed=0).predict(np.ma.masked_greater(x, 8))
+    np.testing.assert_array_equal(np.isnan(found[:, 0]), (x > 8).any(1))

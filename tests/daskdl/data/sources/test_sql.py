@@ -59,6 +59,7 @@ def decoded(data):
     return np.frombuffer(data, np.uint8).reshape(2, 2, 3)
 
 
+@pytest.mark.slow
 def test_rows_become_samples_in_the_order_of_the_key(server):
     samples = samples_of(server, decode={"x": decoded})
     assert samples.lengths == (334, 333, 333)
@@ -105,6 +106,7 @@ def test_partitions_by_bytes(server, monkeypatch):
     np.testing.assert_array_equal(all_of(samples)["y"], np.arange(ROWS) % 10)
 
 
+@pytest.mark.slow
 def test_trains_on_it(server):
     samples = samples_of(server, x=["label", "twice"], y=["score"], where="label > 3")
     scaled = samples.map(lambda b: {n: (v / ROWS).astype(np.float32) for n, v in b.items()})

@@ -24,6 +24,7 @@ def data():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "dask", "store", "lazy"])
 def test_the_dimension_comes_first_and_variables_side_by_side(kind, data, tmp_path):
     given = data

@@ -11,6 +11,7 @@ import pytest
 
 from daskdl.data import SampleSet
 from daskdl.data.tabular import TableEncoder
+from daskdl.data.tabular.columns import codes
 from daskdl.errors import DataError, SettingsError
 
 FRAME = pd.DataFrame(
@@ -32,6 +33,7 @@ def lazy(partitions: int) -> dd.DataFrame:
     return dd.from_pandas(FRAME, npartitions=partitions, sort=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 2, 6])
 def test_any_partitions_come_to_the_same(partitions):
     alone = TableEncoder.fit(FRAME, target="sold")
@@ -140,6 +142,22 @@ def test_another_table_is_encoded_alike():
                 FRAME[["since"]].set_axis(["age"], axis=1)
             ),
             r"column 'age': expected numbers, as it was fitted to, found datetime64",
+        ),
+        (
+            lambda: TableEncoder.fit(FRAME.rename(columns={"age": 0})),
+            r"columns called by texts, found 0; frame.columns = ",
+        ),
+        (
+            lambda: TableEncoder.fit(pd.concat([FRAME, FRAME[["age"]]], axis=1)),
+            r"each column once, found several called \['age'\]",
+        ),
+        (
+            lambda: TableEncoder.fit(FRAME, target="since"),
+            r"expected classes that are texts, .* found datetime64.*astype\(str\)",
+        ),
+        (
+            lambda: codes(pd.Series([[1, 2], [3]], name="c"), ["a"]),
+            r"column 'c': expected one text, .*leave_out=\['c'\]",
         ),
     ],
 )

@@ -33,6 +33,7 @@ def test_what_only_looks_like_a_tag_is_kept():
     )
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_nothing_but_spaces_is_lost(text):
     tokens = Tokenizer(lower=False, tags=True)(text)

@@ -61,6 +61,7 @@ def test_objects_of_opencv(share, code, more):
         assert (objects[len(wanted) :, 0] == -1).all()
 
 
+@pytest.mark.slow
 def test_of_two_that_overlap_the_better_one_is_left():
     settings = ("detection_output_param { num_classes: 2 keep_top_k: 3 code_type: CORNER_SIZE "
                 "nms_param { nms_threshold: 0.5 } }")  # fmt: skip

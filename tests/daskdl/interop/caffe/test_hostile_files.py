@@ -30,6 +30,7 @@ def attempt(text, weights):
     net(*[np.zeros([1, *(n or 9 for n in s[1:])], "f4") for _, _, s in net.inputs])
 
 
+@pytest.mark.slow
 def test_the_file_itself_is_read():
     attempt(TEXT.encode(), WEIGHTS)
 

@@ -7,7 +7,7 @@ import pytest
 
 from daskdl.errors import ModelFileError
 from daskdl.interop.caffe.layers import TABLE
-from daskdl.nn.parameter import Parameter
+from daskdl.nn.core.parameter import Parameter
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network
 
@@ -341,6 +341,7 @@ def test_weights_in_common_are_one_parameter():
     assert {name for name, _ in net.held()} == {"one.weight", "one.bias"}
 
 
+@pytest.mark.slow
 def test_gradients_reach_all_weights():
     text = "".join(
         [

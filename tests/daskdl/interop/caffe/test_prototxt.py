@@ -29,6 +29,7 @@ def test_all_that_a_text_may_have():
     assert top.integer("none", 7) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -53,6 +53,7 @@ def photograph(place, side):
     return picture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "side"), [((40, 200), 120), ((220, 30), 100)])
 def test_a_code_is_found_at_its_place(wechat, place, side):
     net = daskdl.load(wechat / "detect.prototxt", channels_last=True).eval()
@@ -78,6 +79,7 @@ def test_objects_of_opencv(wechat):
     assert (found[count:, 0] == -1).all()
 
 
+@pytest.mark.slow
 def test_super_resolution_of_opencv(wechat):
     x = np.abs(normal(1, 1, 40, 56)).astype("f4") % 1
     net = daskdl.load(wechat / "sr.prototxt", weights=wechat / "sr.caffemodel").eval()

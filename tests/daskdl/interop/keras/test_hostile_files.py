@@ -29,12 +29,14 @@ def test_the_files_themselves_are_read():
     attempt(KERAS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("data", [H5, KERAS], ids=["h5", "keras"])
 def test_damaged_files(data, count):
     assert len(survived(attempt, data, count)) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
 def test_damaged_configurations(count):
     config, weights, _ = parts("pictures to classes")

@@ -35,6 +35,7 @@ def test_files_cut_short():
     assert "no graph" in attempt(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_bits_flipped():
     data = np.frombuffer(picture_model().SerializeToString(), np.uint8)

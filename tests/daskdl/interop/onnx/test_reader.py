@@ -56,6 +56,7 @@ def test_pictures_may_be_channels_last():
     assert graph.inputs == (("x", "float32", (None, 8, 8, 2)),)
 
 
+@pytest.mark.slow
 def test_it_is_trained_and_saved_as_any_module(tmp_path):
     onnx.save(picture_model(), tmp_path / "m.onnx")
     graph = load(tmp_path / "m.onnx")

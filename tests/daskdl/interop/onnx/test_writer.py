@@ -84,6 +84,7 @@ def test_onnxruntime_gives_the_same_as_ssd300():
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_onnxruntime_gives_the_same(name):
     make, shape, dtype = ZOO[name]
@@ -178,3 +179,13 @@ def test_what_onnx_cannot_have_is_said():
 
     with pytest.raises(SettingsError, match="Turned: operation 'det' cannot be written as ONNX"):
         to_proto(Turned(), (4, 4))
+
+
+def test_folders_and_modules_of_torch_are_refused_with_what_does_it(tmp_path, torch):
+    from daskdl.torch import TorchModule
+
+    with pytest.raises(ModelFileError, match="expected the name of a file, found a folder"):
+        save(nn.Linear(3, 2), tmp_path, (3,))
+    wrapped = TorchModule(torch.nn.Linear(3, 2))
+    with pytest.raises(SettingsError, match=r"torch\.onnx\.export\(model\.module, \.\.\.\)"):
+        save(wrapped, tmp_path / "m.onnx", (3,))

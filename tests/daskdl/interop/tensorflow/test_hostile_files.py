@@ -51,6 +51,7 @@ def test_one_number_that_stands_for_many():
         graph(tensor([1000, 1000, 1000], field(5, b"\0\0\x80\x3f")))
 
 
+@pytest.mark.slow
 def test_a_chain_that_is_very_long():
     data = X + b"".join(
         node(f"n{i}", "Identity", [f"n{i - 1}" if i else "x"], T=F4) for i in range(20_000)

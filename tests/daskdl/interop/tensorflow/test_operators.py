@@ -176,6 +176,7 @@ def run(data, x):
     return graph(data)(x).data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_numbers_of_tensorflow(name):
     tf = pytest.importorskip("tensorflow")

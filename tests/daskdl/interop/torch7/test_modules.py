@@ -152,6 +152,7 @@ def tensors(torch, fields):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_numbers_of_pytorch(name, torch):
     module, shape, right = CASES[name]

@@ -57,6 +57,7 @@ def test_what_comes_twice_is_one_value():
     assert found["self"] is found
 
 
+@pytest.mark.slow
 def test_values_that_lie_very_deep():
     depth = 50_000  # of tables, each the only value of the last
     parts = [struct.pack("<iiiid", 3, i, 1, 1, 1.0) for i in range(1, depth)]
@@ -82,6 +83,7 @@ def tensor(sizes, strides, first=1, count=4):
     return head + storage + b"\0" * 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [

@@ -101,6 +101,24 @@ def test_recurrent_layers(torch, kind):
         np.testing.assert_allclose(net(torch.tensor(x))[0].numpy(), right, atol=1e-5)
 
 
+def test_images_are_flattened_in_another_order(torch):
+    theirs = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 20, 6),
+        torch.nn.Linear(6, 2),
+    )  # fmt: skip
+    ours = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 20, 6), nn.Linear(6, 2)
+    )
+    names = {f"layers.{name}": tensor.numpy() for name, tensor in theirs.state_dict().items()}
+    ours.load_state_dict(names, names="torch")
+    x = normal(2, 3, 6, 7).astype("f4")
+    with torch.no_grad():
+        right = theirs(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(ours.predict(x.transpose(0, 2, 3, 1)), right, atol=1e-5)
+    for name, array in ours.state_dict(names="torch").items():
+        np.testing.assert_array_equal(array, names[name])
+
+
 def test_what_is_missing_is_said():
     model = models.ResNet(18, 5, width=4)
     with pytest.raises(ShapeError, match=r"PyTorch's 'conv1.weight' for 'conv.weight' is missing"):

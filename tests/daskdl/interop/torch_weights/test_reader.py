@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import zipfile
 
@@ -69,6 +70,59 @@ def test_safetensors(tmp_path):
 
     save_file({"a.weight": np.arange(6.0, dtype="f4").reshape(2, 3)}, tmp_path / "w.safetensors")
     np.testing.assert_array_equal(read(tmp_path / "w.safetensors")["a.weight"][1], [3, 4, 5])
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int16"])
+@pytest.mark.parametrize("ending", ["safetensors", "pt", "old.pt"])
+def test_numbers_that_numpy_has_no_dtype_for(tmp_path, torch, kind, ending):
+    from safetensors.torch import save_file
+
+    bits = torch.arange(256, dtype=torch.uint8)
+    numbers = bits.view(getattr(torch, kind)) if kind.startswith("float8") else bits.float() / 8
+    tensors = {"w": numbers.to(getattr(torch, kind)).reshape(2, -1)}
+    if ending == "safetensors":
+        save_file(tensors, tmp_path / "w.safetensors")
+    else:
+        zipped = ending == "pt"
+        torch.save(tensors, tmp_path / f"w.{ending}", _use_new_zipfile_serialization=zipped)
+    found = read(tmp_path / f"w.{ending}")["w"]
+    np.testing.assert_array_equal(found.astype("f4"), tensors["w"].float().numpy())
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_tensors_that_name_numbers_again_and_again(tmp_path, torch, zipped):
+    tensors = {
+        "one": torch.tensor(1.5).expand(3, 2),
+        "row": torch.arange(3.0).expand(4, 3),
+        "column": torch.arange(3.0)[:, None].expand(3, 5),
+    }
+    torch.save(tensors, tmp_path / "w.pt", _use_new_zipfile_serialization=zipped)
+    found = read(tmp_path / "w.pt")
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(found[name], tensor.numpy())
+    torch.save({"w": torch.zeros(1).expand(1 << 40)}, tmp_path / "w.pt")
+    with pytest.raises(DataError, match="goes beyond its storage"):
+        read(tmp_path / "w.pt")
+
+
+def test_an_index_names_the_files_of_large_models(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.ones(2, "f4")}, tmp_path / "m-1.safetensors")
+    save_file({"b": np.zeros(3, "f4")}, tmp_path / "m-2.safetensors")
+    index = tmp_path / "m.safetensors.index.json"
+
+    def told(places, match):
+        index.write_text(json.dumps({"weight_map": places}))
+        with pytest.raises(DataError, match=match):
+            read(index)
+
+    index.write_text(json.dumps({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}))
+    assert {name: a.shape for name, a in read(index).items()} == {"a": (2,), "b": (3,)}
+    told({"a": "m-1.safetensors", "b": "m-1.safetensors"}, "expected 'b' in m-1")
+    told({"a": "m-3.safetensors"}, "there is no such file of weights")
+    told({"a": "../m-1.safetensors"}, "expected files beside it")
+    told(["a"], "not an index")
 
 
 class Malicious:
@@ -164,6 +218,7 @@ def test_places_are_checked(tmp_path):
             read(path)
 
 
+@pytest.mark.slow
 def test_hostile_pickles(tmp_path):
     path = tmp_path / "w.pt"
     many = b"\x80\x02]q\x00" + b"".join(
@@ -182,6 +237,7 @@ def test_hostile_pickles(tmp_path):
         read(path)
 
 
+@pytest.mark.slow
 def test_zip_bombs(tmp_path):
     path = tmp_path / "w.pt"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -20,6 +20,7 @@ def draw(*shapes, dtype=np.float64):
     return [rng.normal(size=shape).astype(dtype) for shape in shapes]
 
 
+@pytest.mark.slow
 @given(case=geometries(), dtype=st.sampled_from([np.float64, np.float32]))
 @example((SAME3, (2, 1, 1, 8), 8), np.float64)  # smaller than a tile
 @example((SAME3, (1, 3, 5, 17), 9), np.float64)  # more channels than one pass of lanes
@@ -54,6 +55,7 @@ def test_all_three_passes_are_the_plain_sum(case, dtype):
     close((dx * x).sum(), products.sum(), atol=40 * scale * (np.abs(products).sum() + 1), rtol=0)
 
 
+@pytest.mark.slow
 @given(case=geometries())
 def test_with_out_the_result_is_added_in_place(case):
     geometry, shape, filters = case
@@ -67,6 +69,7 @@ def test_with_out_the_result_is_added_in_place(case):
     np.testing.assert_allclose(prepared, out, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [2, 9])
 @pytest.mark.parametrize("geometry", [SAME3, SAME5])
 def test_prepared_adjoint_is_the_input_gradient(geometry, channels):
@@ -100,6 +103,7 @@ def test_no_images_give_no_results(geometry):
     assert conv2d.input_gradient(y, weight, geometry, 6, 7).shape == x.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("geometry", [SAME3, Geometry((3, 3), (2, 2), (1,) * 4)])
 def test_views_give_what_their_copies_give_and_nothing_is_changed(geometry):
     (x,), (weight,) = draw((2, 9, 18, 16)), draw((9, 3, 3, 8))

@@ -15,6 +15,7 @@ from tests.daskdl.convolutions import correlate, correlate_weight_gradient
 pairs = st.tuples(st.integers(1, 4), st.integers(1, 4))
 
 
+@pytest.mark.slow
 @given(
     kernel=pairs,
     stride=pairs,
@@ -46,6 +47,7 @@ def test_three_passes(kernel, stride, dilation, pad, channels, more, threads):
             np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(
     pad=st.tuples(*[st.integers(0, 3)] * 4),
     channels=st.sampled_from([16, 48, 96, 128]),

@@ -27,6 +27,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("residual", [False, True])
 def test_bits_of_training_in_any_batch(shape, residual):
@@ -40,7 +41,7 @@ def test_bits_of_training_in_any_batch(shape, residual):
     beside = rng.standard_normal(plain.shape).astype(np.float32) if residual else None
     expected = np.clip(plain + bias + (0 if beside is None else beside), 0, 6)
 
-    with computing_in("bf16"):
+    with computing_in("bf16-pairs"):
         made = Convolution(weight, bias, geometry, plain.shape[2])
     np.testing.assert_array_equal(made(x, beside, 0, 6), expected)
     for start, stop, threads in ((0, 1, 1), (1, 2, 2), (0, images, 2)):
@@ -54,7 +55,7 @@ def test_rows_of_affine_maps_have_the_same_bits_beside_any_others(features, resu
     rng = np.random.default_rng(0)
     x = rng.standard_normal((700, features)).astype(np.float32)
     weight = rng.standard_normal((results, features)).astype(np.float32)
-    with computing_in("bf16"):
+    with computing_in("bf16-pairs"):
         made = Affine(weight)
     whole = made(x)
     np.testing.assert_allclose(whole, x @ weight.T, atol=0.01 * np.abs(whole).max())

@@ -1,12 +1,16 @@
-"""Winograd's accuracy and the ways it handles few tiles and many; conv2d's tests cover shapes."""
+"""Winograd's convolutions: transforms, tiles, and the whole."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 
 from daskdl.kernels.convolution import winograd
+from daskdl.kernels.convolution import winograd_tiles as tiles
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.winograd_transforms import apply, scheme, tile_transform
+from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient
 
@@ -20,6 +24,7 @@ def draw(*shapes, dtype=np.float64):
     return [rng.normal(size=shape).astype(dtype) for shape in shapes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [3, 5])
 def test_float32_is_right_to_3e_5_of_the_largest_value(kernel):
     """Smooth, positive input as after a ReLU, 64 channels: where Winograd's error is worst."""
@@ -35,6 +40,7 @@ def test_float32_is_right_to_3e_5_of_the_largest_value(kernel):
     assert np.abs(dw - exact).max() < 3e-5 * np.abs(exact).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("kernel", [3, 5])
 def test_transformed_weights_are_panels_by_point(kernel, adjoint):
@@ -65,6 +71,7 @@ def test_points_do_not_share_the_end_of_their_address():
             assert size % 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["FEW", "BLOCK", "PANELS", "SUMMED", "WIDE"])
 def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
     """Few tiles are handled by filters, many in blocks; both are the plain sum."""
@@ -83,6 +90,7 @@ def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
         np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, same(3)), atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiles", [1, 5, 6, 7, 97])
 def test_any_number_of_tiles_fills_its_blocks(tiles, monkeypatch):
     x, weight = draw((1, 4, 4 * tiles, 8), (8, 3, 3, 8))
@@ -111,3 +119,132 @@ def test_nan_and_infinity_reach_every_pixel_that_sees_them(kernel):
         y = winograd.convolve(x, weights, (kernel // 2,) * 2, (9, 9), None)
         near = slice(4 - kernel // 2, 5 + kernel // 2)
         assert not np.isfinite(y[0, near, near]).any()
+
+
+@pytest.mark.parametrize("channels", [8, 16, 70])  # whole vectors, panels, more than a chunk
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_tiles_at_edges_are_tiles_of_a_padded_image(kernel, channels):
+    side, rows, columns = kernel + 3, 9, 14
+    x = np.random.default_rng(0).normal(size=(2, rows, columns, channels))
+    padded = np.pad(x, ((0, 0), (2, 12), (2, 12), (0, 0)))
+    width = -(-channels // 16) * 16
+    number = 2 * 3 * 4
+    v = np.full((side * side, number * width + 16), np.nan)
+    spare = np.empty((side * side, tiles.CHUNK))
+    tiles.inputs(x, v, width, 0, kernel, 2, 2, rows, columns, 0, number, 0, spare)
+    matrix = scheme(kernel, 4).input
+    for index in range(number):
+        n, rest = divmod(index, 12)
+        i, j = rest // 4 * 4, rest % 4 * 4
+        tile = padded[n, i : i + side, j : j + side]
+        expected = np.einsum("ap,pqc,bq->abc", matrix, tile, matrix).reshape(side**2, -1)
+        found = v[:, index * width : index * width + channels]
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_gradients_and_outputs_are_adjoint(kernel):
+    """<outputs(p), dy> = <p, gradients(dy)>."""
+    rng = np.random.default_rng(0)
+    side, shape, width, number = kernel + 3, (2, 7, 9, 21), 32, 2 * 2 * 3
+    dy, y = rng.normal(size=shape), np.empty(shape)
+    spare = np.empty((side * side, tiles.CHUNK))
+    products = rng.normal(size=(side * side, number * width))
+    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, False, spare, None)
+    z = np.zeros_like(products)
+    tiles.gradients(dy, z, width, 0, kernel, 0, number, 0, spare)
+    wanted = np.arange(number * width) % width < 21
+    left, right = (y * dy).sum(), (products * z)[:, wanted].sum()
+    np.testing.assert_allclose(left, right, rtol=1e-10)
+    once = y.copy()
+    tiles.outputs(products, width, kernel, y, 0, 21, 0, number, True, spare, None)
+    np.testing.assert_allclose(y, 2 * once)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channels", [96, 100])  # whole strips; an end that is no whole vector
+@pytest.mark.parametrize("kernel", [3, 5])
+def test_narrow_strips_hold_what_one_of_all_channels_does(kernel, channels):
+    rng = np.random.default_rng(0)
+    side, rows, columns, number = kernel + 3, 9, 14, 2 * 3 * 4
+    x = rng.normal(size=(2, rows, columns, channels))
+    spare = np.empty((side * side, tiles.CHUNK))
+    strip, step, width = 16, number * 16 + 8, 112
+    for transform, corner in ((tiles.inputs, (2, 2, rows, columns)), (tiles.gradients, ())):
+        whole = np.full((side * side, number * width), np.nan)
+        strips = np.full((side * side, 7 * step), np.nan)
+        transform(x, whole, width, 0, kernel, *corner, 0, number, 0, spare)
+        transform(x, strips, strip, step, kernel, *corner, 0, number, 0, spare)
+        found = strips.reshape(side * side, 7, step)[:, :, : number * strip]
+        found = found.reshape(side * side, 7, number, strip).transpose(0, 2, 1, 3)
+        found = found.reshape(side * side, number, width)[:, :, :channels]
+        expected = whole.reshape(side * side, number, width)[:, :, :channels]
+        np.testing.assert_array_equal(found, expected)
+
+
+CASES = [(3, 4), (5, 4), (5, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(("kernel", "m"), CASES)
+def test_the_matrices_convolve(kernel, m):
+    found = scheme(kernel, m)
+    rng = np.random.default_rng(kernel)
+    g, d = rng.normal(size=kernel), rng.normal(size=m + kernel - 1)
+    y = found.output @ ((found.filter @ g) * (found.input @ d))
+    np.testing.assert_allclose(y, np.correlate(d, g, "valid"), atol=1e-12)
+
+
+class Counted:
+    """A vector that counts the operations on it."""
+
+    operations = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def __add__(self, other):
+        Counted.operations += 1
+        return Counted(self.value + other.value)
+
+    def __sub__(self, other):
+        Counted.operations += 1
+        return Counted(self.value - other.value)
+
+    def __mul__(self, factor):  # fused with a sum, hence not counted
+        return Counted(self.value * factor)
+
+
+@pytest.mark.parametrize("name", ["input", "filter", "output"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("kernel", "m"), CASES)
+def test_apply_is_the_product_in_fewer_operations(kernel, m, name, transposed):
+    matrix = getattr(scheme(kernel, m), name)
+    matrix = matrix.T if transposed else matrix
+    vectors = np.random.default_rng(0).normal(size=(matrix.shape[1], 5))
+    Counted.operations = 0
+    results = apply(matrix, [Counted(v) for v in vectors])
+    np.testing.assert_allclose([r.value for r in results], matrix @ vectors, atol=1e-12)
+    assert Counted.operations <= np.count_nonzero(matrix) - len(matrix)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_are_transformed_along_both_axes_and_nothing_else_is_written(dtype):
+    matrix = scheme(3, 4).output
+    transform = tile_transform(matrix)
+
+    @njit
+    def run(x, y, channels):
+        size = x.itemsize
+        width, wide = x.shape[2] * size, y.shape[2] * size
+        transform(
+            x, address(x), x.shape[1] * width, width, address(y), y.shape[1] * wide, wide, channels
+        )
+
+    x = np.random.default_rng(0).normal(size=(6, 7, 3 * LANES)).astype(dtype)
+    y = np.full((5, 4, 3 * LANES), 7, dtype)
+    run(x, y, 2 * LANES)
+    expected = np.einsum("ip,pqc,jq->ijc", matrix, x[:, :6], matrix)[..., : 2 * LANES]
+    np.testing.assert_allclose(y[:4, :, : 2 * LANES], expected, rtol=1e-4, atol=1e-4)
+    assert (y[4] == 7).all()
+    assert (y[..., 2 * LANES :] == 7).all()

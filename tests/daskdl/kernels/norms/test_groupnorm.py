@@ -9,6 +9,7 @@ from daskdl.kernels.norms import groupnorm as kernel
 from daskdl.kernels.runtime.threads import thread_budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("shape", "groups"),

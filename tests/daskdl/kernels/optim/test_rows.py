@@ -28,6 +28,7 @@ def table(n=N, c=C, seed=1):
     return np.random.default_rng(seed).random((n, c), np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("width", [1, 7, 3000])  # one row is more than a block in the last
 def test_rows_are_stepped_to_the_bits_of_the_whole_step(name, width):
@@ -48,6 +49,7 @@ def test_rows_are_stepped_to_the_bits_of_the_whole_step(name, width):
     assert (weights != before[0]).any()
 
 
+@pytest.mark.slow
 def test_only_the_rows_of_the_batch_change_whatever_the_threads():
     n, c = 4000, 64
     kernel, scale, _, others = KERNELS["adam"]

@@ -27,6 +27,7 @@ def table(*rows):
     return np.array(rows, np.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     n=st.sampled_from([1, 17, 5000, LARGE, LARGE + 100]),
@@ -58,6 +59,7 @@ def test_two_threads_give_the_bits_of_one(n):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(start=st.integers(0, 70), length=st.integers(0, 300))
 def test_an_element_has_the_same_bits_wherever_it_lies(start, length):

@@ -1,11 +1,13 @@
-"""Vectors of four numbers: loaded wherever they begin, weighted and added."""
+"""Kernels of pixels: interpolation, warps and colours."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numba import carray
+from scipy import ndimage
 
+from daskdl.kernels.pixels.colour import channel_means, mix
 from daskdl.kernels.pixels.interpolation import (
     PIXELS,
     VECTOR,
@@ -17,7 +19,9 @@ from daskdl.kernels.pixels.interpolation import (
     weigh,
     weigh_pairs,
 )
+from daskdl.kernels.pixels.warp import warp
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.threads import thread_budget
 
 
 @jit
@@ -97,3 +101,64 @@ def test_levels_are_copied_mirrored_and_mixed():
     exact = np.clip(pixels @ matrix[:, :3].T + matrix[:, 3], 0, 255).astype(np.uint8)
     np.testing.assert_array_equal(result[60:108].reshape(-1, 3), exact)
     assert not result[[0, 1, 7, 8, 9, 58, 59, 108, 109]].any()
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_each_image_has_its_own_matrix(channels, dtype):
+    rng = np.random.default_rng(0)
+    white = 255 if dtype == np.uint8 else 1
+    images = [(rng.random((n, 11, channels)) * white).astype(dtype) for n in (4, 7)]
+    matrices = rng.normal(0.3, 0.5, (2, channels, channels + 1)).astype(np.float32)
+    matrices[..., channels] *= white
+    results = [np.empty_like(image) for image in images]
+    mix(images, matrices, results, white)
+    for image, matrix, result in zip(images, matrices, results, strict=True):
+        exact = np.clip(image @ matrix[:, :channels].T + matrix[:, channels], 0, white)
+        atol = 0.5 + 1e-3 if dtype == np.uint8 else 1e-5
+        np.testing.assert_allclose(result, exact, rtol=0, atol=atol)
+    mix(images, matrices, images, white)  # in place
+    np.testing.assert_array_equal(images[0], results[0])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_means_of_channels(channels, dtype):
+    images = [
+        np.random.default_rng(n).integers(0, 256, (n, 300, channels)).astype(dtype)
+        for n in (200, 3)
+    ]
+    exact = [image.mean((0, 1), np.float64) for image in images]
+    with thread_budget(2):
+        np.testing.assert_allclose(channel_means(images), exact, rtol=1e-12)
+
+
+MAPS = np.array(
+    [
+        [[1, 0, 0], [0, 1, 0]],
+        [[0.9, 0.3, -4.2], [-0.2, 1.1, 3.3]],
+        [[0, 1, 2], [1, 0, -3]],
+        [[2.5, 0, 0.7], [0, 2.5, -10]],
+    ],
+    float,
+)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_it_is_scipys(channels, dtype):
+    images = np.random.default_rng(0).integers(0, 256, (4, 23, 31, channels)).astype(dtype)
+    fill = np.linspace(10, 200, channels)
+    results = np.empty((4, 40, 37, channels), dtype)
+    with thread_budget(2):
+        warp(list(images), MAPS, list(results), fill)
+    i, j = np.indices((40, 37))
+    for image, m, result in zip(images, MAPS, results, strict=True):
+        places = [m[1, 0] * j + m[1, 1] * i + m[1, 2], m[0, 0] * j + m[0, 1] * i + m[0, 2]]
+        for c in range(channels):
+            plane = image[..., c].astype(float)
+            # Beyond the edge it is the fill's, to which the last pixels fade.
+            exact = ndimage.map_coordinates(plane, places, order=1, mode="grid-constant",
+                                            cval=fill[c])  # fmt: skip
+            atol = 0.5 + 1e-2 if dtype == np.uint8 else 1e-2
+            np.testing.assert_allclose(result[..., c], exact, rtol=0, atol=atol)

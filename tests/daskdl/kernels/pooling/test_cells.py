@@ -48,6 +48,7 @@ def test_largest(channels, dtype, kind):
     assert {*y[channels:], *tags[channels:]} == {77}  # nothing behind is touched
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize(
     ("dtype", "kind"), [("f4", "u1"), ("f4", "u2"), ("f8", "u1"), ("f4", None)]

@@ -10,6 +10,7 @@ from daskdl.kernels.products.pointwise import FEW
 from daskdl.kernels.runtime.threads import thread_budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)])
 @pytest.mark.parametrize("rows", [1, 4, 7, 19, FEW + 5])
 def test_rows_are_finished_and_have_their_own_bits(inside, outside, rows):

@@ -37,6 +37,7 @@ def test_rounds_to_the_nearest_even():
     assert not found[x.size :].any()  # an odd row is filled up
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7, 64])
 @pytest.mark.parametrize(("inside", "outside"), [(16, 16), (33, 70), (600, 19)])
 def test_products_of_a_layer(rows, inside, outside):
@@ -56,6 +57,7 @@ def test_products_of_a_layer(rows, inside, outside):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_same_bits_for_any_threads():
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((3000, 130), (90, 130)))

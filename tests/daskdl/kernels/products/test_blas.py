@@ -23,6 +23,7 @@ def product_tn(a, b, c, beta):
     gemm_tn(a, b, c, beta, gemm_scratch(a))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(m=sizes, k=sizes, n=sizes, beta=st.sampled_from([0.0, 1.0, -0.5]))
 def test_gemm_is_numpys_product(dtype, m, k, n, beta):
@@ -36,6 +37,7 @@ def test_gemm_is_numpys_product(dtype, m, k, n, beta):
     np.testing.assert_allclose(transposed, a @ b + beta * c, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 5])
 def test_rows_may_lie_apart(m):
     """Products of, and into, a range of columns leave the other columns alone."""

@@ -34,6 +34,7 @@ LAYOUTS = [np.ascontiguousarray, turned, in_columns, every_second, backwards]
 layouts = st.sampled_from(LAYOUTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @settings(max_examples=60, deadline=None)
 @given(
@@ -54,6 +55,7 @@ def test_products_of_any_layout(dtype, sizes, lay_a, lay_b, lay_out, threads):
     np.testing.assert_allclose(found, expected, atol=200 * np.finfo(dtype).eps * k**0.5)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     leads=st.sampled_from([((4,), (4,)), ((4,), ()), ((), (4,)), ((3, 1), (3, 5)), ((1,), (2, 3))]),
@@ -72,6 +74,7 @@ def test_stacks_of_matrices(leads, swap, sizes, lay_a, lay_b, threads):
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "k", "n"),
     [(64, 84, 10), (1, 500, 70), (70, 500, 1), (300, 75, 43), (40, 9000, 70), (40, 200, 70)],

@@ -39,6 +39,7 @@ def block(a, b, c, segments, rows, add):
     keep(targets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(("depth", "segments"), [(1, 1), (7, 1), (12, 3), (250, 2)])
@@ -103,6 +104,7 @@ def made_and_addressed(kernel):
             yield array, max(lines)
 
 
+@pytest.mark.slow
 def test_arrays_whose_addresses_are_in_use_are_named_until_then():
     """numba frees an array after its last name; its memory may be another thread's at once."""
     found = 0

@@ -1,4 +1,4 @@
-"""Products with packed weights are numpy's, of any size and into ranges of columns."""
+"""Products of packed, outer and gathered operands."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.products import gathered, outer
+from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.products.microkernel import COLUMNS, DEPTH, FEW_ROWS, ROWS
 from daskdl.kernels.products.packed import _first, _large, packed, product, room_for
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.threads import thread_budget
 
 
 @jit
@@ -17,6 +23,7 @@ def multiply(a, panels, c, add):
     product(a, panels, c, add, room_for(a.shape[0], a), a[:0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(
     add=st.booleans(),
@@ -40,6 +47,7 @@ def test_groups_leave_one_row_idle_at_most():
         assert rows <= _first(groups, large) <= rows + 1
 
 
+@pytest.mark.slow
 def test_other_columns_are_left_alone():
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(7, 9)), rng.normal(size=(4, 20)), rng.normal(size=(7, 25))
@@ -53,3 +61,122 @@ def test_weights_of_any_layout_are_packed():
     weight = np.arange(6 * 20.0).reshape(20, 6)
     weight.flags.writeable = False
     np.testing.assert_array_equal(packed(weight.T), packed(np.ascontiguousarray(weight.T)))
+
+
+SIZES = [  # rows of both, columns of either
+    (5000, 512, 200), (5000, 200, 512), (2500, 33, 257), (3001, 64, 64), (60000, 5, 3),
+    (1024, 256, 1000), (1100, 1100, 70), (900, 70, 900), (600, 6, 599), (193, 193, 192),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_is_numpys_product(sizes, threads):
+    k, m, n = sizes
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(k, m)).astype("f4"), rng.normal(size=(k, n)).astype("f4")
+    a[k // 2, m - 1], b[k - 1, 0] = np.inf, np.nan
+    with thread_budget(threads):
+        found = outer.product(a, b)
+        again = outer.product(a, b)
+    assert found.flags.c_contiguous
+    with np.errstate(invalid="ignore"):
+        expected = a.astype("f8").T @ b.astype("f8")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5 * k**0.5)
+    np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [6, 7])
+def test_copies_the_columns_that_fill_its_panels(own, monkeypatch):
+    read, whole = [], outer.over_range
+
+    def watched(body, items, least, a, b, *rest):
+        read.append(a.shape[1])
+        whole(body, items, least, a, b, *rest)
+
+    monkeypatch.setattr(outer, "over_range", watched)
+    full, ragged = (np.ones((4000, n), "f4") for n in (4 * outer.COLUMNS, own * outer.ROWS))
+    for a, b in [(full, ragged), (ragged, full)]:
+        np.testing.assert_array_equal(outer.product(a, b), a.T @ b)
+    assert read == [ragged.shape[1]] * 2
+
+
+def test_products_of_long_matrices_come_here(monkeypatch):
+    served = []
+    monkeypatch.setattr(outer, "product", lambda a, b: served.append((a.shape, b.shape)))
+    long, beside = np.ones((4000, 100), "f4"), np.ones((4000, 30), "f4")
+    wide, short = np.ones((4000, outer.WIDEST + 1), "f4"), np.ones((100, 4000), "f4")
+    matmul(long.T, beside)
+    matmul(wide.T, beside)
+    assert served == [(long.shape, beside.shape), (wide.shape, beside.shape)]
+    matmul(long.astype("f8").T, beside.astype("f8"))
+    matmul(long.T[::2], beside)
+    matmul(long.T, np.repeat(beside, 2, axis=1)[:, ::2])
+    matmul(wide.T, wide)
+    matmul(np.repeat(wide, 2, axis=1).T, beside)
+    matmul(short.T, short)
+    matmul(short, beside)
+    matmul(long.T, beside, out=np.empty((100, 30), "f4"))
+    assert len(served) == 2
+
+
+WIDTHS = (16, 48, 32, 64)
+POINT = Geometry((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 1)
+
+
+def convolution(channels: int, filters: int) -> Convolution:
+    rng = np.random.default_rng(1)
+    weight = rng.standard_normal((filters, 1, 1, channels), np.float32)
+    return Convolution(weight, rng.standard_normal(filters, np.float32), POINT, 8)
+
+
+def arrays(images: int, side: int, widths=WIDTHS) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((images, side, side, w), np.float32) for w in widths]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filters", [8, 24, 128, 200])
+@pytest.mark.parametrize(("images", "side"), [(1, 1), (1, 7), (3, 20)])
+def test_it_is_the_convolution_of_what_is_joined_and_normed(images, side, filters):
+    parts, plain = arrays(images, side), convolution(sum(WIDTHS), filters)
+    rng = np.random.default_rng(2)
+    scale, shift = rng.standard_normal((2, sum(WIDTHS)), np.float32)
+    joined = np.concatenate(parts, -1)
+    beside = rng.standard_normal((images, side, side, filters), np.float32)
+    normed = np.clip(joined * scale + shift, 0, 1.5)
+    for own, x, more in (
+        (JoinedConvolution(plain), joined, (None, -np.inf, np.inf)),
+        (JoinedConvolution(plain, scale, shift, 0.0, 1.5), normed, (beside, 0.0, np.inf)),
+    ):
+        expected = plain(x, *more)
+        for threads in (1, 2):
+            with thread_budget(threads):
+                found = own(*more, *parts)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_an_image_has_the_same_bits_in_any_batch():
+    parts, own = arrays(4, 14), JoinedConvolution(convolution(sum(WIDTHS), 96))
+    whole = own(None, 0.0, np.inf, *parts)
+    for threads in (1, 2):
+        with thread_budget(threads):
+            alone = own(None, 0.0, np.inf, *(part[2:3].copy() for part in parts))
+        np.testing.assert_array_equal(alone, whole[2:3])
+
+
+@pytest.mark.slow
+def test_what_is_not_a_number_stays():
+    parts = arrays(1, 3, (16, 16))
+    parts[1][0, 1, 1, 3] = np.nan
+    found = JoinedConvolution(convolution(32, 8), low=0.0, high=1.0)(None, -np.inf, np.inf, *parts)
+    assert np.isnan(found[0, 1, 1]).all()
+    assert np.isnan(found).sum() == 8
+
+
+def test_arrays_are_read_by_whole_vectors():
+    assert gathered.serves([16, 64])
+    assert not gathered.serves([16, 24])

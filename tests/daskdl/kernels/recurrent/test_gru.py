@@ -57,6 +57,7 @@ def test_gradient_is_the_slope(rows, channels, slope):
     assert slope_ == pytest.approx(analytic, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [gru.TANH, 0.2])
 def test_two_threads_give_the_bits_of_one(slope):
     gates, h = draw(2 * CELL_ROWS + 1, 4, np.float32)
@@ -81,6 +82,7 @@ def test_nan_in_any_sum_shows(slope):
     assert (np.isnan(new) == np.tile(np.eye(3, dtype=bool), (4, 1))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_loop_in_float32(reverse):
     n, steps, channels = 5, 6, 9

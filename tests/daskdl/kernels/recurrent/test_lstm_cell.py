@@ -101,6 +101,7 @@ def exact_tanh(x, y):
         y[k] = gates.tanh(x[k])
 
 
+@pytest.mark.slow
 def test_tanh_of_float32_is_right_to_4e_7_and_never_above_one():
     x = np.concatenate([np.linspace(-12, 12, 100_001), np.geomspace(1e-30, 1, 1001)]).astype("f4")
     y = np.empty_like(x)

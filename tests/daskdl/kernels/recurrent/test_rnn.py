@@ -43,6 +43,7 @@ def test_relu_lets_nan_and_infinity_through():
     assert np.isfinite(states[1, :, 3:]).all()
 
 
+@pytest.mark.slow
 def test_relus_gradient_is_that_of_positive_states():
     states = np.array([[[9.0, 9, 9]], [[0.0, 2, np.nan]]], "f4")
     d_sums, dh = np.full((1, 1, 3), 7, "f4"), np.array([[1.0, 2, 3]], "f4")

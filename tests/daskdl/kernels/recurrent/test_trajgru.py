@@ -38,6 +38,7 @@ def draw(n, height, width, channels, n_links, k, dtype=np.float64):
     return [a.astype(dtype) for a in (image, flows, weight)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(n=st.integers(0, 3), height=sides, width=sides, channels=st.integers(1, 9))
 def test_projection_is_the_papers_sum(dtype, n, height, width, channels):
@@ -86,6 +87,7 @@ def test_two_threads_agree_with_one(monkeypatch):
         np.testing.assert_allclose(one, two, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_far_away_is_zero_and_not_a_number_shows():
     image = np.ones((1, 3, 3, 2), np.float32)
     flows = np.zeros((1, 3, 3, 2), np.float32)

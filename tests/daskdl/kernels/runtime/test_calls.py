@@ -41,6 +41,7 @@ def _rows(a, none, b, scale):
         b[i] += scale * a[i].sum() + a.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writeable", [True, False])
 @pytest.mark.parametrize(
     ("unit", "start", "stop"), [(1, 0, 7), (1, 2, 5), (3, 1, 2), (3, 2, 4), (3, 3, 4)]

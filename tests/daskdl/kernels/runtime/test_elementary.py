@@ -63,6 +63,7 @@ CASES = {
 each = pytest.mark.parametrize("name", CASES)
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize(("dtype", "tolerance"), [("f4", 1e-6), ("f8", 1e-13)])
 def test_relative_error(name, dtype, tolerance):

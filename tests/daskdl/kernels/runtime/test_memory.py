@@ -1,23 +1,28 @@
-"""Aligned memory that is used again, and glibc told to keep what is freed."""
+"""Memory of kernels: alignment, pages, and stores past the cache."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import pickle
+import re
 import subprocess
 import sys
 import threading
 
+import numba
 import numpy as np
 import pytest
 
 from daskdl.kernels.runtime import memory
+from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import ALIGNMENT, LARGE, SMALL, _Freed, empty, keep_freed
+from daskdl.kernels.runtime.nontemporal import PAST, drain, put, streams
 
 N = LARGE // 4 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0, 7, (0, 3), (2, 3, 5), SMALL, N, (1, N)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
 def test_it_is_an_aligned_array_like_any_other(shape, dtype):
@@ -84,6 +89,7 @@ def test_what_is_kept_has_a_limit(monkeypatch):
     assert freed._blocks == blocks[1:]
 
 
+@pytest.mark.slow
 def test_glibc_keeps_a_freed_array():
     """In a fresh process: the heap's end does not come back down after 100 MB are freed."""
     if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
@@ -101,6 +107,7 @@ print(resident())
     assert int(run.stdout) > 100 << 20
 
 
+@pytest.mark.slow
 def test_a_later_thread_gets_what_it_has_freed():
     """In a fresh process: arrays that come and go in a thread do not touch new pages each time."""
     if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
@@ -127,3 +134,42 @@ print(faults[0], max(faults[2:]))
 def test_without_glibc_nothing_happens(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert keep_freed() is False
+
+
+@jit
+def double(x, y, past):
+    for k in range(x.size):
+        put(y, k, x[k] + x[k], past)
+    drain(past)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 31, 32, 33, 1000, 4099])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("past", [None, True])
+def test_every_element_arrives_and_no_other_changes(n, dtype, past):
+    x = np.arange(n, dtype=dtype)
+    whole = empty(SMALL, dtype)
+    whole[...] = -1
+    double(x, whole[:n], past)
+    np.testing.assert_array_equal(whole[:n], 2 * x)
+    assert (whole[n:] == -1).all()
+
+
+def test_it_writes_whole_vectors_past_the_caches():
+    """LLVM joins the stores only where it finds them legal; one by one they gain nothing."""
+    uncached = numba.njit(double.py_func, error_model="numpy")
+    uncached(np.ones(3, "f4"), empty(SMALL, "f4"), True)
+    (code,) = uncached.inspect_asm().values()
+    if "ymm" not in code:
+        pytest.skip("a processor without AVX")
+    assert re.search(r"vmovnt(ps|dq|pd)\s+%[yz]mm", code)
+
+
+def test_only_large_and_aligned_results_are_streamed():
+    n = PAST // 8
+    large = empty(2 * n + 1, "f4")
+    assert streams(large)
+    assert not streams(large[1:])
+    assert not streams(empty(n, "f4"))
+    assert streams(empty(n, "f4"), empty(n, "f4"))

@@ -58,6 +58,7 @@ def _ask(slot, times, pause):
         wait_until(slot, DONE, i, WAITING, ENDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0, 100_000])
 def test_no_signal_is_lost(slot, pause):
     times = 20_000 if not pause else 2_000

@@ -64,6 +64,7 @@ def _sleeves(order, which, start, stop):
     order[which] = total
 
 
+@pytest.mark.slow
 def test_the_caller_waits_for_all_parts():
     order = np.zeros(3)
     with thread_budget(3):
@@ -92,7 +93,8 @@ def test_parts_that_nobody_has_begun_are_done_by_the_caller_and_by_nobody_else_a
     memory = np.zeros(3 * CELLS, np.int64)
     slots = memory.ctypes.data + -memory.ctypes.data % 64  # of two threads that have no core
     owners = np.zeros(9, np.int64)
-    assert team._drive(address_of(_mark, (), (owners,)), slots, 3, 9, 1, (), (owners,)) == 0
+    kernel = address_of(_mark, (), (owners,))
+    assert team._drive(team._body(), kernel, slots, 3, 3, 9, 1, (), (owners,)) == 0
     assert owners.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     late = threading.Thread(target=team._work, args=(memory, slots), daemon=True)
     late.start()
@@ -126,6 +128,7 @@ def test_a_part_that_fails_is_an_error_and_the_team_lives_on():
     assert owners.tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_team_ends_with_the_thread_that_made_it():
     def work():
         with thread_budget(3):

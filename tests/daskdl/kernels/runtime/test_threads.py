@@ -142,6 +142,7 @@ def test_numexpr_follows_the_budget():
     assert numexpr.get_num_threads() == original
 
 
+@pytest.mark.slow
 def test_budget_overrides_what_a_nanny_exports():
     code = """
 from tests.daskdl.kernels.runtime.test_threads import blas_threads

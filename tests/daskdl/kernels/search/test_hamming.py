@@ -1,4 +1,4 @@
-"""The nearest codes, and all within a radius, are those of a plain count of bits."""
+"""Hamming distances: the nearest codes, and duplicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.kernels.search import hamming
+from daskdl.kernels.search import duplicates, hamming
 
 
 def codes_of(n, size, seed, ties=False):
@@ -37,6 +37,7 @@ def test_nearest_and_of_equals_the_first(n, size, k, seed, ties):
     np.testing.assert_array_equal(found, np.take_along_axis(expected, order, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_codes_on_threads(threads):
     codes, queries = codes_of(70_001, 4, 0), codes_of(5, 4, 1)
@@ -61,3 +62,31 @@ def test_codes_that_come_nearer_and_nearer_push_all_others_out():
     found, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(0 * codes[:1]), 7)
     assert found.tolist() == [[*range(7)]]
     assert numbers.tolist() == [[255, 254, 253, 252, 251, 250, 249]]
+
+
+def near_copies(n, size, seed):
+    """Codes of which some are others with up to 4 bits turned."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 256, (n, size), dtype=np.uint8)
+    for i in range(n // 2, n):
+        bits = np.unpackbits(codes[rng.integers(0, i)])
+        bits[rng.choice(8 * size, rng.integers(0, min(5, 8 * size)), replace=False)] ^= 1
+        codes[i] = np.packbits(bits)
+    return codes
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 9, 32, 40])
+@pytest.mark.parametrize("radius", [0, 1, 3, 12])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_pairs(size, radius, threads):
+    codes = near_copies(1500 if radius == 0 else 300, size, radius)
+    if size < 2:
+        codes = codes[:200]
+    with thread_budget(threads):
+        pairs, distances = duplicates.pairs(hamming.planes(codes), 8 * size, radius)
+        count = duplicates.count(hamming.planes(codes), 8 * size, radius)
+    all_ = np.bitwise_count(codes[None] ^ codes[:, None]).sum(2, dtype=np.int64)
+    i, j = np.nonzero(np.triu(all_ <= radius, 1))
+    np.testing.assert_array_equal(pairs, np.stack([i, j], 1))
+    np.testing.assert_array_equal(distances, all_[i, j])
+    assert count == len(i)

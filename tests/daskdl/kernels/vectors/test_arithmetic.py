@@ -64,6 +64,7 @@ LONG = 2 * grain.STREAM
 SHAPES = [(0, 3), (4, 0), (1, 1), (7,), (2, 3, 5), (LONG // 40 + 3, 40), (3, LONG // 2, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES)

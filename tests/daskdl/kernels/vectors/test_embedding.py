@@ -14,6 +14,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import add_rows, add_to, dense_gradient, gather, row_gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8", "u8", ">i4"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (2, 3)])
 def test_gather(dtype, shape):

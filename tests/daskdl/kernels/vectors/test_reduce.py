@@ -1,4 +1,4 @@
-"""Sums over any axes: right, accurate, and the same whatever the threads."""
+"""Kernels of reductions, and of arrays that are joined."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.vectors.joining import InTurns, side_by_side
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
 
 
@@ -72,3 +73,18 @@ def test_sum_of_squares_by_blocks(n):
             results.append(squares_between(x, starts, stops).sum())
     assert len(set(results)) == 1
     assert results[0] == pytest.approx(np.sum(x.astype(float) ** 2), rel=1e-13)
+
+
+def test_rows_lie_side_by_side():
+    rng = np.random.default_rng(0)
+    parts = [rng.random((2, 3, 5, n), np.float32) for n in (1, 17, 0, 4)]
+    np.testing.assert_array_equal(side_by_side(*parts), np.concatenate(parts, -1))
+
+
+def test_numbers_of_two_arrays_come_in_turns():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 2, 3, 5, 37), np.float32)
+    for first, width in ((0, 37), (3, 33), (36, 1), (4, 0)):
+        columns = slice(first, first + width)
+        expected = np.stack([a[..., columns], b[..., columns]], -1).reshape(2, 3, 5, 2 * width)
+        np.testing.assert_array_equal(InTurns(first, width)(a, b), expected)

@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.models import ConvLSTMForecaster, InceptionV1, ResNet, TextClassifier
-from daskdl.nn import BatchNorm, Graph, Linear, Module, ReLU, Sequential, TransformerBlock
+from daskdl.models import (
+    VGG16,
+    ConvLSTMForecaster,
+    InceptionV1,
+    LeNet5,
+    MobileSSD,
+    ResNet,
+    TextClassifier,
+)
+from daskdl.models.googlenet import NormedInception
+from daskdl.nn import BatchNorm, Graph, Linear, Module, Pick, ReLU, Sequential, TransformerBlock
 
 Array = np.ndarray[Any, Any]
 
@@ -85,6 +94,18 @@ NETWORKS: dict[str, tuple[Callable[[], Module], Callable[[int], Array], bool]] =
         True,
     ),
     "inception": (lambda: InceptionV1(7), lambda n: images(n, 64), True),
+    "normed inception": (
+        lambda: settled(NormedInception(3, 8, (4, 8), (4, 8), 8)),
+        images,
+        True,
+    ),
+    "lenet": (LeNet5, lambda n: images(n, 28, 1), True),
+    "vgg": (lambda: VGG16(3, width=0.0625, hidden=8), lambda n: images(n, 224), True),
+    "ssd": (
+        lambda: Sequential(settled(MobileSSD(2, 96, 0.125)), Pick(1)),
+        lambda n: images(n, 96),
+        True,
+    ),
     "graph": (
         lambda: settled(mobile()),
         lambda n: np.ascontiguousarray(images(n).transpose(0, 3, 1, 2)),

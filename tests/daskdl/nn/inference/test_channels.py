@@ -169,6 +169,7 @@ def _never_a_convolution(m, x):
     return ops.global_avg_pool2d(ops.relu(m.norm(joined))), ops.concatenate(joined, x)[..., 30:40]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [_squeezed, _pooled, _normed, _denser, _read_twice, _normed_and_read, _never_a_convolution],
@@ -186,6 +187,7 @@ def test_joined_channels_have_the_operations_numbers(use, wide):
             np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", [_squeezed, _pooled, _normed, _denser])
 def test_channels_for_one_convolution_are_never_joined_in_memory(use, monkeypatch):
     joined = []

@@ -56,6 +56,7 @@ def products(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("settings", [{}, {"first": True}, {"padding": None}, {"reverse": True}])
 def test_products_that_are_looked_up_have_the_bits_of_those_that_are_not(

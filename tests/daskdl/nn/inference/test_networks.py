@@ -13,6 +13,7 @@ from tests.daskdl.nn.inference.networks import NETWORKS
 N = 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_results_are_the_models_with_the_same_bits_in_any_batch(name):
     make, samples, by_program = NETWORKS[name]
@@ -44,6 +45,7 @@ def test_a_program_computes_other_numbers_of_the_same_shape():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_folded_norms_are_fewer_steps():
     model = NETWORKS["residual"][0]().eval()
     x = NETWORKS["residual"][1](1)

@@ -160,6 +160,7 @@ def _three_and_what_is_between(m, x):
 FUNCTIONS = [f for name, f in list(globals().items()) if name[0] == "_" and name[1] != "_"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_any_forward_has_the_models_numbers(function):
     model = Model(function).eval()
@@ -217,6 +218,7 @@ def test_what_is_used_as_it_is_and_with_more_joined_is_computed_once(function, m
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "together"),
     [

@@ -1,6 +1,8 @@
-"""Weighted sums of losses."""
+"""Several losses together, a loss of one's own, and losses of pairs."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -55,3 +57,62 @@ def test_a_head_each_without_saying_so_is_told():
 def test_a_weight_for_each(arguments):
     with pytest.raises(SettingsError, match="a weight for each of at least 1 loss, found"):
         nn.MultiLoss(*arguments)
+
+
+class CubicLoss(nn.Loss):
+    """A user's own loss, of operations."""
+
+    def forward(self, prediction, target, sample_weight=None):
+        difference = prediction - target
+        cube = difference * difference * difference
+        return ops.absolute_error(cube, np.zeros(target.shape), sample_weight=sample_weight)
+
+
+def test_a_users_loss():
+    a, b = normal(3, 2), normal(3, 2, seed=1)
+    assert float(CubicLoss()(a, b)) == pytest.approx(np.mean(np.abs(a - b) ** 3))
+    check_gradient(lambda x: CubicLoss()(x, b, [1.0, 2.0, 0.0]), a)
+
+
+def test_one_without_forward_says_so():
+    with pytest.raises(NotImplementedError, match="Loss has to define forward"):
+        nn.Loss()(normal(1), normal(1))
+
+
+def test_every_module_is_a_loss_and_has_no_parameters():
+    for name in nn.losses.__all__:
+        made = getattr(nn, name)
+        assert issubclass(made, nn.Loss)
+        assert nn.Module.registry[name] is made
+        if name != "MultiLoss":
+            assert made().flat.size == 0
+
+
+EMBEDDINGS = tuple(normal(4, 3, seed=seed) for seed in range(3))
+SIGNS = np.array([1, -1, -1, 1])
+
+
+@pytest.mark.parametrize("settings", [{}, {"margin": 0.5}])
+def test_two(settings):
+    pair = EMBEDDINGS[:2]
+    ranked = np.sign(EMBEDDINGS[2])
+    ranking = partial(ops.margin_ranking, **settings)
+    check_module(nn.MarginRankingLoss(**settings), ranking, pair, ranked)
+    similar = (EMBEDDINGS[0], EMBEDDINGS[0] + 0.3 * EMBEDDINGS[1])
+    cosine = partial(ops.cosine_embedding, **settings)
+    check_module(nn.CosineEmbeddingLoss(**settings), cosine, similar, SIGNS)
+
+
+@pytest.mark.parametrize("settings", [{}, {"margin": 2.0}, {"p": 1.0}, {"swap": True}])
+def test_three(settings):
+    check_module(nn.TripletMarginLoss(**settings), partial(ops.triplet, **settings), EMBEDDINGS)
+
+
+def test_a_trainers_target_may_be_anything_for_triplets():
+    loss = nn.TripletMarginLoss()
+    assert float(loss(EMBEDDINGS, np.zeros(4))) == float(loss(EMBEDDINGS))
+
+
+def test_another_number_of_predictions():
+    with pytest.raises(ShapeError, match=r"Triplet.*: expected a tuple of 3 .* found 2 of"):
+        nn.TripletMarginLoss()(EMBEDDINGS[:2])

@@ -97,7 +97,9 @@ def test_predictions_have_to_be_floats(name):
         function(first.astype(int), *rest)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "ctc" else n for n in CASES]
+)
 def test_a_loss_leaves_its_arguments_and_keeps_float32(name):
     function, *arrays = CASES[name]
     singles = [a.astype("f4") if a.dtype.kind == "f" else a for a in arrays]

@@ -41,6 +41,7 @@ def rain() -> np.ndarray:
     return frames
 
 
+@pytest.mark.slow
 def test_an_untrained_network_is_sprog(rain):
     plain = Sprog().forecast(rain, 3, members=2, **GRID)
     made = Trained(model()).forecast(rain, 3, members=2, **GRID)
@@ -72,6 +73,7 @@ def test_more_probable_rain_is_more_rain(rain):
     assert (made.rain >= 0.99 * plain.rain)[known].mean() > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_lines_of_blocks(name, rain):
     """Differences between neighbours across any line of a grid are like those beside it."""
@@ -91,6 +93,7 @@ def test_no_lines_of_blocks(name, rain):
                 assert here < 1.15 * there, (axis, period, phase)
 
 
+@pytest.mark.slow
 def test_large_grids_are_computed_in_squares_with_the_same_result(rain, monkeypatch):
     made, (cascade, arrival) = model(shaken()), _arrival(translation(3, 1, 2, size=400))
     whole = made(cascade, arrival, SHIPPED, **GRID)

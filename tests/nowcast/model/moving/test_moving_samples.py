@@ -37,6 +37,7 @@ def _recipe(folder: Path, augment: bool) -> MovingRecipe:
     return MovingRecipe(found.recipes[0], 1.0, 10.0, Draw(4, 24, augment, 0), SHIPPED)
 
 
+@pytest.mark.slow
 def test_inputs_logits_and_what_was_reached(recipe):
     assert len(recipe) == 4 * 4
     arrays = recipe.load().arrays
@@ -54,6 +55,7 @@ def test_inputs_logits_and_what_was_reached(recipe):
     assert wet[0] > wet[1] + 0.4
 
 
+@pytest.mark.slow
 def test_a_part_holds_the_same_samples_and_a_recipe_pickles(recipe):
     whole = recipe.load().arrays
     again = pickle.loads(pickle.dumps(recipe)).load().arrays
@@ -65,6 +67,7 @@ def test_a_part_holds_the_same_samples_and_a_recipe_pickles(recipe):
         assert np.array_equal(whole[name][8:], half.arrays[name])
 
 
+@pytest.mark.slow
 def test_augmented_samples_are_others(recipe, tmp_path):
     plain, made = recipe.load().arrays, _recipe(tmp_path, augment=True).load().arrays
     assert np.isfinite(made["x"]).all()

@@ -1,0 +1,209 @@
+"""Contestants of the engines' benchmarks: gloo, sockets, and fits of a single vector."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from distributed import Client
+
+from daskdl.data import SampleSet
+from daskdl.nn import MSELoss
+from daskdl.optim import SGD
+from daskdl.scaling.workloads import Waiting
+from daskdl.train import History, Trainer
+
+#: Work of one process: its rank and its connection to the other.
+Step = Callable[[], None]
+
+
+class Pair:
+    """Two processes that make one peer's exchange when they are asked to."""
+
+    def __init__(self, make: Callable[[int, int, int], Step], port: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipes = []
+        self._processes = []
+        for rank in range(2):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(make, rank, port, there), daemon=True)
+            process.start()
+            self._pipes.append(here)
+            self._processes.append(process)
+
+    def times(self, n_bytes: int, calls: int) -> list[float]:
+        """Return the milliseconds of each of so many exchanges of a vector."""
+        for pipe in self._pipes:
+            pipe.send((n_bytes, calls))
+        found = [pipe.recv() for pipe in self._pipes]
+        return [max(both) for both in zip(*found, strict=True)]
+
+    def stop(self) -> None:
+        """End both processes."""
+        for pipe in self._pipes:
+            pipe.send(None)
+        for process in self._processes:
+            process.join(10)
+
+
+def gloo(rank: int, port: int, n_bytes: int) -> Step:
+    """Return PyTorch's all_reduce of a vector over gloo."""
+    import torch
+    from torch import distributed
+
+    torch.set_num_threads(1)
+    if not distributed.is_initialized():
+        address = f"tcp://127.0.0.1:{port}"
+        distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    vector = torch.zeros(n_bytes // 4)
+
+    def step() -> None:
+        distributed.all_reduce(vector)
+
+    return step
+
+
+_connection: list[socket.socket] = []
+
+
+def sockets(rank: int, port: int, n_bytes: int) -> Step:
+    """Return the bytes of an all-reduce over a plain socket: half the vector each way, twice."""
+    if not _connection:
+        _connection.append(_connected(rank, port))
+    (connection,) = _connection
+    here, there = np.zeros((2, n_bytes // 2), np.uint8)
+
+    def step() -> None:
+        for _ in range(2):
+            sending = threading.Thread(target=connection.sendall, args=(here.data,))
+            sending.start()
+            _receive(connection, there.data)
+            sending.join()
+
+    return step
+
+
+def _connected(rank: int, port: int) -> socket.socket:
+    if rank == 0:
+        with socket.create_server(("127.0.0.1", port)) as server:
+            server.settimeout(60)
+            connection, _ = server.accept()
+    else:
+        limit = time.monotonic() + 60
+        while True:
+            try:
+                connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+                break
+            except ConnectionRefusedError:
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.settimeout(60)
+    return connection
+
+
+def _receive(connection: socket.socket, into: memoryview) -> None:
+    while into:
+        into = into[connection.recv_into(into) :]
+
+
+def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: Any) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    steps: dict[int, Step] = {}
+    while (asked := pipe.recv()) is not None:
+        n_bytes, calls = asked
+        if n_bytes not in steps:
+            steps[n_bytes] = make(rank, port, n_bytes)
+            steps[n_bytes]()
+        step, times = steps[n_bytes], []
+        small = make(rank, port, 4) if 4 not in steps else steps[4]
+        steps[4] = small
+        for _ in range(calls):
+            small()  # both are there now
+            began = time.perf_counter()
+            step()
+            times.append(1000 * (time.perf_counter() - began))
+        pipe.send(times)
+
+
+@contextmanager
+def peers() -> Iterator[dict[str, Pair]]:
+    """Start a pair of processes for each peer."""
+    pairs = {"gloo": Pair(gloo, free_port()), "socket": Pair(sockets, free_port())}
+    try:
+        yield pairs
+    finally:
+        for pair in pairs.values():
+            pair.stop()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fitted(n_bytes: int, shards: int, iterations: int, **options: Any) -> History:
+    """Return the history of a fit of so many iterations."""
+    x = np.ones((8 * shards, 4), np.float32)
+    samples = SampleSet.from_arrays(x=x, y=x, partitions=shards)
+    trainer = Trainer(Waiting(n_bytes // 4), MSELoss(), SGD(0.01))
+    options = {"batch_size": 2 * shards, "progress": False, **options}
+    return trainer.fit(samples, iterations=iterations, **options)
+
+
+@contextmanager
+def apart(client: Client) -> Iterator[None]:
+    """Let no two workers find that they are on one machine."""
+
+    def let(reached: Any) -> Any:
+        from daskdl.collective.transport import connecting as linking
+
+        before, linking._reached = linking._reached, reached or (lambda name: None)
+        return before
+
+    before = client.run(let, None)
+    try:
+        yield
+    finally:
+        client.run(let, next(iter(before.values())))
+
+
+@contextmanager
+def by_comm(client: Client) -> Iterator[None]:
+    """Leave all messages to Dask's own connections and the workers' event loops, over TCP."""
+
+    def let(plain: bool) -> None:
+        from daskdl.collective import exchange
+        from daskdl.compat.distributed_comm import is_plain_tcp
+
+        exchange.is_plain_tcp = is_plain_tcp if plain else lambda comm: False
+
+    client.run(let, False)
+    try:
+        yield
+    finally:
+        client.run(let, True)
+
+
+def synchronization(history: History, skip: int = 2) -> list[float]:
+    """Return, for each iteration but the first, the milliseconds that are not computation.
+
+    For the gang engine these are its two exchanges and all that lies between the phases.
+    """
+    compute = sum(history[name] for name in ("data", "forward", "backward", "update"))
+    return (1000 * (history["seconds"] - compute))[skip:].tolist()
+
+
+def exchanges(history: History, skip: int = 2) -> list[float]:
+    """Return, for each iteration but the first, the milliseconds of both exchanges of a gang."""
+    return (1000 * (history["reduce"] + history["broadcast"]))[skip:].tolist()

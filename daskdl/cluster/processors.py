@@ -1,0 +1,51 @@
+"""Processors of a cluster: their abilities, and the arithmetic threads of a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from daskdl.cluster.settings import setting
+from daskdl.kernels.runtime.amx import permitted
+from daskdl.kernels.runtime.precision import resolved
+from daskdl.kernels.runtime.threads import granted_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def precision_on(name: str, client: Client | None) -> str:
+    """Return a precision with its order of sums: that of tiles if all workers have AMX.
+
+    Parameters
+    ----------
+    name : str
+        See :data:`daskdl.kernels.runtime.precision.PRECISIONS`; all but "bf16" stay as they are.
+    client : distributed.Client, optional
+        Without one this process computes.
+    """
+    if name != "bf16" or not client:
+        return resolved(name)
+    answers = client.run(permitted, on_error="ignore")
+    return resolved(name, all(answers.values()) if answers else permitted())
+
+
+def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
+    """Return ``daskdl.threads``, or those of a worker, or the cores shared out to so many tasks.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        Without one the tasks are done in this process.
+    tasks : int
+        At work at a time in this process.
+    what : str
+        That is about to be done, for errors.
+    """
+    asked = setting("threads")
+    if asked is not None:
+        return int(asked)
+    if client is None:
+        return max(1, granted_cores() // max(1, tasks))
+    from daskdl.cluster.client import Cluster
+
+    return min(Cluster(client).workers(what).values())

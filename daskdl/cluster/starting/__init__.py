@@ -1,0 +1,1 @@
+"""Starting a cluster, or finding one: addresses, queues, NUMA nodes, Ctrl-C."""

@@ -1,0 +1,161 @@
+"""Clusters that others make: Dask's cluster objects, clients, and classes named in a YAML."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.cluster.starting.address import one_line
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+logger = logging.getLogger(__name__)
+
+
+def is_cluster(thing: Any) -> bool:
+    """Return whether something is a client, or a cluster as distributed's ``Cluster`` is one."""
+    return is_client(thing) or hasattr(thing, "scheduler_address")
+
+
+def is_client(thing: Any) -> bool:
+    """Return whether something is a client of a Dask cluster."""
+    return all(hasattr(thing, name) for name in ("scheduler", "submit", "scheduler_info"))
+
+
+def client_of_other(
+    stack: ExitStack, cluster: Any, workers: int | None, timeout: float, name: str = "cluster"
+) -> Client:
+    """Return a client of a cluster object, or the client that is given.
+
+    What was given stays as it is when the stack ends: who made it ends it.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Closes a client that is made here.
+    cluster : Client or Cluster
+        Such as ``LocalCluster``, ``SSHCluster``, dask-kubernetes' ``KubeCluster`` or
+        ``coiled.Cluster``.
+    workers : int, optional
+        To which a cluster object is scaled.
+    timeout : float
+        Seconds until a scheduler that does not answer is an error.
+    name : str
+        Of the cluster, for errors.
+
+    Raises
+    ------
+    SettingsError
+        For an asynchronous client or cluster.
+    ClusterError
+        When the cluster is closed, does not answer or cannot be scaled.
+    """
+    from distributed import Client
+
+    kind = type(cluster).__name__
+    if getattr(cluster, "asynchronous", False):
+        raise SettingsError(
+            f"{name}: expected a synchronous one, found {kind} with asynchronous=True; make it "
+            "without, or await Trainer.fit(..., client=client)"
+        )
+    status = getattr(cluster.status, "name", cluster.status)
+    if status not in ("running", "connecting"):
+        raise ClusterError(f"{name}: expected a running {kind}, found it {status}; start another")
+    if is_client(cluster):
+        if workers is not None:
+            raise SettingsError(
+                f"workers: expected with a cluster that can be scaled, found {kind}; scale its "
+                "cluster, or leave workers out"
+            )
+        given: Client = cluster
+        return given
+    try:
+        if workers is not None:
+            cluster.scale(workers)
+        # By its arguments: one with TLS brings what speaks to its scheduler.
+        return stack.enter_context(Client(cluster, timeout=timeout))
+    except (OSError, TimeoutError, AttributeError, ValueError, RuntimeError) as error:
+        raise ClusterError(
+            f"{name}: expected the scheduler of {kind} to answer within {timeout:g} s and to take "
+            f"its workers, found {one_line(error)}; see whether it runs"
+        ) from error
+
+
+def client_of_named(
+    stack: ExitStack, path: Path, system: str, options: Mapping[str, Any], jobs: int | None,
+    timeout: float,
+) -> Client:  # fmt: skip
+    """Make the cluster that ``module:Class`` names, and return a client of it.
+
+    Parameters
+    ----------
+    stack : ExitStack
+        Ends the cluster.
+    path : Path
+        Of the YAML, for errors.
+    system : str
+        A class, or a function that makes a cluster: ``"dask_kubernetes.operator:KubeCluster"``,
+        ``"distributed:SSHCluster"``, ``"coiled:Cluster"``.
+    options : mapping
+        Its keyword arguments.
+    jobs : int, optional
+        To how many workers it is scaled.
+    timeout : float
+        Seconds until a scheduler that does not answer is an error.
+
+    Raises
+    ------
+    MissingExtraError
+        When the module is not installed.
+    SettingsError
+        When it has no such name, or that makes no cluster.
+    ClusterError
+        When the cluster does not start.
+    """
+    module, _, name = system.partition(":")
+    try:
+        home = importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected the package of {system}, found {one_line(error)}; "
+            f"pip install {module.partition('.')[0].replace('_', '-')}"
+        ) from error
+    make = getattr(home, name, None)
+    if not callable(make):
+        raise SettingsError(
+            f"{path}: expected system: module:Class, found no {name!r} in {module}; see its "
+            "documentation for the name of the cluster's class"
+        )
+    try:
+        cluster = make(**options)
+    except Exception as error:  # whatever a stranger's class raises
+        raise ClusterError(
+            f"{path}: expected settings from which {system} starts, found {one_line(error)}; "
+            f"{_what_to_do(error)}"
+        ) from error
+    if not is_cluster(cluster) or is_client(cluster):
+        raise SettingsError(
+            f"{path}: expected system: a class of Dask clusters, found {system}, which makes "
+            f"{type(cluster).__name__}; name another"
+        )
+    stack.callback(cluster.close)
+    client = client_of_other(stack, cluster, jobs, timeout, str(path))
+    logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
+    return client
+
+
+def _what_to_do(error: BaseException | None) -> str:
+    """Return what helps a stranger's class to start, by the kind of its exception."""
+    if isinstance(error, TypeError):
+        return "give the keyword arguments that it takes"
+    while error is not None:
+        if isinstance(error, ImportError):
+            return "install what it needs"
+        error = error.__cause__
+    return "see whether it can be reached from here, and what it takes"

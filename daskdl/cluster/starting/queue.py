@@ -1,0 +1,186 @@
+"""Job queues and gateways: a YAML file to workers that a site's system starts."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from daskdl.cluster.starting import workers as configuration
+from daskdl.cluster.starting.address import one_line
+from daskdl.cluster.starting.others import client_of_named
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Settings of the gateway itself; all others in a YAML are options of the site for its clusters.
+OF_THE_GATEWAY = ("address", "proxy_address", "public_address", "auth")
+
+
+def gateway_client(
+    stack: ExitStack, path: Path, options: Mapping[str, Any], workers: int
+) -> Client:
+    """Have a gateway start a cluster, and return a client of it.
+
+    The cluster ends with the stack. A worker that is lost is replaced by the gateway. Clients reach
+    the scheduler only, through the gateway's proxy, so that the engines of training hand weights
+    through it.
+
+    Parameters
+    ----------
+    stack : ExitStack
+    path : Path
+        Of the YAML, for errors.
+    options : mapping
+        Its content: ``address`` and, where they differ, ``proxy_address`` and ``public_address`` of
+        the gateway; ``auth``, "basic", "kerberos" or "jupyterhub"; options of the cluster, such as
+        ``worker_cores``. What is left out is taken from Dask's configuration, under ``gateway``.
+    workers : int
+        How many.
+
+    Raises
+    ------
+    MissingExtraError
+        Without dask-gateway.
+    ClusterError
+        When the gateway does not answer or does not start a cluster.
+    """
+    try:
+        from dask_gateway import GatewayCluster, GatewayClusterError, GatewayServerError
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected dask-gateway for a cluster of a gateway, found it not installed; "
+            "pip install daskdl[gateway]"
+        ) from error
+    mistakes = OSError, ValueError, TypeError, RuntimeError
+    own = {name: options[name] for name in OF_THE_GATEWAY if name in options}
+    more = {name: value for name, value in options.items() if name not in own}
+    try:
+        cluster = GatewayCluster(**own, **more)
+        stack.callback(cluster.shutdown)
+        cluster.scale(workers)
+        client: Client = stack.enter_context(cluster.get_client())
+    except (*mistakes, GatewayClusterError, GatewayServerError) as error:
+        where = own.get("address", "the address in Dask's configuration")
+        raise ClusterError(
+            f"{path}: expected the gateway at {where} to start a cluster, found "
+            f"{type(error).__name__}: {' '.join(str(error).split())}; see whether "
+            "it is up, and what options it offers"
+        ) from error
+    return client
+
+
+logger = logging.getLogger(__name__)
+
+#: Job queues, and the class of dask-jobqueue for each.
+QUEUES = {
+    "slurm": "SLURMCluster",
+    "pbs": "PBSCluster",
+    "lsf": "LSFCluster",
+    "sge": "SGECluster",
+    "htcondor": "HTCondorCluster",
+    "oar": "OARCluster",
+    "moab": "MoabCluster",
+}
+
+
+def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float) -> Client:
+    """Start the jobs that a YAML describes, and return a client of them.
+
+    The scheduler runs in this process. Its dashboard takes any free port, whose address is logged:
+    on a login node 8787 is often taken.
+    """
+    import dask
+    from distributed import Client
+
+    options = queue_options(path)
+    name, jobs_in_file = options.pop("system"), options.pop("jobs", None)
+    if ":" in name:
+        return client_of_named(stack, path, name, options, jobs or jobs_in_file, timeout)
+    jobs = jobs or jobs_in_file or 1
+    if name == "gateway":
+        return gateway_client(stack, path, options, jobs)
+    try:
+        import dask_jobqueue
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
+            "installed; pip install daskdl[hpc]"
+        ) from error
+    # Here, since the scheduler runs in this process.
+    own = configuration.QUEUE_CONFIG | configuration.patience()
+    stack.enter_context(dask.config.set(own))
+    try:
+        scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
+        kind = getattr(dask_jobqueue, QUEUES[name])
+        cluster = stack.enter_context(kind(scheduler_options=scheduler, **options))
+        cluster.scale(jobs=jobs)
+        cluster.adapt(minimum_jobs=jobs, maximum_jobs=jobs)
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        raise ClusterError(
+            f"{path}: expected settings from which {QUEUES[name]} starts, found {one_line(error)}; "
+            "give the arguments that dask-jobqueue takes"
+        ) from error
+    client: Client = stack.enter_context(Client(cluster, timeout=timeout))
+    logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
+    return client
+
+
+def queue_options(path: Path) -> dict[str, Any]:
+    """Return the settings of a YAML, checked: ``system``, ``jobs``, dask-jobqueue's arguments."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, found {one_line(error)}; mend the file"
+        ) from error
+    if not isinstance(content, dict):
+        raise SettingsError(
+            f"{path}: expected a job queue's YAML, such as system: slurm, found {content!r}; "
+            "write one setting a line"
+        )
+    systems = (*QUEUES, "gateway")
+    system = str(content.get("system"))
+    named = all(part.isidentifier() for part in re.split("[.:]", system)) and system.count(":") == 1
+    if system not in systems and not named:
+        raise SettingsError(
+            f"{path}: expected system: one of {', '.join(systems)} or module:Class, "
+            f"found {content.get('system')!r}"
+        )
+    options: dict[str, Any] = dict(content)
+    jobs = options.get("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise SettingsError(
+            f"{path}: expected jobs: at least 1, found {jobs!r}; set how many jobs to start"
+        )
+    if named:  # whose arguments are the class's own
+        return options
+    if "walltime" in options:
+        # As it is written: YAML reads 12:00:00 as 43200 seconds, Slurm that as 30 days of minutes.
+        options["walltime"] = str(yaml.load(text, yaml.BaseLoader)["walltime"])
+    # LSF leaves out the seconds.
+    seconds = "" if content["system"] == "lsf" else r":(?P<seconds>\d\d)"
+    form = rf"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d){seconds}"
+    walltime = re.fullmatch(form, str(options.get("walltime", "")))
+    if walltime and "worker_extra_args" not in options:
+        # A worker that ends by itself before its job hands on what it holds (dask-jobqueue #122).
+        found = {name: int(number) for name, number in walltime.groupdict("0").items()}
+        days, hours, minutes, rest = (
+            found.get(name, 0) for name in ("days", "hours", "minutes", "seconds")
+        )
+        total = 86400 * days + 3600 * hours + 60 * minutes + rest
+        margin = min(300, total // 10)
+        options["worker_extra_args"] = [
+            "--lifetime",
+            f"{total - margin}s",
+            "--lifetime-stagger",
+            f"{margin // 2}s",
+        ]
+    return options

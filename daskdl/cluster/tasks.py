@@ -1,0 +1,108 @@
+"""Tasks: the worker of each shard, whether results are there, which tasks are of one run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from daskdl.compat.distributed_client import wait_for
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Client, Future
+
+
+def assign(holders: Sequence[str | None], workers: Mapping[str, int]) -> list[str]:
+    """Give every shard a worker; a shard stays where it lies unless that overloads the worker.
+
+    Parameters
+    ----------
+    holders : sequence
+        Address of the worker that holds each shard, None for a shard that is not loaded.
+    workers : mapping of address to threads
+        Those that take part; not empty.
+
+    Returns
+    -------
+    list of address
+        No worker has more than its share by threads, rounded up. New shards go to the worker of
+        the shard before them while it has room, so that the lower sums are local.
+    """
+    threads = sum(workers.values())
+    room = {w: -(-len(holders) * n // threads) for w, n in sorted(workers.items())}
+    load: Counter[str] = Counter()
+    owners: list[str | None] = []
+    for holder in holders:
+        stays = holder in room and load[holder] < room[holder]
+        owners.append(holder if stays else None)
+        load.update([holder] if stays and holder else [])
+    result: list[str] = []
+    for owner in owners:
+        if owner is None:
+            before = result[-1] if result else None
+            if before is not None and load[before] < room[before]:
+                owner = before
+            else:
+                owner = max(room, key=lambda w: room[w] - load[w])
+            load[owner] += 1
+        result.append(owner)
+    return result
+
+
+class Place:
+    """Annotation of a layer: a task whose key ends with a shard goes to that shard's worker."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self.addresses = list(addresses)
+
+    def __call__(self, key: Key) -> list[str]:
+        """Return the address for a key (name, ..., shard)."""
+        assert isinstance(key, tuple)
+        return [self.addresses[int(key[-1])]]
+
+
+def done(client: Client, futures: Sequence[Future], timeout: float) -> bool:
+    """Wait for so many seconds, and return whether all are done, well or not.
+
+    Raises
+    ------
+    FuturesCancelledError
+        When all are done and one was cancelled.
+    """
+
+    async def ended() -> None:
+        # One after the other: to wait for all at once costs as much for each of them, at every
+        # call. And not by wait(), which asks the default client; within client.as_current()
+        # two fits in two threads would leave Dask's default scheduler changed.
+        for future in futures:
+            if future.status == "pending":
+                with suppress(CancelledError):  # FuturesCancelledError's base
+                    await wait_for([future])
+
+    async def ended_in_time() -> bool:
+        # Dask keeps an exception that leaves this, and with it the futures, until Python
+        # collects garbage.
+        try:
+            await asyncio.wait_for(ended(), timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    if not client.sync(ended_in_time):
+        return False
+    if any(future.cancelled() for future in futures):
+        client.sync(wait_for, futures)  # which raises
+    return True
+
+
+def same_run(key: Key) -> Callable[[Key], bool]:
+    """Return the function that tells tasks of a run: their keys begin with <task>-<run>."""
+
+    def run_of(other: Key) -> str | None:
+        return str(other[0]).rpartition("-")[2] if isinstance(other, tuple) else None
+
+    return lambda other: isinstance(other, tuple) and run_of(other) == run_of(key)

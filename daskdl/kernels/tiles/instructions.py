@@ -1,0 +1,146 @@
+"""AMX: a block of 32 x 32 sums by tile registers of 16 rows of 64 bytes, from inline assembly.
+
+LLVM assembles these mnemonics for any x86-64 processor, so that a kernel with both ways compiles
+everywhere; the instructions may be executed where :func:`daskdl.kernels.tiles.trusted.usable` says
+so, and nowhere else (SIGILL). See Intel's Software Developer's Manual, volume 1, chapter 18.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+#: Rows and columns of a tile, and bytes of each of its rows.
+SIDE, LINE = 16, 64
+#: Bytes of a tile.
+TILE = SIDE * LINE
+#: Rows and columns of sums that are computed together: 2 x 2 tiles.
+BLOCK = 2 * SIDE
+
+# Here, not where assembly is generated: what calls it may be compiled in a process that has taken
+# the assembly itself from the cache.
+llvmlite.binding.initialize_native_asmparser()
+
+_I64 = ir.IntType(64)
+
+
+def _assembly(text: str, operands: int) -> Any:
+    """Return a function that generates an instruction or two, of so many int64 operands."""
+
+    def generate(builder: ir.IRBuilder, *values: Any) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [_I64] * operands)
+        constraints = ",".join(["r"] * operands + ["~{memory}"])
+        builder.asm(kind, text, constraints, list(values), side_effect=True)
+
+    return generate
+
+
+_configure = _assembly("ldtilecfg ($0)", 1)
+_release = _assembly("tilerelease", 0)
+_clear = _assembly("\n".join(f"tilezero %tmm{i}" for i in range(4)), 0)
+# $0: the first row of sums, $1: bytes from row to row, $2: the row that the lower tiles begin with.
+_places = ("($0,$1,1)", "64($0,$1,1)", "($2,$1,1)", "64($2,$1,1)")
+_read = _assembly("\n".join(f"tileloadd {p}, %tmm{i}" for i, p in enumerate(_places)), 3)
+_write = _assembly("\n".join(f"tilestored %tmm{i}, {p}" for i, p in enumerate(_places)), 3)
+
+
+@intrinsic
+def begin_tiles(context):
+    """Configure this thread's tiles: eight of 16 rows of 64 bytes."""
+
+    def generate(context, builder, signature, args):
+        text = np.zeros(64, np.uint8)
+        text[0] = 1  # the palette
+        text[16:32].view(np.uint16)[:] = LINE
+        text[48:56] = SIDE
+        kind = ir.ArrayType(ir.IntType(8), 64)
+        place = builder.alloca(kind)
+        builder.store(ir.Constant(kind, bytearray(text.tobytes())), place)
+        _configure(builder, builder.ptrtoint(place, _I64))
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def end_tiles(context):
+    """Give this thread's tiles back, whose state is otherwise saved at each switch of threads."""
+
+    def generate(context, builder, signature, args):
+        _release(builder)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _block(instruction: str) -> Any:
+    """Return a function of numba that adds the products of some tiles to a block of sums."""
+    text = f"""
+    1:
+    mov ($0), $5
+    add $$8, $0
+    lea ($6,$5,1), $4
+    add $7, $5
+    tileloadd ($4,$8,1), %tmm4
+    tileloadd ($1,$9,1), %tmm6
+    {instruction} %tmm6, %tmm4, %tmm0
+    tileloadd ($2,$9,1), %tmm7
+    {instruction} %tmm7, %tmm4, %tmm1
+    tileloadd ($5,$8,1), %tmm5
+    {instruction} %tmm6, %tmm5, %tmm2
+    {instruction} %tmm7, %tmm5, %tmm3
+    add $10, $1
+    add $10, $2
+    dec $3
+    jnz 1b
+    """
+    # Six outputs that change while inputs are still wanted; the last four inputs are tied to four.
+    constraints = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
+
+    @intrinsic
+    def block(
+        context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
+    ):  # fmt: skip
+        signature = types.void(*[types.intp] * 11, types.boolean)
+
+        def generate(context, builder, signature, args):
+            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
+            below = builder.add(c, builder.mul(c_step, ir.Constant(_I64, SIDE)))
+            with builder.if_else(add) as (then, otherwise):
+                with then:
+                    _read(builder, c, c_step, below)
+                with otherwise:
+                    _clear(builder)
+            inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
+            kind = ir.FunctionType(ir.LiteralStructType([_I64] * 6), [_I64] * len(inputs))
+            builder.asm(kind, text, constraints, inputs, side_effect=True)
+            _write(builder, c, c_step, below)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return block
+
+
+#: Add products of tiles to a block of 32 x 32 sums, or write them there.
+#:
+#: Its arguments, addresses and bytes as int64:
+#:
+#: table, count : address, int
+#:     Of ``count`` int64, at least one: bytes behind ``upper`` and ``lower`` of each tile of A.
+#: upper, lower, a_step : addresses, int
+#:     Of the first and of the second 16 rows of A, and from a row to the next.
+#: left, right, b_step, b_line : addresses, int, int
+#:     Of the first tiles of the left and the right 16 columns of B, from tile to tile, and from a
+#:     tile's row to the next.
+#: c, c_step : address, int
+#:     Of the sums, and from a row to the next.
+#: add : bool
+multiply_bfloat16 = _block("tdpbf16ps")
+#: The same of signed bytes, with int32 sums.
+multiply_int8 = _block("tdpbssd")

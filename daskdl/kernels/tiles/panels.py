@@ -1,0 +1,97 @@
+"""Products of a few rows with panels in the order of AMX's tiles, inside other kernels.
+
+Panels are those of products by pairs, (panels, summed / 2, COLUMNS) words, but filled with zeros up
+to whole tiles of 16 pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.products.microkernel import COLUMNS, address, keep
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, TILE, multiply_bfloat16
+from daskdl.kernels.tiles.ordered import ROWS, rows_in_order
+from daskdl.kernels.tiles.rows import copy_bytes
+from daskdl.kernels.tiles.weights import turn
+
+
+class Tiles(NamedTuple):
+    """Panels whose products are added up as tiles are, and whether AMX multiplies them."""
+
+    panels: NDArray[np.uint32]
+    amx: bool
+
+
+@jit
+def whole_tiles(numbers):
+    """Return the pairs of so many numbers, filled up to whole tiles."""
+    return (numbers + 2 * SIDE - 1) // (2 * SIDE) * SIDE
+
+
+@jit
+def multiply_rows(amx, sizes, a, a_row, a_step, panels, apart, c, c_row, add, table):
+    """Compute ``c = a @ b``, or ``c += a @ b`` if ``add``.
+
+    With ``amx`` the thread's tiles are configured.
+
+    Parameters
+    ----------
+    amx : bool
+    sizes : (int, int, int)
+        Rows, panels and pairs, which are whole tiles.
+    a, a_row, a_step : int
+        Address of the first pair of a, and bytes from row to row and along a row, where it has
+        whole blocks of 32 rows; what the last rows of these are does not matter.
+    panels, apart : int
+        Address of the first panel, and bytes from panel to panel.
+    c, c_row : int
+        Address of the result, whose rows are whole panels, and bytes from row to row.
+    table : int64 array
+        Room for a number of each tile of pairs.
+    """
+    rows, count, depth = sizes
+    tiles, line = depth // SIDE, COLUMNS * 4
+    room = np.empty((1 if a_step == 4 else tiles * BLOCK, SIDE), np.uint32)
+    spare = np.empty((BLOCK, COLUMNS), np.float32)
+    entries = table.reshape(-1)
+    for k in range(tiles):
+        entries[k] = k * LINE if a_step == 4 else k * 2 * TILE
+    for first in range(0, rows, BLOCK):
+        source, step = a + first * a_row, a_row
+        if a_step != 4:
+            for k in range(tiles):
+                for half in range(2):
+                    to = address(room) + (2 * k + half) * TILE
+                    turn(room, source + k * SIDE * a_step + half * SIDE * a_row, a_step, to)
+            source, step = address(room), LINE
+        here = min(BLOCK, rows - first)
+        for j in range(count):
+            target, to_row = c + first * c_row + j * line, c_row
+            if here < BLOCK:
+                target, to_row = address(spare), line
+                if add:
+                    for r in range(here):
+                        copy_bytes(c + (first + r) * c_row + j * line, target + r * line, line)
+            b = panels + j * apart
+            if amx:
+                multiply_bfloat16(
+                    address(entries), tiles, source, source + SIDE * step, step, b, b + LINE,
+                    SIDE * line, line, target, to_row, add,
+                )  # fmt: skip
+            else:
+                for r in range(0, here, ROWS):
+                    for column in range(0, line, LINE):
+                        rows_in_order(
+                            address(entries), tiles, source + r * step, step, b + column,
+                            SIDE * line, line, target + r * to_row + column, to_row, add,
+                        )  # fmt: skip
+            if here < BLOCK:
+                for r in range(here):
+                    copy_bytes(target + r * line, c + (first + r) * c_row + j * line, line)
+    keep(table)
+    keep(room)
+    keep(spare)

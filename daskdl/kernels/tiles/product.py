@@ -1,0 +1,247 @@
+"""Convolutions and matrix products in the order of AMX's tiles, for inference and for training.
+
+A few hundred positions at a time are rounded into memory that stays in L2, and multiplied by panels
+of weights, 32 x 32 sums at once; these are finished (bias, what is beside them, limits) as they
+leave. How work is cut has no influence on the sums: each takes its summands 32 at a time, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from daskdl.kernels.products.finish import Finish, write_finished
+from daskdl.kernels.products.microkernel import BYTE, LANES, address, fetch_all, keep, load, whole
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.team import work_over_range
+from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.tiles.instructions import (
+    BLOCK,
+    LINE,
+    SIDE,
+    TILE,
+    begin_tiles,
+    end_tiles,
+    multiply_bfloat16,
+)
+from daskdl.kernels.tiles.ordered import multiply_in_order
+from daskdl.kernels.tiles.positions import Positions
+from daskdl.kernels.tiles.rows import write_positions
+from daskdl.kernels.tiles.trusted import usable
+
+Array = NDArray[np.float32]
+Panels = NDArray[np.uint32]
+
+#: Bytes of rows that are rounded at a time: they stay in L2 (2 MB) beside some panels.
+ROUNDED = 768 << 10
+#: Bytes of panels that one block of rows after the other is multiplied with: they stay in L2.
+PANELS = 640 << 10
+#: Tiles of summands up to which a sum is computed in one go, and of a part where there are more:
+#: a panel's part then stays in L1.
+WHOLE, PART = 32, 16
+
+
+class Target(NamedTuple):
+    """Places of results: rows and columns of y are these, from a first one on, so far apart."""
+
+    first: tuple[int, int]
+    step: tuple[int, int]
+
+
+def work_of(
+    x: NDArray[Any],
+    panels: Panels,
+    positions: Positions,
+    y: Array,
+    ends: Finish,
+    target: Target | None = None,
+) -> Callable[[], object]:
+    """Return a function that writes the products of windows and weights to y.
+
+    Parameters
+    ----------
+    x : array (N, H, W, in), C-contiguous
+        float32, or uint16: bfloat16 numbers.
+    panels : from :func:`daskdl.kernels.tiles.weights.panels_of`
+    positions : of the windows on x
+    y : array (N, rows, columns, out), C-contiguous
+    ends : Finish
+        Its bias has as many numbers as there are columns of panels.
+    target : Target, optional
+        By default all of y.
+    """
+    taps = positions.taps
+    lines = panels.shape[1] // len(taps)
+    # An odd number of cache lines from row to row: they then lie in different places of L1.
+    pitch = (lines | 1) * LINE
+    around = positions.high - positions.low
+    phases, count = len(positions.phases), positions.length
+    most = max(2 * BLOCK, ROUNDED // (pitch * phases) - around)
+    parts = max(-(-count // most), min(threads(), -(-count // (2 * BLOCK))))
+    length = -(-count // (parts * BLOCK)) * BLOCK
+    parts = -(-count // length)
+    # Few rows: threads share the panels, and each rounds all rows.
+    shares = max(1, min(len(panels), threads())) if parts < threads() else 1
+    rows = length + around
+    room = scratch("tile rows", (threads(), phases * rows * pitch), np.uint8)
+    sums = scratch("tile sums", (threads(), length, BLOCK), np.float32)
+    phase, distance = taps.T
+    seen = (phase * rows + distance - positions.low) * pitch
+    # Bytes from a position's row to each of its tiles' rows, in the order of sums.
+    table = (seen[:, None] + np.arange(lines) * LINE).reshape(-1)
+    plan = length, rows, positions.low, pitch, lines * SIDE, shares
+    grid = (0, 0, 1, 1) if target is None else (*target.first, *target.step)
+    return work_over_range(
+        _parts, parts * shares, 1, x, panels, positions.phases, positions.sizes, table,
+        np.array([*plan, *grid], np.int64), y, ends, room, sums, usable(),
+    )  # fmt: skip
+
+
+@jit
+def _parts(x, panels, phases, sizes, table, plan, y, ends, room, sums, amx, which, start, stop):
+    """Compute parts of the positions, or of each of them shares of the panels."""
+    length, rows, low, pitch, pairs, shares = plan[0], plan[1], plan[2], plan[3], plan[4], plan[5]
+    rounded, ready = room[which], -1
+    places = np.empty(length, np.int64)
+    if amx:
+        begin_tiles()
+    for item in range(start, stop):
+        part, share = divmod(item, shares)
+        first = part * length
+        if part != ready:
+            begin = first + low
+            write_positions(x, phases, sizes, begin, begin + rows, address(rounded), pitch, pairs)
+            _write_places(sizes, plan, y, first, places)
+            ready = part
+        begin = panels.shape[0] * share // shares
+        end = panels.shape[0] * (share + 1) // shares
+        count = min(length, sizes[7] - first)
+        _multiply(
+            address(rounded), pitch, table, panels, begin, end, y, places, count, ends,
+            sums[which], amx,
+        )  # fmt: skip
+    if amx:
+        end_tiles()
+    keep(places)
+
+
+@jit
+def _write_places(sizes, plan, y, first, places):
+    """Write the address of the result of each position from ``first`` on; 0 where there is none."""
+    rows, columns, filters = y.shape[1:]
+    for i in range(places.size):
+        line, column = divmod(first + i, sizes[2])
+        image, row = divmod(line, sizes[1])
+        place = (image * rows + plan[6] + row * plan[8]) * columns + plan[7] + column * plan[9]
+        wanted = (row < sizes[5]) & (column < sizes[6]) & (image < sizes[0])
+        places[i] = address(y) + place * filters * 4 if wanted else 0
+
+
+@jit
+def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, ends, sums, amx):
+    """Multiply ``count`` rows with the panels ``begin`` to ``end``, and write the results."""
+    tiles, blocks = table.size, -(-count // BLOCK)
+    from_b, step = address(panels), 2 * TILE * tiles
+    if tiles <= WHOLE:
+        together = max(1, PANELS // step)
+        for group in range(begin, end, together):
+            for block in range(blocks):
+                a = rounded + block * BLOCK * pitch
+                for panel in range(group, min(group + together, end)):
+                    b = from_b + panel * step
+                    _fetch(places, block + 1, panel - begin, end - begin, y, ends)
+                    _block(table, 0, tiles, a, pitch, b, address(sums), False, amx)
+                    _finish(address(sums), places, block, panel, y, ends)
+        return
+    parts = -(-tiles // PART)
+    for panel in range(begin, end):
+        for part in range(parts):
+            here, after = tiles * part // parts, tiles * (part + 1) // parts
+            b = from_b + panel * step + here * 2 * TILE
+            for block in range(blocks):
+                a, c = rounded + block * BLOCK * pitch, address(sums) + block * BLOCK * BLOCK * 4
+                _block(table, here, after - here, a, pitch, b, c, part > 0, amx)
+                if after == tiles:
+                    _finish(c, places, block, panel, y, ends)
+
+
+@jit
+def _block(table, first, count, a, pitch, b, c, add, amx):
+    """Write, or add to, the 32 x 32 sums at c the products of some tiles."""
+    entry = address(table) + first * 8
+    lower, line = a + SIDE * pitch, BLOCK * 4
+    if amx:
+        multiply_bfloat16(
+            entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
+        )  # fmt: skip
+    else:
+        multiply_in_order(
+            entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
+        )  # fmt: skip
+
+
+@jit
+def _fetch(places, block, panel, panels, y, ends):
+    """Have a panel's share of a block's results brought to L2, and of what is added to them.
+
+    A line that is not there when it is written is read first, and who writes it waits.
+    """
+    size, beside = y.shape[3] * 4, address(ends[1]) - address(y)
+    first, count = block * BLOCK, min(BLOCK, places.size - block * BLOCK)
+    for row in range(first + count * panel // panels, first + count * (panel + 1) // panels):
+        if places[row]:
+            fetch_all(places[row], size)
+            if beside:
+                fetch_all(places[row] + beside, size)
+
+
+@jit
+def _finish(c, places, block, panel, y, ends):
+    """Write 32 x 32 sums, finished, to the rows of results that they are of."""
+    offset = panel * BLOCK * 4
+    left = y.shape[3] - panel * BLOCK
+    bias, beside = address(ends[0]) + offset, address(ends[1]) - address(y)
+    low, high = ends[2][0], ends[2][1]
+    for row in range(block * BLOCK, min((block + 1) * BLOCK, places.size)):
+        if places[row]:
+            to = places[row] + offset
+            if left >= BLOCK:
+                _finish_row(c, to, bias, beside, low, high)
+            else:
+                _finish_part(c, to, bias, beside, low, high, left)
+        c += BLOCK * 4
+
+
+def _row(narrow: bool) -> Any:
+    """Return a generator of the end of a row of 32 sums, or of those that a last panel has."""
+
+    def generate(context, builder, signature, args):
+        kind = ir.VectorType(ir.FloatType(), LANES)
+        source, target = (builder.inttoptr(place, BYTE) for place in args[:2])
+        width, offsets = 4 * LANES, range(0, 4 * BLOCK, 4 * LANES)
+        totals = [load(builder, source, offset, kind, 4) for offset in offsets]
+        places = [(builder.gep(target, [whole(offset)]), whole(offset)) for offset in offsets]
+        write_finished(builder, totals, places, args[2:6], args[6] if narrow else None, width)
+        return context.get_dummy_value()
+
+    return generate
+
+
+_NUMBERS = *[types.intp] * 4, types.float32, types.float32
+
+
+@intrinsic
+def _finish_row(context, source, target, bias, beside, low, high):
+    return types.void(*_NUMBERS), _row(False)
+
+
+@intrinsic
+def _finish_part(context, source, target, bias, beside, low, high, columns):
+    return types.void(*_NUMBERS, types.intp), _row(True)

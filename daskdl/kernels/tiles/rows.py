@@ -1,0 +1,169 @@
+"""Rows of bfloat16 numbers for tiles: rounded, cut out, paired and turned."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.products.bfloat16 import round_row
+from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
+from daskdl.kernels.products.microkernel import BYTE, address, fetch_line, load, store
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.tiles.instructions import LINE, SIDE
+
+_I32 = ir.IntType(32)
+_NUMBERS = ir.VectorType(ir.FloatType(), SIDE)
+#: Bytes from what is rounded to what is brought to the caches meanwhile.
+AHEAD = 2048
+
+
+@intrinsic
+def copy_bytes(context, source, target, count):
+    """Copy bytes from one address to another."""
+
+    def generate(context, builder, signature, args):
+        source, target = (builder.inttoptr(place, BYTE) for place in args[:2])
+        cgutils.raw_memcpy(builder, target, source, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3), generate
+
+
+@intrinsic
+def clear_bytes(context, target, count):
+    """Write zeros to an address."""
+
+    def generate(context, builder, signature, args):
+        cgutils.memset(builder, builder.inttoptr(args[0], BYTE), args[1], 0)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
+
+
+@intrinsic
+def pair_rows(context, like, first, second, target, columns):
+    """Write 16 pairs of the numbers of two rows, of as many columns as there are, and zeros.
+
+    Parameters
+    ----------
+    like : array
+        Of the rows' dtype: float32, which is rounded, or uint16, bfloat16 numbers.
+    first, second : address
+        Of what comes into the lower and the upper halves; 0 stands for zeros.
+    target : address
+    columns : int
+    """
+    signature = types.void(like, *[types.intp] * 4)
+
+    def generate(context, builder, signature, args):
+        _, first, second, target, columns = args
+        halves = [
+            builder.zext(
+                rounded_numbers(builder, signature.args[0].dtype == types.float32, place, columns),
+                ir.VectorType(_I32, SIDE),
+            )
+            for place in (first, second)
+        ]
+        shift = ir.Constant(halves[1].type, [16] * SIDE)
+        pairs = builder.or_(halves[0], builder.shl(halves[1], shift))
+        store(builder, pairs, builder.inttoptr(target, BYTE), 0, 4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _round_lines(context, source, target, count):
+    """Round 32 float32 numbers at an address to a line at another, and as many behind them."""
+
+    def generate(context, builder, signature, args):
+        source, target, count = args
+        size = ir.Constant(count.type, LINE)
+        with cgutils.for_range(builder, count) as loop:
+            place = builder.add(source, builder.mul(loop.index, builder.add(size, size)))
+            ahead = builder.add(place, ir.Constant(place.type, AHEAD))
+            for line in (ahead, builder.add(ahead, size)):
+                fetch_line(builder, builder.inttoptr(line, BYTE))
+            numbers = [
+                load(builder, builder.inttoptr(place, BYTE), offset, _NUMBERS, 4)
+                for offset in (0, LINE)
+            ]
+            to = builder.add(target, builder.mul(loop.index, size))
+            store(builder, round_two(builder, *numbers), builder.inttoptr(to, BYTE), 0, 2)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3), generate
+
+
+@jit
+def write_row(x, source, channels, target, pairs):
+    """Write the numbers of a pixel at an address, rounded, and zeros up to so many pairs."""
+    if x.itemsize == 4 and channels % (2 * SIDE) == 0:
+        _round_lines(source, target, channels // (2 * SIDE))
+    elif x.itemsize == 4:
+        round_row(source, channels, target, pairs)
+    else:
+        copy_bytes(source, target, 2 * channels)
+        if 2 * pairs > channels:
+            clear_bytes(target + 2 * channels, 4 * pairs - 2 * channels)
+
+
+@jit
+def place_of(phase, sizes, position):
+    """Return the image, the row and the column of a phase at a position; an image of -1: zeros."""
+    line, column = divmod(position, sizes[2])
+    image, row = divmod(line, sizes[1])
+    inside = (image >= 0) & (image < sizes[0]) & (row < phase[2]) & (column < phase[3])
+    return (image if inside else -1), row * sizes[3] + phase[0], column * sizes[4] + phase[1]
+
+
+@jit
+def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
+    """Write the rows of the positions ``first`` to ``last`` of all phases, one after the other.
+
+    Parameters
+    ----------
+    x : array (N, H, W, C)
+        float32, or uint16: bfloat16 numbers.
+    phases, sizes : see :class:`~daskdl.kernels.tiles.positions.Positions`
+    target : address
+    pitch : int
+        Bytes from row to row.
+    pairs : int
+        Of each row, at least as many as a pixel has.
+    """
+    height, width, channels = x.shape[1:]
+    size = channels * x.itemsize
+    for k in range(phases.shape[0]):
+        phase = phases[k]
+        position = first
+        while position < last:
+            line, column = divmod(position, sizes[2])
+            image, row = divmod(line, sizes[1])
+            end = min(last, position + sizes[2] - column)
+            real = (image >= 0) & (image < sizes[0]) & (row < phase[2])
+            pixels = max(0, min(end - position, phase[3] - column)) if real else 0
+            source = address(x) + (
+                ((image * height + row * sizes[3] + phase[0]) * width)
+                + column * sizes[4] + phase[1]
+            ) * size  # fmt: skip
+            for _ in range(pixels):
+                write_row(x, source, channels, target, pairs)
+                source += sizes[4] * size
+                target += pitch
+            for _ in range(end - position - pixels):
+                clear_bytes(target, 4 * pairs)
+                target += pitch
+            position = end
+
+
+@jit
+def addresses_of(x, phase, sizes, first, table):
+    """Write the addresses of the pixels of some positions, and 0 for those of zeros."""
+    height, width, channels = x.shape[1:]
+    for i in range(table.size):
+        image, row, column = place_of(phase, sizes, first + i)
+        place = ((image * height + row) * width + column) * channels * x.itemsize
+        table[i] = address(x) + place if image >= 0 else 0

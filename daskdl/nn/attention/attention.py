@@ -1,0 +1,190 @@
+"""Attention, and the positions that are added before it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.vectors import functions
+from daskdl.nn.core.arguments import check_last_axis
+from daskdl.nn.core.initial import generator, glorot
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.state import next_draw
+from daskdl.nn.linear import Linear
+from daskdl.ops.pointwise.arithmetic import add
+from daskdl.tensor import Array, Tensor
+
+__all__ = [
+    "MultiHeadAttention",
+    "PositionalEncoding",
+]
+
+
+class MultiHeadAttention(Module, pure=True):
+    """Attention of several heads, each over its share of the channels (arXiv 1706.03762).
+
+    Parameters
+    ----------
+    features : int
+    heads : int
+        They share the features out.
+    dropout : float
+        Of the weights of attention.
+    bias : bool
+    seed : int, optional
+
+    Examples
+    --------
+    >>> layer = nn.MultiHeadAttention(4, 2, seed=0)
+    >>> layer(np.ones((2, 6, 4), np.float32), np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(
+        self,
+        features: int,
+        heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        if heads < 1 or features % heads:
+            raise SettingsError(
+                f"MultiHeadAttention.heads: expected a divisor of the {features} features, found "
+                f"{heads}"
+                "; take as many heads as divide them evenly"
+            )
+        self.features, self.heads, self.dropout = features, heads, dropout
+        rng = generator(seed)
+        for name in ("query", "key", "value", "output"):
+            layer = Linear(features, features, bias, seed)
+            layer.weight = glorot(rng, (features, features), (features, features))
+            if layer.bias is not None:
+                layer.bias.data[:] = 0
+            setattr(self, name, layer)
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+
+    def forward(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        mask: Array | None = None,
+        key_mask: Array | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """Attend.
+
+        Parameters
+        ----------
+        query : (N, T, features)
+        key, value : (N, S, features), optional
+            The queries without a key, which makes it self-attention; the keys without a value.
+        mask : bool array (T, S) or (N, heads or 1, T, S), optional
+            True where a query may look.
+        key_mask : bool array (N, S), optional
+            True where a key is no padding.
+        causal : bool
+            Whether query t sees no key behind t.
+
+        Returns
+        -------
+        (N, T, features)
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        for x in (query, key, value):
+            check_last_axis(self, x, 3, self.features)
+        n, t, s = query.shape[0], query.shape[1], key.shape[1]
+        seed, counter = next_draw() if self.training and self.dropout else (0, 0)
+        y = ops.attention(
+            self._by_head(self.query(query)),
+            self._by_head(self.key(key)),
+            self._by_head(self.value(value)),
+            mask=_joined(self.heads, mask, key_mask, n, t, s),
+            causal=causal,
+            rate=self.dropout if self.training else 0.0,
+            seed=seed,
+            counter=counter,
+        )
+        joined = ops.reshape(ops.transpose(y, axes=(0, 2, 1, 3)), shape=(n, t, self.features))
+        return self.output(joined)
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        n, steps, features = x.shape
+        split = ops.reshape(x, shape=(n, steps, self.heads, features // self.heads))
+        y: Tensor = ops.transpose(split, axes=(0, 2, 1, 3))
+        return y
+
+
+def _joined(
+    heads: int, mask: Array | None, key_mask: Array | None, n: int, t: int, s: int
+) -> Array | None:
+    """Return one mask that broadcasts to (N, heads, T, S)."""
+    allowed: dict[str, tuple[Array | None, list[tuple[int, ...]]]] = {
+        "mask": (mask, [(t, s), (n, 1, t, s), (n, heads, t, s)]),
+        "key_mask": (key_mask, [(n, s)]),
+    }
+    for name, (given, shapes) in allowed.items():
+        if given is not None and (given.shape not in shapes or given.dtype != bool):
+            raise ShapeError(
+                f"MultiHeadAttention: {name}: expected bool of shape "
+                f"{' or '.join(map(str, shapes))}, found {given.dtype} {given.shape}"
+            )
+    if key_mask is None:
+        return mask
+    keys = key_mask[:, None, None]
+    return keys if mask is None else keys & mask
+
+
+class PositionalEncoding(Module, pure=True):
+    """Add sines and cosines of a step's position, (N, T, C) -> the same shape.
+
+    Channels 2 i and 2 i + 1 get sine and cosine of ``t / longest ** (2 i / C)`` (A. Vaswani et al.,
+    arXiv 1706.03762, section 3.5).
+
+    Parameters
+    ----------
+    features : int
+    longest : float
+        The longest wave, in units of 2 pi steps.
+
+    Examples
+    --------
+    >>> nn.PositionalEncoding(4)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(self, features: int, longest: float = 10000.0) -> None:
+        if longest <= 1:
+            raise SettingsError(
+                f"PositionalEncoding.longest: expected above 1, found {longest}"
+                "; give a wavelength in steps, such as 10000"
+            )
+        self.features, self.longest = features, longest
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, T, C) to the same shape."""
+        check_last_axis(self, x, 3, self.features)
+        y: Tensor = add(x, waves(x.shape[1], self.features, self.longest).astype(x.dtype))
+        return y
+
+
+@lru_cache(maxsize=16)
+def waves(steps: int, features: int, longest: float) -> Array:
+    """Return the encoding of ``steps`` positions, float64 (steps, features)."""
+    rates = functions.power(float(longest), -(np.arange(0, features, 2) / features))
+    angles = np.arange(steps)[:, None] * rates
+    table = np.empty((steps, features))
+    table[:, 0::2] = np.sin(angles)
+    table[:, 1::2] = np.cos(angles)[:, : features // 2]
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,1 @@
+"""Convolutions, their transposes, and padding."""

@@ -1,0 +1,172 @@
+"""Conv1d, Conv2d, Conv3d and SeparableConv2d: convolutions with channels last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from daskdl import ops
+from daskdl.nn.conv.padding import Padding
+from daskdl.nn.core.arguments import Sizes, check_last_axis, sizes
+from daskdl.nn.core.initial import generator, uniform
+from daskdl.nn.core.module import Module
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "SeparableConv2d",
+]
+
+
+class _Conv(Module, pure=True):
+    """Base of convolutions: weights and settings for so many axes."""
+
+    axes: ClassVar[int]
+    _operation: ClassVar[str]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: int | Sequence[int] | str = 0,
+        bias: bool = True,
+        seed: int | None = None,
+        dilation: Sizes = 1,
+        groups: int = 1,
+    ) -> None:
+        name, axes = type(self).__name__, self.axes
+        self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
+        self.stride = sizes(f"{name}.stride", stride, axes)
+        self.dilation = sizes(f"{name}.dilation", dilation, axes)
+        self.in_channels, self.groups = in_channels, groups
+        self._padding = Padding(name, padding, self.kernel, self.stride, self.dilation)
+        share = self._padding.share(in_channels, out_channels, groups)
+        rng, fan = generator(seed), math.prod(self.kernel) * share
+        self.weight = uniform(rng, (out_channels, *self.kernel, share), fan)
+        self.bias = uniform(rng, (out_channels,), fan) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., in) to (N, ..., out)."""
+        check_last_axis(self, x, self.axes + 2, self.in_channels)
+        steps: Any = self.stride, self.dilation
+        stride, dilation = (one[0] for one in steps) if self.axes == 1 else steps
+        y: Tensor = getattr(ops, self._operation)(
+            x, self.weight, self.bias, stride=stride, pad=self._padding.of(x.shape[1:-1]),
+            dilation=dilation, groups=self.groups,
+        )  # fmt: skip
+        return y
+
+
+class Conv1d(_Conv, pure=True):
+    """Convolution of sequences, (N, T, in) -> (N, steps, out).
+
+    Arguments as :class:`Conv2d`'s, of one axis; a padding may also be "causal": all zeros come
+    before, so that no result sees a later step.
+
+    Examples
+    --------
+    >>> layer = nn.Conv1d(4, 8, 3, padding="causal", dilation=2, seed=0)
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 8)
+    """
+
+    axes, _operation = 1, "conv1d"
+
+
+class Conv2d(_Conv, pure=True):
+    """Convolution of images, (N, H, W, in) -> (N, rows, columns, out).
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size, stride : int or (down, across)
+    padding : int, (down, across), (above, below, left, right) or "same"
+        Zeros on either side. "same" gives an image of the input's size, divided by the stride and
+        rounded up; where that takes an odd number of zeros, the odd one goes below and to the
+        right, as TensorFlow's.
+    bias : bool
+    seed : int, optional
+        Of the initial weights.
+    dilation : int or (down, across)
+        Pixels from one tap of the kernel to the next.
+    groups : int
+        Each has its share of the channels; ``in_channels`` of them make it depthwise.
+
+    Examples
+    --------
+    >>> layer = nn.Conv2d(4, 8, 3, 2, "same", groups=2, seed=0)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 3, 3, 8)
+    """
+
+    axes, _operation = 2, "conv2d"
+
+
+class Conv3d(_Conv, pure=True):
+    """Convolution of volumes, (N, D, H, W, in) -> (N, depths, rows, columns, out).
+
+    Arguments as :class:`Conv2d`'s, of three axes.
+
+    Examples
+    --------
+    >>> layer = nn.Conv3d(2, 4, (2, 3, 3), padding=1, seed=0)
+    >>> layer(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 5, 5, 4, 4)
+    """
+
+    axes, _operation = 3, "conv3d"
+
+
+class SeparableConv2d(Module, pure=True):
+    """A convolution of each channel alone, then one of 1 x 1 that mixes them.
+
+    (N, H, W, in) -> (N, rows, columns, out). F. Chollet, arXiv 1610.02357.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size, stride, padding, dilation
+        Of the first, as :class:`~daskdl.nn.Conv2d`'s.
+    multiplier : int
+        Filters of each channel.
+    bias : bool
+        Of the second.
+    seed : int, optional
+
+    Examples
+    --------
+    >>> layer = nn.SeparableConv2d(4, 6, 3, multiplier=2, seed=0)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 6)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | Sequence[int] | str = 0,
+        multiplier: int = 1,
+        bias: bool = True,
+        seed: int | None = None,
+        dilation: Sizes = 1,
+    ) -> None:
+        self.in_channels = in_channels
+        between = in_channels * multiplier
+        self.depthwise = Conv2d(
+            in_channels, between, kernel_size, stride, padding, False, seed, dilation, in_channels
+        )
+        after = None if seed is None else seed + 1
+        self.pointwise = Conv2d(between, out_channels, 1, bias=bias, seed=after)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, in) to (N, rows, columns, out)."""
+        check_last_axis(self, x, 4, self.in_channels)
+        y: Tensor = self.pointwise(self.depthwise(x))
+        return y

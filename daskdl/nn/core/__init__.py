@@ -1,0 +1,1 @@
+"""The module, its parameters, containers, graphs and files."""

@@ -1,0 +1,126 @@
+"""Arguments of layers, and the inputs of a network: checks that name the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError, ShapeError
+from daskdl.tensor import Tensor
+
+#: One number for all axes, or one for each.
+Sizes = int | Sequence[int]
+
+_LEADING = {3: "NT", 4: "NHW", 5: "NTHW"}
+
+
+def sizes(name: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
+    """Return ``count`` numbers; one stands for all of them."""
+    given = (value,) * count if isinstance(value, int) else value
+    if (
+        not isinstance(given, (tuple, list))
+        or len(given) != count
+        or any(isinstance(n, bool) or not isinstance(n, int) or n < least for n in given)
+    ):
+        many = "a pair" if count == 2 else str(count)
+        raise ShapeError(
+            f"{name}: expected an integer >= {least} or {many} of them, found {value!r}"
+        )
+    return tuple(given)
+
+
+def pair(name: str, value: int | Sequence[int], least: int = 1) -> tuple[int, int]:
+    """Return ``value`` for (rows, columns); one number stands for both."""
+    first, second = sizes(name, value, 2, least)
+    return first, second
+
+
+def sides(name: str, value: Any, count: int) -> tuple[int, ...]:
+    """Return 2 * count numbers, before and behind of each axis.
+
+    One number stands for all, one for each axis for both its sides.
+    """
+    if isinstance(value, (tuple, list)) and len(value) == 2 * count:
+        return sizes(name, value, 2 * count, least=0)
+    return tuple(n for n in sizes(name, value, count, least=0) for _ in range(2))
+
+
+def check_last_axis(layer: object, x: Any, ndim: int | None, features: int) -> None:
+    """Raise a ShapeError unless ``x`` has ``ndim`` axes (None: any) and ``features`` channels."""
+    shape = x.shape
+    if (ndim is None or len(shape) == ndim) and shape and shape[-1] == features:
+        return
+    leading = "..." if ndim is None else ", ".join(_LEADING.get(ndim, "N"))
+    raise ShapeError(
+        f"{type(layer).__name__}: expected an input of shape ({leading}, {features}), channels "
+        f"last, found {tuple(shape)}"
+    )
+
+
+def check_axes(layer: object, x: Any, axes: str) -> None:
+    """Raise a ShapeError unless ``x`` has one axis for each name of ``axes``, as in "N H W C"."""
+    if len(x.shape) != len(axes.split()):
+        raise ShapeError(
+            f"{type(layer).__name__}: expected an input of shape ({', '.join(axes.split())}), "
+            f"found {tuple(x.shape)}"
+        )
+
+
+def unmasked(where: str, x: Any) -> Any:
+    """Return an array of what is one or becomes one; masked floats as NaN.
+
+    Raises
+    ------
+    DataError
+        Where other numbers are masked: what lies under a mask is no data.
+    """
+    if np.ma.is_masked(x):
+        if x.dtype.kind != "f":
+            raise DataError(
+                f"{where}: expected no masked elements of {x.dtype}, which has no NaN, found "
+                f"{np.ma.getmaskarray(x).sum()}; array.filled(value) gives them one"
+            )
+        return x.filled(np.nan)
+    return np.asarray(x)
+
+
+def as_inputs(x: Any) -> Any:
+    """Return floating-point numbers as float32, and all else as it is.
+
+    Whole numbers stay what they are, such as ids, and so does what is no array, such as a Ragged
+    column for a model that reads it. Of a tuple or mapping that is done to each.
+    """
+    if isinstance(x, np.ndarray):
+        return x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
+    return each(as_inputs, x) if isinstance(x, (tuple, Mapping)) else x
+
+
+def each(function: Callable[[Any], Any], x: Any) -> Any:
+    """Return a function of an array, or of each in a tuple or mapping, which it stays."""
+    if isinstance(x, Mapping):
+        return {name: function(part) for name, part in x.items()}
+    return tuple(map(function, x)) if isinstance(x, (tuple, list)) else function(x)
+
+
+def call(model: Callable[..., Any], x: Any) -> Any:
+    """Call a model with inputs: an array, a tuple one by one, a mapping by the names in it."""
+    if isinstance(x, tuple):
+        return model(*x)
+    named = not isinstance(x, np.ndarray) and isinstance(x, Mapping)  # which takes longer to ask
+    return model(**x) if named else model(x)
+
+
+def parts_of(x: Any) -> list[Any]:
+    """Return the arrays of inputs or of results, in their order."""
+    if isinstance(x, Mapping):
+        return list(x.values())
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def as_arrays(found: Any) -> Any:
+    """Return the arrays of tensors, of one, of a tuple or of a mapping of them."""
+    if isinstance(found, Tensor):
+        return found.data
+    return each(as_arrays, found) if isinstance(found, (tuple, list, Mapping)) else found

@@ -1,0 +1,281 @@
+"""A network as a graph of operators, such as one read from an ONNX file: plain data, trainable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, SettingsError, ShapeError
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.nodes import (
+    Node,
+    Subgraph,
+    check_nodes,
+    is_pure,
+    last_uses,
+    names_of,
+    node_of,
+    packed,
+    plain_node,
+    unpacked,
+)
+from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.operators import TABLE, Call
+from daskdl.ops.shape.shape import transpose
+from daskdl.tensor import Array, Tensor, recording
+
+__all__ = ["Graph"]
+
+#: What never changes: copying the nodes of a network takes as long as a small one's kernels.
+_SHARED = {"nodes", "inputs", "outputs", "_arguments", "_constants", "_held", "_last"}
+
+
+class Graph(Module):
+    """Operators that are computed one after the other.
+
+    Parameters
+    ----------
+    nodes : sequence of (operator, inputs, outputs, attributes)
+        In an order in which each finds its inputs, see :class:`Node`. The operators are those of
+        ONNX (:mod:`daskdl.nn.operators`).
+    inputs : sequence of (name, dtype, shape)
+        In the order of :meth:`forward`; None in a shape is any length.
+    outputs : sequence of str
+        Names of what :meth:`forward` returns.
+    parameters : sequence of (name, shape)
+        Trainable arrays; zeros at first, ``load_state_dict`` or a model file fills them. They are
+        attributes by their names, which :meth:`freeze` takes.
+    buffers : sequence of (name, shape)
+        The running statistics of batch normalisation.
+    constants : sequence of (name, dtype, shape, numbers) or (name, array)
+        What is not trained, such as shapes; see :func:`packed`.
+    opset : int
+        Version of ONNX' operator set that the attributes are of.
+    channels_last : bool
+        Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
+    batch : int, optional
+        Samples that the nodes are made for, where they say so; :meth:`predict` passes as many.
+
+    Raises
+    ------
+    SettingsError
+        When an operator is not in the table or a name is missing or comes twice.
+
+    Examples
+    --------
+    >>> graph = Graph(
+    ...     [("MatMul", ("x", "w"), ("y",), ()), ("Relu", ("y",), ("z",), ())],
+    ...     inputs=[("x", "float32", (None, 3))], outputs=["z"], parameters=[("w", (3, 2))],
+    ... )
+    >>> graph(np.ones((5, 3), np.float32)).shape
+    (5, 2)
+    """
+
+    #: Names that an object has beside those of its class.
+    ATTRIBUTES: ClassVar = (
+        "nodes",
+        "inputs",
+        "outputs",
+        "opset",
+        "channels_last",
+        "training",
+        "batch",
+    )
+
+    def __init__(
+        self,
+        nodes: Sequence[Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[str],
+        parameters: Sequence[Any] = (),
+        buffers: Sequence[Any] = (),
+        constants: Sequence[Any] = (),
+        opset: int = 21,
+        channels_last: bool = False,
+        batch: int | None = None,
+    ) -> None:
+        self.nodes = tuple(node_of(node) for node in nodes)
+        self.inputs = tuple((name, dtype, _tuple(shape)) for name, dtype, shape in inputs)
+        self.outputs, self.opset, self.channels_last = tuple(outputs), opset, channels_last
+        self._batch = batch
+        self._constants = {name: unpacked(*rest) for name, *rest in constants}
+        self._held = tuple(name for name, _ in (*parameters, *buffers))
+        for name in self._held:
+            if not name or name[0] == "_" or hasattr(self, name):
+                raise SettingsError(
+                    f"Graph: expected names of parameters and buffers that are no attributes of a "
+                    f"module, each once, found {name!r}"
+                )
+        for name, shape in parameters:
+            setattr(self, name, Parameter(np.zeros(shape, np.float32)))
+        for name, shape in buffers:
+            setattr(self, name, Buffer(np.zeros(shape, np.float32)))
+        known = {name for name, *_ in self.inputs} | set(self._constants) | set(self._held)
+        check_nodes(self.nodes, self.outputs, known)
+        self._last = last_uses(self.nodes, self.outputs)
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Compute the outputs, a tensor or a tuple of them, of inputs in their order or by name."""
+        names = [name for name, *_ in self.inputs]
+        if named and not inputs and named.keys() == set(names):
+            inputs = tuple(named[name] for name in names)
+        elif named:
+            raise ShapeError(f"Graph: expected inputs called {names}, found {sorted(named)}")
+        if len(inputs) != len(self.inputs):
+            raise ShapeError(f"Graph: expected {len(names)} inputs, {names}, found {len(inputs)}")
+        values: dict[str, Any] = dict(self._constants)
+        values.update((name, getattr(self, name)) for name in self._held)
+        for (name, dtype, shape), value in zip(self.inputs, inputs, strict=True):
+            values[name] = _taken(name, dtype, shape, value)
+        self._run(self.nodes, values, () if recording() else self._last)
+        found = tuple(_given(values[name], self.channels_last) for name in self.outputs)
+        return found[0] if len(found) == 1 else found
+
+    def until(self, name: str) -> Graph:
+        """Return a graph of its own that ends at a value, such as the input of the last layer.
+
+        A new head follows it in a :class:`~daskdl.nn.Sequential`. Parameters are copies.
+
+        Parameters
+        ----------
+        name : str
+            A result of a node; :attr:`nodes` has their names.
+
+        Raises
+        ------
+        SettingsError
+            When no node has such a result.
+        """
+        made = {out: node for node in self.nodes for out in node.outputs}
+        if name not in made:
+            raise SettingsError(
+                f"Graph.until: expected a result of a node, such as {next(reversed(made), '')!r}, "
+                f"found {name!r}"
+            )
+        needed, kept = {name}, []
+        for node in reversed(self.nodes):
+            if needed & set(node.outputs):
+                kept.append(node)
+                needed.update(names_of(node))
+        state = {n: v for n, v in self.state_dict().items() if n in needed}
+        part = Graph(
+            tuple(kept[::-1]),
+            self.inputs,
+            (name,),
+            [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Parameter)],
+            [(n, v.shape) for n, v in state.items() if isinstance(getattr(self, n), Buffer)],
+            [(n, v) for n, v in self._constants.items() if n in needed],
+            self.opset,
+            self.channels_last,
+            self._batch,
+        )
+        part.load_state_dict(state)
+        return part
+
+    @property
+    def pure(self) -> bool:  # type: ignore[override]
+        """Whether all of its operators look at shapes alone."""
+        floats = all(dtype == "float32" for _, dtype, _ in self.inputs)
+        return floats and all(map(is_pure, self.nodes))
+
+    @property
+    def constants(self) -> Mapping[str, Array]:
+        """Arrays that are not trained, by their names."""
+        return self._constants
+
+    @property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:  # type: ignore[override]
+        """Arguments that a model file keeps; as plain data only when asked for."""
+        held = [(name, getattr(self, name)) for name in self._held]
+        return (
+            tuple(map(plain_node, self.nodes)),
+            self.inputs,
+            self.outputs,
+            tuple((n, p.shape) for n, p in held if isinstance(p, Parameter)),
+            tuple((n, p.shape) for n, p in held if isinstance(p, Buffer)),
+            tuple((n, *packed(v)) for n, v in self._constants.items()),
+            self.opset,
+            self.channels_last,
+        ), {} if self._batch is None else {"batch": self._batch}
+
+    def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
+        for i, node in enumerate(nodes):
+            given = [values[name] if name else None for name in node.inputs]
+            attributes = dict(node.attributes)
+            call = Call(
+                node.operator, attributes, self.opset, len(node.outputs), self.training,
+                lambda body, more: self._body(body, {**values, **more}),
+            )  # fmt: skip
+            try:
+                with np.errstate(all="ignore"):
+                    result = TABLE[node.operator](call, *given)
+            except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+                kind = type(error) if isinstance(error, DaskdlError) else ShapeError
+                advice = "" if self._batch is None else (
+                    f"; the file is of batches of {self._batch} samples: give as many, or export "
+                    "it for any number"
+                )  # fmt: skip
+                raise kind(
+                    f"Graph: node {node.outputs[0]!r}, {node.operator}: {error}{advice}"
+                ) from error
+            results = result if isinstance(result, tuple) else (result,)
+            values.update((n, r) for n, r in zip(node.outputs, results, strict=False) if n)
+            for name in last[i] if last else ():
+                del values[name]
+
+    def _body(self, body: Subgraph, values: dict[str, Any]) -> list[Any]:
+        self._run(body.nodes, values)
+        return [values[name] for name in body.outputs]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return a copy with weights of its own; nodes and constants, which stay, are shared."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = value if name in _SHARED else copy.deepcopy(value, memo)
+        return made
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, *_ in self.inputs)
+        return f"Graph({names} -> {', '.join(self.outputs)}: {len(self.nodes)} nodes)"
+
+
+def _tuple(shape: Any) -> Any:
+    return None if shape is None else tuple(shape)
+
+
+def _given(value: Any, channels_last: bool) -> Any:
+    """Return a result as a tensor, with its channels last if that is asked for."""
+    if value is None or isinstance(value, list):
+        return value
+    found = value if isinstance(value, Tensor) else Tensor(value)
+    if not channels_last or found.ndim < 3:
+        return found
+    return transpose(found, axes=(0, *range(2, found.ndim), 1))
+
+
+def _taken(name: str, dtype: str, shape: Any, value: Any) -> Any:
+    """Return an input as the graph computes with it; a ShapeError unless it has its axes."""
+    if value is None or isinstance(value, list):
+        return value
+    found = value if hasattr(value, "backward") else np.asarray(value)
+    if found.dtype == np.float16:
+        found = np.asarray(found).astype(np.float32)
+    fits = shape is None or (
+        len(found.shape) == len(shape)
+        and all(n is None or n == m for n, m in zip(shape, found.shape, strict=True))
+    )
+    if not fits:
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ShapeError(
+            f"Graph: input {name!r}: expected shape ({wanted}), found {tuple(found.shape)}"
+        )
+    wanted_dtype = np.dtype("float32" if dtype == "float16" else dtype) if dtype else found.dtype
+    if found.dtype == wanted_dtype:
+        return found
+    if np.can_cast(found.dtype, wanted_dtype, "same_kind"):
+        return found.astype(wanted_dtype) if isinstance(found, np.ndarray) else found
+    raise ShapeError(f"Graph: input {name!r}: expected {wanted_dtype}, found {found.dtype}")

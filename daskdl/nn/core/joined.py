@@ -1,0 +1,128 @@
+"""The vectors in which all numbers of a module lie, and whether they still do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from operator import attrgetter, is_
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.vectors.arithmetic import clear
+from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.core.structure import Structure
+
+Vector = NDArray[np.float32]
+_data = attrgetter("data")
+
+
+class Joined:
+    """The vectors of which the tensors of a module are views.
+
+    Each step of training asks for it several times, hence a look at what was found the last time
+    before anything is looked for.
+
+    Attributes
+    ----------
+    whole : float32 (n + m,)
+        All parameters but the tables, and behind them all buffers.
+    grad : float32 (n,)
+        The gradients to these parameters.
+    whole_grad : float32 (n + m,)
+        The same, and behind them room for what goes with them of each buffer.
+    tables : dict
+        The parameters that are trained by rows, by their dotted names.
+    """
+
+    def __init__(self) -> None:
+        self.whole: Vector = np.empty(0, np.float32)
+        self.grad: Vector = np.empty(0, np.float32)
+        self.whole_grad: Vector = self.grad
+        self.tables: dict[str, Parameter] = {}
+        #: Attributes of modules, and lists among these, each with what was in it.
+        self._seen: list[tuple[Collection[Any], list[Any]]] = []
+        self._tensors: list[Parameter | Buffer] = []
+        self._views: list[NDArray[Any]] = []
+
+    def update(self, module: Structure) -> Joined:
+        """Join the tensors of a module, if they are not or no longer; return this."""
+        seen, stale = self._seen, False
+        if not (seen and all(_same(now, then) for now, then in seen)):
+            seen, held = _looked_at(module), dict(module.held())
+            parameters = {n: t for n, t in held.items() if isinstance(t, Parameter)}
+            self.tables = {name: p for name, p in parameters.items() if p.sparse}
+            tensors: list[Parameter | Buffer] = [p for p in parameters.values() if not p.sparse]
+            tensors += [t for t in held.values() if isinstance(t, Buffer)]
+            stale = not _same(tensors, self._tensors)
+            self._tensors = tensors
+        if stale or not all(map(is_, map(_data, self._tensors), self._views)):
+            if stale or any(t.data.shape != v.shape for t, v in self._pairs()):
+                self._join()
+            else:
+                self._adopt()
+        self._seen = seen  # not before: another thread may be here, too
+        return self
+
+    @property
+    def buffers(self) -> Vector:
+        """All buffers, float32 (m,), a view of :attr:`whole`."""
+        return self.whole[self.grad.size :]
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero; those of tables to None."""
+        clear(self.grad)
+        for table in self.tables.values():
+            table.grad = None
+
+    def _pairs(self) -> Iterator[tuple[Parameter | Buffer, NDArray[Any]]]:
+        """Give each tensor with its place in the vector."""
+        return zip(self._tensors, self._views, strict=True)
+
+    def _adopt(self) -> None:
+        """Copy what was put in the place of views into these, which others may know."""
+        for tensor, view in self._pairs():
+            if tensor.data is not view:
+                view[...] = tensor.data
+                tensor.data = view
+
+    def _join(self) -> None:
+        """Copy the tensors into a new vector, and the gradients there are into another."""
+        tensors = self._tensors
+        parameters = [t for t in tensors if isinstance(t, Parameter)]
+        self.whole, start = np.empty(sum(t.data.size for t in tensors), np.float32), 0
+        self.whole_grad = empty(self.whole.size, np.float32)
+        self.grad = self.whole_grad[: sum(p.data.size for p in parameters)]
+        clear(self.grad)
+        for tensor in tensors:
+            stop = start + tensor.data.size
+            self.whole[start:stop] = tensor.data.ravel()
+            tensor.data = self.whole[start:stop].reshape(tensor.shape)
+            if isinstance(tensor, Parameter):
+                if tensor.grad is not None:
+                    self.grad[start:stop] = tensor.grad.ravel()
+                tensor.grad = self.grad[start:stop].reshape(tensor.shape)
+            start = stop
+        self._views = list(map(_data, tensors))
+
+    def share(self, other: Joined) -> None:
+        """Let the tensors be views of another module's vector, which has the same ones."""
+        self.whole, start = other.whole, 0
+        for tensor in self._tensors:
+            stop = start + tensor.data.size
+            tensor.data = self.whole[start:stop].reshape(tensor.shape)
+            start = stop
+        self._views = list(map(_data, self._tensors))
+
+
+def _looked_at(module: Structure) -> list[tuple[Collection[Any], list[Any]]]:
+    """Return all that says which tensors a module has, and what is in it now."""
+    attributes = [inner.__dict__.values() for _, inner in module.modules()]
+    lists = [value for values in attributes for value in values if isinstance(value, list)]
+    return [(collection, list(collection)) for collection in (*attributes, *lists)]
+
+
+def _same(now: Collection[Any], then: list[Any]) -> bool:
+    """Return whether two collections hold the very same objects in the same order."""
+    return len(now) == len(then) and all(map(is_, now, then))

@@ -1,0 +1,278 @@
+"""The model file: one safetensors file, its configuration in the metadata; loading runs no code."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DaskdlError, ModelFileError
+from daskdl.names import nearest
+from daskdl.nn.core.model_urls import fetched, is_url, sent
+from daskdl.nn.core.module import Module, take_over
+from daskdl.nn.core.parameter import at_most
+from daskdl.version import __version__
+
+__all__ = ["load", "read_metadata", "save"]
+
+FORMAT = "daskdl-1"
+#: Key of the only metadata entry: safetensors writes several in a random order, and the same
+#: model is to give the same bytes.
+KEY = "daskdl"
+#: Errors of a header that asks for what cannot be made.
+_UNBUILDABLE = AttributeError, DaskdlError, MemoryError, RecursionError, TypeError, ValueError
+
+
+class UnknownModuleError(ModelFileError):
+    """A model file names a module whose code is not imported."""
+
+
+def configuration(module: Module) -> dict[str, Any]:
+    """Return the name of the module's class and its constructor arguments as plain data."""
+    arguments, keywords = module._arguments
+    return {
+        "module": type(module).registered,
+        "arguments": [_plain(module, value) for value in arguments],
+        "keywords": {name: _plain(module, value) for name, value in keywords.items()},
+    }
+
+
+def _plain(owner: Module, value: Any) -> Any:
+    if isinstance(value, Module):
+        return configuration(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(owner, item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ModelFileError(
+        f"{type(owner).__name__}: expected plain data or modules as arguments, found {value!r}; "
+        "a model file can keep nothing else"
+    )
+
+
+def build(config: Any, path: str = "", given: tuple[Any, ...] = ()) -> Any:
+    """Make the module that :func:`configuration` described, with fresh weights.
+
+    Arguments that no file keeps are ``given`` to the outermost module.
+    """
+    if isinstance(config, list):
+        return tuple(build(item, path) for item in config)
+    if not isinstance(config, dict):
+        return config
+    name = config.get("module")
+    if name not in Module.registry:
+        raise UnknownModuleError(
+            f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
+            f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
+        )
+    arguments = [*given, *(build(item, path) for item in config["arguments"])]
+    keywords = {key: build(item, path) for key, item in config["keywords"].items()}
+    try:
+        return Module.registry[name](*arguments, **keywords)
+    except DaskdlError:
+        raise
+    except Exception as error:  # whatever a constructor says of arguments that are not its own
+        raise ValueError(f"{name}: {error}") from error
+
+
+def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None) -> None:
+    """Write a model; an existing file is replaced only by a complete one.
+
+    Parameters
+    ----------
+    model : Module
+        Its class and those of all modules in it have to be importable where it will be loaded.
+    path : path or URL
+        By convention with the suffix ``.safetensors``; a URL is one of fsspec's, ``s3://...``.
+    metadata : dict, optional
+        Anything that JSON can hold; :func:`read_metadata` returns it.
+
+    Raises
+    ------
+    ModelFileError
+        When the folder does not exist or cannot be written, or a module was made with something
+        that is not plain data.
+
+    Examples
+    --------
+    >>> save(nn.Linear(3, 2, seed=0), "layer.safetensors", {"by": "me"})
+    >>> load("layer.safetensors")
+    Linear(3, 2, seed=0)
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    if is_url(path):
+        with sent(str(path)) as local:
+            save(model, local, metadata)
+        return
+    path = checked_target(path, "model.safetensors")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    header = {
+        "format": FORMAT,
+        "version": __version__,
+        "model": configuration(model),
+        "metadata": metadata or {},
+    }
+    try:
+        take_over(model)
+        save_file(model.state_dict(), beside, {KEY: json.dumps(header)})
+        _flush(beside)
+        os.replace(beside, path)
+        _flush(path.parent)
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{path}: expected a place that can be written, found {error}; give another path, or "
+            "see the folder's permissions and the space on its disk"
+        ) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def checked_target(path: str | Path, example: str) -> Path:
+    """Return the path of a file to write.
+
+    Raises
+    ------
+    ModelFileError
+        When its folder does not exist, or it is a folder itself.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise ModelFileError(
+            f"{path}: expected an existing folder, found no {path.parent}; make it first"
+        )
+    if path.is_dir():
+        raise ModelFileError(
+            f"{path}: expected the name of a file, found a folder; give one such as "
+            f"{path / example}"
+        )
+    return path
+
+
+def _flush(path: Path) -> None:
+    """Have a file, or a folder's names, written to the disk: a rename is not to come before."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load(path: str | Path, module: Any = None) -> Module:
+    """Read a model that :func:`save` wrote, from a path or a URL.
+
+    Parameters
+    ----------
+    path : path or URL
+    module : torch.nn.Module, optional
+        Of a file with the weights of a :class:`daskdl.torch.TorchModule`: the user's own module,
+        into which they are put. The file names none.
+
+    Raises
+    ------
+    ModelFileError
+        With one sentence, when the file is missing, damaged or of an unknown module, or when a
+        torch module is given to another file, or none to such a one.
+
+    Examples
+    --------
+    >>> save(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), "net.safetensors")
+    >>> load("net.safetensors").predict(np.zeros((4, 3), np.float32)).shape
+    (4, 2)
+    """
+    header, tensors = _read(path, with_tensors=True)
+    if module is not None:
+        importlib.import_module("daskdl.torch")  # which makes TorchModule known
+    held = header.get("model")
+    of_torch = isinstance(held, dict) and held.get("module") == "TorchModule"
+    if of_torch is (module is None):
+        expected = "module=, the torch module of its weights," if of_torch else "no module="
+        raise ModelFileError(
+            f"{path}: expected {expected} found {type(module).__name__}; a file of a TorchModule "
+            "holds weights only, and is loaded by daskdl.load(path, module=net)"
+        )
+    for name, tensor in tensors.items():
+        if tensor.dtype != np.float32 and not of_torch:  # whose counters are whole numbers
+            raise ModelFileError(
+                f"{path}: expected float32 numbers, as daskdl.save writes them, found {name!r} of "
+                f"{tensor.dtype}; save the model again"
+            )
+    with at_most(sum(tensor.size for tensor in tensors.values())):
+        model = _built(header, path, () if module is None else (module,))
+    try:
+        model.load_state_dict(tensors)
+    except DaskdlError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    return model
+
+
+def _built(header: dict[str, Any], path: str | Path, given: tuple[Any, ...]) -> Module:
+    """Return the module of a header; a ModelFileError if this version makes nothing of it."""
+    try:
+        model = build(header["model"], str(path), given)
+        if isinstance(model, Module):
+            return model
+        problem = f"expected a module, found {model!r}"
+    except ModelFileError:
+        raise
+    except KeyError as error:
+        problem = f"there is no {error} in it"
+    except _UNBUILDABLE as error:
+        problem = str(error)
+    writer = f"daskdl {header['version']}" if "version" in header else "an earlier daskdl"
+    raise ModelFileError(
+        f"{path}: its modules cannot be built here ({problem}); it was written by {writer}, and "
+        f"this is {__version__}"
+    )
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the metadata of a model file without reading its weights.
+
+    Examples
+    --------
+    >>> save(nn.Linear(3, 2), "layer.safetensors", {"epochs": 3})
+    >>> read_metadata("layer.safetensors")
+    {'epochs': 3}
+    """
+    return _read(path, with_tensors=False)[0]["metadata"]
+
+
+def _read(path: str | Path, with_tensors: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    from safetensors import SafetensorError, safe_open
+
+    if is_url(path):
+        with fetched(str(path)) as local:
+            try:
+                return _read(local, with_tensors)
+            except ModelFileError as error:
+                raise ModelFileError(str(error).replace(str(local), str(path))) from error
+    if not Path(path).is_file():
+        raise ModelFileError(
+            f"{path}: there is no such model file; see the path, daskdl.save writes one"
+        )
+    try:
+        with safe_open(path, "numpy") as file:
+            header = json.loads((file.metadata() or {}).get(KEY, "{}"))
+            names = list(file.keys()) if with_tensors else []
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        raise ModelFileError(
+            f"{path}: not a whole safetensors file ({error}); copy or save it again"
+        ) from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        found = header.get("format") if isinstance(header, dict) else header
+        raise ModelFileError(
+            f"{path}: expected a model of format {FORMAT}, found {found!r}; it is of another "
+            "program or of another version of daskdl"
+        )
+    return header, tensors

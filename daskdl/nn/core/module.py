@@ -1,0 +1,348 @@
+"""Module: parameters, buffers and submodules by attribute, all parameters in one flat vector."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskdl.errors import ShapeError
+from daskdl.kernels.vectors.arithmetic import copied, copy_to
+from daskdl.names import DONE_BY, check_constructor
+from daskdl.nn.core.joined import Joined, Vector
+from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.nn.core.predicting import Predicting
+from daskdl.nn.core.state import set_requires_grad
+from daskdl.nn.core.structure import Structure, of_module
+from daskdl.nn.core.summary import Summary, summarise
+
+__all__ = ["Module"]
+
+
+class Module(Structure, Predicting):
+    """Base of layers, containers and models.
+
+    Assigning a :class:`Parameter`, a :class:`Buffer` or a Module to an attribute registers it. The
+    parameters of the outermost module lie one after the other in :attr:`flat`, of which each
+    ``Parameter.data`` is a view, and their gradients in :attr:`flat_grad`, so that the weights of a
+    model are one array to send, slice and update. Its buffers lie in :attr:`flat_buffers`. Tables
+    that are trained by rows are arrays of their own, :attr:`tables`.
+
+    Subclasses define ``forward``. A subclass is known to the model file by its class name; its
+    constructor's arguments must be plain data or Modules, and are kept as they were given.
+
+    Examples
+    --------
+    >>> class Twice(nn.Module):
+    ...     def __init__(self, n):
+    ...         self.inner = nn.Linear(n, n)
+    ...     def forward(self, x):
+    ...         return self.inner(self.inner(x))
+    >>> Twice(3).predict(np.ones((2, 3), np.float32)).shape
+    (2, 3)
+    """
+
+    registry: ClassVar[dict[str, type[Module]]] = {}
+    registered: ClassVar[str] = "Module"
+    #: A sentence that a fit logs when it starts: what is not promised of such a module.
+    caveat: ClassVar[str] = ""
+    #: Fewest samples that pass through at a time in training.
+    fewest_samples: ClassVar[int] = 1
+    #: Slots of an object beside its attributes, to which they refer.
+    __slots__ = ("_joined",)
+    _joined: Joined
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __init_subclass__(cls, *, pure: bool | None = None, **kwargs: Any) -> None:
+        """Make the class known to model files: by its name, with its module's if that is taken.
+
+        One that defines nothing takes nobody's place before it is used: such are made where a class
+        of a notebook is unpickled, and are dropped if the class itself is there.
+
+        Parameters
+        ----------
+        pure : bool, optional
+            See :attr:`pure`.
+        """
+        super().__init_subclass__(**kwargs)
+        defines = any(name == "__init__" or name[:2] != "__" for name in vars(cls))
+        held = Module.registry.get(cls.__name__)
+        ours = held is not None and held.__module__.startswith("daskdl.")
+        user = not cls.__module__.startswith("daskdl.")
+        cls.registered = f"{cls.__module__}.{cls.__name__}" if ours and user else cls.__name__
+        if defines or cls.registered not in Module.registry:
+            Module.registry[cls.registered] = cls
+        if pure is not None:
+            cls.pure = pure
+        elif user and "pure" not in vars(cls):
+            cls.pure = False  # its forward may look at numbers, whatever it inherits from
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the constructor's arguments, from which a model file rebuilds the module."""
+        check_constructor(cls, kwargs)
+        if Module.registry.get(cls.registered) is not cls and cls is not Module:
+            Module.registry[cls.registered] = cls
+        self = super().__new__(cls)
+        self.__dict__["_arguments"] = (args, kwargs)
+        self._joined = Joined()
+        return self
+
+    def __init__(self) -> None:
+        # Without this an argument that nobody reads would be taken: object checks only one of
+        # __new__ and __init__.
+        pass
+
+    if not TYPE_CHECKING:  # for which it would stand for all names
+
+        def __getattr__(self, name: str) -> Any:
+            """Answer methods that models of other libraries have with what does the same here."""
+            if name in DONE_BY:
+                raise AttributeError(
+                    f"{type(self).__name__}: expected a method of a Module, found {name}; what "
+                    f"does that here is {DONE_BY[name]}"
+                )
+            return object.__getattribute__(self, name)  # raises again as before
+
+    if TYPE_CHECKING:  # the structure of a module is of modules
+
+        def modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+            """Yield (dotted name, module) of this module and all inside it, outermost first."""
+
+    @property
+    def tables(self) -> dict[str, Parameter]:
+        """The tables that are trained by rows, by their dotted names."""
+        return self._joined.update(self).tables
+
+    def freeze(self, *names: str) -> Self:
+        """Let training leave parameters as they are, whatever a method's decay or momentum.
+
+        Parameters
+        ----------
+        *names : str
+            Of parameters, or of modules, whose parameters all count; such as ``"layers.0"``, or
+            with the wildcards of a shell, ``"*.bias"``. All parameters without.
+
+        Raises
+        ------
+        SettingsError
+            When a name fits nothing.
+        """
+        set_requires_grad(self, names, False)
+        return self
+
+    def unfreeze(self, *names: str) -> Self:
+        """Undo :meth:`freeze`, for the same names or for all."""
+        set_requires_grad(self, names, True)
+        return self
+
+    def summary(
+        self,
+        input_shape: Sequence[int] | Sequence[Sequence[int]] | Mapping[str, Sequence[int]],
+        dtype: str | Sequence[str] = "float32",
+    ) -> Summary:
+        """Return the table of all modules: what comes out of each, and what they weigh.
+
+        Parameters
+        ----------
+        input_shape : sequence of int, or a sequence or mapping of them for several inputs
+            Of one sample, without the batch's axis.
+        dtype : str, or one for each input
+            Of the inputs; ``"int64"`` where they are ids.
+        """
+        return summarise(self, input_shape, dtype)
+
+    # --- one vector
+
+    @property
+    def joined(self) -> Joined:
+        """The vectors of all numbers, after one look at whether they still are.
+
+        For a step, which needs several of them.
+        """
+        return self._joined.update(self)
+
+    @property
+    def vector(self) -> Vector:
+        """All parameters and behind them all buffers, float32 (n + m,): what each step changes.
+
+        The same array at each call, until the module's parameters change. :attr:`tables` are not in
+        it; what has them too is :meth:`snapshot`.
+        """
+        return self._joined.update(self).whole
+
+    @property
+    def flat(self) -> Vector:
+        """All parameters but :attr:`tables`, float32 (n,); the parameters are views of it."""
+        joined = self._joined.update(self)
+        return joined.whole[: joined.grad.size]
+
+    @property
+    def flat_grad(self) -> Vector:
+        """All gradients, float32 (n,), in the order of :attr:`flat`."""
+        return self._joined.update(self).grad
+
+    def share_vector(self, other: Module) -> None:
+        """Let parameters and buffers be another model's, of the same layers: views of one vector.
+
+        Tables stay what they are.
+        """
+        self._joined.update(self).share(other._joined.update(other))
+
+    @property
+    def flat_buffers(self) -> Vector:
+        """All buffers, float32 (m,); the buffers are views of it."""
+        return self.joined.buffers
+
+    def load_vector(self, vector: Vector) -> None:
+        """Copy ``vector`` (n + m,) into the parameters and buffers."""
+        self._load("load_vector", self.vector, vector, "numbers")
+
+    def load_flat(self, vector: Vector) -> None:
+        """Copy ``vector`` (n,) into the parameters."""
+        self._load("load_flat", self.flat, vector, "parameters")
+
+    def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
+        self._check(method, own.size, vector, of)
+        if vector.ctypes.data != own.ctypes.data or vector.dtype != own.dtype:
+            own[:] = vector
+        self._tell()
+
+    def _check(self, method: str, size: int, vector: Vector, of: str) -> None:
+        if vector.shape != (size,):
+            raise ShapeError(
+                f"{type(self).__name__}.{method}: expected a vector of {size} {of}, found "
+                f"shape {vector.shape}"
+                "; take one of a model of the same layers"
+            )
+
+    def snapshot(self) -> Vector:
+        """Return a copy of all that training changes: :attr:`vector`, and behind it the tables."""
+        tables = (table.data.reshape(-1) for table in self.tables.values())
+        return np.concatenate([self.vector, *tables])
+
+    def restore(self, vector: Vector, copy: bool = True) -> None:
+        """Undo :meth:`snapshot`.
+
+        Parameters
+        ----------
+        vector : float32 (n + m + numbers of the tables,)
+        copy : bool
+            Whether tables are copied; they become views of ``vector`` without. Modules are told
+            (:meth:`numbers_changed`) of what is copied.
+        """
+        joined = self._joined.update(self)
+        own, tables = joined.whole, joined.tables
+        start, size = own.size, own.size + sum(t.data.size for t in tables.values())
+        self._check("restore", size, vector, "numbers")
+        copy_to(own, vector[:start])
+        for table in tables.values():
+            stop = start + table.data.size
+            held = vector[start:stop].reshape(table.shape)
+            table.data = copied(held) if copy else held
+            start = stop
+        if copy:
+            self._tell()
+
+    def numbers_changed(self) -> None:
+        """Take notice of numbers that were put in from outside.
+
+        For modules that have some of them elsewhere, too, such as another library's.
+        """
+
+    def take_over(self) -> None:
+        """Take over what was changed in what this module wraps; see :func:`take_over`."""
+
+    def _tell(self) -> None:
+        for _, module in self.modules():
+            module.numbers_changed()
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero; those of tables to None."""
+        self.joined.zero_grad()
+
+    # --- in and out
+
+    def state_dict(self, *, names: str = "own") -> dict[str, NDArray[np.float32]]:
+        """Return a copy of every parameter and every buffer by its dotted name.
+
+        With ``names="torch"`` they have PyTorch's names and layouts, as torchvision calls them.
+        """
+        if names == "torch":
+            converted: dict[str, NDArray[np.float32]] = _torch_names("to_torch")(self)
+            return converted
+        return {name: held.data.copy() for name, held in self._state().items()}
+
+    def _state(self) -> dict[str, Parameter | Buffer]:
+        return {**dict(self.named_parameters()), **dict(self.named_buffers())}
+
+    def load_state_dict(
+        self, state: Mapping[str, ArrayLike], strict: bool = True, *, names: str = "own"
+    ) -> None:
+        """Copy arrays into the parameters and buffers of the same names.
+
+        Parameters
+        ----------
+        state : mapping of dotted names to arrays
+        strict : bool
+            Whether every name has to be there and known; otherwise those in both are copied.
+        names : "own" or "torch"
+            Whether names and layouts are PyTorch's, as :func:`daskdl.interop.read` gives them.
+
+        Raises
+        ------
+        ShapeError
+            When a name is missing or not known, or a shape differs. Nothing is changed then.
+        """
+        if names == "torch":
+            state = _torch_names("from_torch")(self, state, strict)
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        own = self._state()
+        problems = [
+            f"{name} has shape {arrays[name].shape}, expected {own[name].shape}"
+            for name in own.keys() & arrays.keys()
+            if arrays[name].shape != own[name].shape
+        ]
+        if strict:
+            problems += [f"{name} is missing" for name in own.keys() - arrays.keys()]
+            problems += [f"{name} is not a parameter of it" for name in arrays.keys() - own.keys()]
+        if problems:
+            raise ShapeError(f"{type(self).__name__}: {'; '.join(sorted(problems))}")
+        for name in own.keys() & arrays.keys():
+            own[name].data[...] = arrays[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in self._children()]
+        arguments, keywords = self._arguments
+        plain = [repr(a) for a in arguments if not _holds_module(a)]
+        plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
+        body = "".join(f"\n{line}" for line in lines)
+        return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+
+    def _repr_html_(self) -> str:
+        return of_module(self)
+
+
+def take_over(model: Module) -> None:
+    """Let all modules of a model take over what was changed outside, such as in torch's modules.
+
+    It is called at the beginning of a fit, an evaluation, a prediction and a save.
+    """
+    for _, module in model.modules():
+        module.take_over()
+
+
+def _torch_names(function: str) -> Any:
+    """Return a function of daskdl.interop, which stands above: it knows the zoo's names."""
+    return getattr(importlib.import_module("daskdl.interop.torch_weights.names"), function)
+
+
+def _holds_module(value: Any) -> bool:
+    return isinstance(value, Module) or (
+        isinstance(value, (list, tuple)) and any(isinstance(item, Module) for item in value)
+    )

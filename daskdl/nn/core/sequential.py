@@ -1,0 +1,222 @@
+"""Containers that run modules in order or side by side."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.core.module import Module
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "Branches",
+    "Concat",
+    "Identity",
+    "Map",
+    "Parallel",
+    "Residual",
+    "Sequential",
+]
+
+
+class Sequential(Module, pure=True):
+    """Feed each layer's result to the next.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskdl.nn import Linear, ReLU, Sequential
+    >>> model = Sequential(Linear(3, 8), ReLU(), Linear(8, 1))
+    >>> model(np.zeros((5, 3), np.float32)).shape
+    (5, 1)
+    """
+
+    def __init__(self, *layers: Module) -> None:
+        for layer in layers:
+            _check("Sequential", layer)
+        self.layers = list(layers)
+
+    def add(self, layer: Module) -> Self:
+        """Put a layer behind the last and return the model, so that calls can be chained.
+
+        Examples
+        --------
+        >>> from daskdl.nn import Linear, ReLU, Sequential
+        >>> len(Sequential().add(Linear(3, 8)).add(ReLU()))
+        2
+        """
+        _check("Sequential.add", layer)
+        self.layers.append(layer)
+        # What a model file rebuilds it from.
+        self.__dict__["_arguments"] = (tuple(self.layers), {})
+        return self
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Apply all layers, the first to all inputs."""
+        if not self.layers:
+            return inputs[0]
+        x = self.layers[0](*inputs, **named)
+        for layer in self.layers[1:]:
+            x = layer(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Module:
+        return self.layers[index]
+
+
+def _check(where: str, layer: Any) -> None:
+    if not isinstance(layer, Module):
+        raise SettingsError(
+            f"{where}: expected a Module, found {layer!r}"
+            "; wrap a function in a Module with a forward"
+        )
+
+
+class Identity(Module, pure=True):
+    """Hand the input on.
+
+    Examples
+    --------
+    >>> nn.Identity()(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+
+    def forward(self, x: Any) -> Any:
+        """Return x."""
+        return x
+
+
+class Branches(Module, pure=True):
+    """Give the input to each layer and return all their results: x -> (a(x), b(x), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Branches(nn.Linear(4, 3, seed=0), nn.Tanh())
+    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
+    [(2, 6, 3), (2, 6, 4)]
+    """
+
+    def __init__(self, *layers: Module) -> None:
+        self.layers = list(layers)
+
+    def forward(self, x: Any) -> tuple[Any, ...]:
+        """Apply all layers to x."""
+        return tuple(layer(x) for layer in self.layers)
+
+
+class Concat(Module, pure=True):
+    """Give the input to each layer and join their results, as an Inception module does.
+
+    Parameters
+    ----------
+    *layers : Module
+    axis : int
+        By default the channels.
+
+    Examples
+    --------
+    >>> nn.Concat(nn.Linear(4, 3, seed=0), nn.Tanh())(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 7)
+    """
+
+    def __init__(self, *layers: Module, axis: int = -1) -> None:
+        self.layers, self.axis = list(layers), axis
+
+    def forward(self, x: Any) -> Tensor:
+        """Apply all layers to x and join."""
+        results = [layer(x) for layer in self.layers]
+        shapes = [list(result.shape) for result in results]
+        for shape in shapes:
+            shape[self.axis] = 0
+        if any(shape != shapes[0] for shape in shapes):
+            raise ShapeError(
+                f"Concat: expected results that differ in axis {self.axis} alone, found "
+                f"{', '.join(str(tuple(result.shape)) for result in results)}"
+                "; pad the layers so that their results have one size"
+            )
+        y: Tensor = ops.concatenate(*results, axis=self.axis)
+        return y
+
+
+class Parallel(Module, pure=True):
+    """Give each input to its own layer: (x, y, ...) -> (a(x), b(y), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Parallel(nn.Linear(4, 3, seed=0), nn.Tanh())
+    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((2, 5), np.float32))]
+    [(2, 3), (2, 5)]
+    """
+
+    def __init__(self, *layers: Module) -> None:
+        self.layers = list(layers)
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """Apply layer i to input i; the inputs may also come as one tuple."""
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        if len(given) != len(self.layers):
+            raise ShapeError(
+                f"Parallel: expected {len(self.layers)} inputs, one for each layer, found "
+                f"{len(given)}"
+                "; give a tuple with an input for each"
+            )
+        return tuple(layer(x) for layer, x in zip(self.layers, given, strict=True))
+
+
+class Map(Module, pure=True):
+    """Give each input to the same layer: (x, y, ...) -> (a(x), a(y), ...).
+
+    Examples
+    --------
+    >>> layer = nn.Map(nn.Linear(4, 3, seed=0))
+    >>> [part.shape for part in layer(np.ones((2, 4), np.float32), np.ones((5, 4), np.float32))]
+    [(2, 3), (5, 3)]
+    """
+
+    def __init__(self, layer: Module) -> None:
+        self.layer = layer
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """Apply the layer to all inputs; they may also come as one tuple."""
+        given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+        return tuple(self.layer(x) for x in given)
+
+
+class Residual(Module, pure=True):
+    """Add the input to a layer's result: layer(x) + shortcut(x) (K. He et al., arXiv 1512.03385).
+
+    Parameters
+    ----------
+    layer : Module
+    shortcut : Module, optional
+        Brings x to the shape of the layer's result; x itself without.
+    activation : Module, optional
+        Behind the sum.
+
+    Examples
+    --------
+    >>> layer = nn.Residual(nn.Linear(4, 3, seed=0), nn.Linear(4, 3, seed=1), nn.Tanh())
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
+    """
+
+    def __init__(
+        self, layer: Module, shortcut: Module | None = None, activation: Module | None = None
+    ) -> None:
+        self.layer, self.shortcut, self.activation = layer, shortcut, activation
+
+    def forward(self, x: Any) -> Any:
+        """Apply the layer to x and add."""
+        y, x = self.layer(x), x if self.shortcut is None else self.shortcut(x)
+        if y.shape != x.shape:
+            raise ShapeError(
+                f"Residual: expected a layer and a shortcut with results of one shape, found "
+                f"{tuple(y.shape)} and {tuple(x.shape)}"
+                "; give a shortcut, such as a 1x1 convolution, that changes the shape alike"
+            )
+        y = ops.add(y, x)
+        return y if self.activation is None else self.activation(y)

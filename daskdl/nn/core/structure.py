@@ -1,0 +1,112 @@
+"""The tree of a network's modules, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any, ClassVar, Self, TypeVar
+
+from daskdl.nn.core.parameter import Buffer, Parameter
+
+Held = TypeVar("Held", "Parameter", "Buffer")
+
+
+class Structure:
+    """Base of modules: finds by attribute what a module consists of.
+
+    What walks over a model, such as its summary, needs no more of it than this.
+    """
+
+    training: bool = True
+    #: Whether ``forward``, in inference, looks at the shape of its inputs alone and never at their
+    #: numbers, so that a recorded prediction is right for every input of that shape. A class
+    #: outside of daskdl does not inherit it: ``class Mine(nn.Module, pure=True)`` says so itself.
+    pure: ClassVar[bool] = False
+
+    def forward(self, *inputs: Any, **settings: Any) -> Any:
+        """Compute the module's result; subclasses say what of."""
+        raise NotImplementedError(f"{type(self).__name__} has to define forward()")
+
+    def __call__(self, *inputs: Any, **settings: Any) -> Any:
+        """Compute the module's result: :meth:`forward`."""
+        return self.forward(*inputs, **settings)
+
+    def modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """Yield (dotted name, module) of this module and all inside it, outermost first."""
+        yield prefix, self
+        for name, value in self._children():
+            yield from value.modules(f"{prefix}.{name}" if prefix else name)
+
+    def _children(self) -> Iterator[tuple[str, Any]]:
+        for name, value in self.__dict__.items():
+            if name.startswith("_"):
+                continue
+            if isinstance(value, Structure):
+                yield name, value
+            elif isinstance(value, (list, tuple)):
+                for i, item in enumerate(value):
+                    if isinstance(item, Structure):
+                        yield f"{name}.{i}", item
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Yield (dotted name, parameter), in the order in which they lie in :attr:`flat`.
+
+        A parameter that several modules share has the first of its names. Tables that are trained
+        by rows are among them.
+        """
+        return self._named(Parameter)
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """Yield (dotted name, buffer), in the order in which they lie in :attr:`flat_buffers`."""
+        return self._named(Buffer)
+
+    def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
+        return ((name, value) for name, value in self.held() if isinstance(value, kind))
+
+    def held(self) -> Iterator[tuple[str, Parameter | Buffer]]:
+        """Yield (dotted name, tensor), parameters and buffers as they come; each tensor once."""
+        seen = set()
+        for prefix, module in self.modules():
+            for name, value in module.__dict__.items():
+                if isinstance(value, (Parameter, Buffer)) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield f"{prefix}.{name}" if prefix else name, value
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield the parameters, in the order of :attr:`flat`."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def train(self, mode: bool = True) -> Self:
+        """Set every module's ``training``."""
+        for _, module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Set every module to inference."""
+        return self.train(False)
+
+
+#: Modules in the table, the first ones.
+MOST = 60
+
+
+def of_module(model: Structure) -> str:
+    """Return an HTML table: each module's name, its layer as it was made, and its parameters."""
+    rows, seen = [], set[int]()
+    for name, module in model.modules():
+        own = [p for p in vars(module).values() if isinstance(p, Parameter) and id(p) not in seen]
+        seen.update(map(id, own))
+        line = repr(module).split("\n")[0].removesuffix("(") if name else type(module).__name__
+        size = sum(p.data.size for p in own)
+        frozen = " (frozen)" if own and not any(p.requires_grad for p in own) else ""
+        rows.append((name or "the model", line, f"{size:,}{frozen}" if own else ""))
+    total = sum(p.data.size for p in model.parameters())
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:MOST])
+    body = "".join(f"<tr>{line}</tr>" for line in cells)
+    more = f"<p>and {len(rows) - MOST} more modules</p>" if len(rows) > MOST else ""
+    return (
+        f"<table><caption>{escape(type(model).__name__)} of {total:,} parameters</caption>"
+        "<thead><tr><th>name</th><th>layer</th><th>parameters</th></tr></thead>"
+        f"<tbody>{body}</tbody></table>{more}"
+    )

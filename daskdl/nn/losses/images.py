@@ -1,0 +1,110 @@
+"""Losses of images: overlap, similarity, and rain that counts by its rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from daskdl.errors import ShapeError
+from daskdl.nn.losses.loss import OperationLoss
+
+__all__ = ["DiceLoss", "PrecipitationLoss", "SSIMLoss"]
+
+
+class DiceLoss(OperationLoss):
+    """One minus twice what prediction and target share, over their sum.
+
+    Compares two arrays (N, ..., C) of numbers from 0 to 1.
+
+    Parameters
+    ----------
+    smooth : float
+        What makes the loss of an empty target finite.
+    squared : bool
+        Whether the sum is that of squares, as in F. Milletari et al., arXiv 1606.04797.
+
+    Examples
+    --------
+    >>> mask = np.array([[[1], [0]]], np.float32)
+    >>> float(nn.DiceLoss()(mask, mask))
+    0.0
+    """
+
+    _operation, _settings = "dice", ("smooth", "squared")
+
+    def __init__(self, smooth: float = 1.0, squared: bool = False) -> None:
+        self.smooth = smooth
+        self.squared = squared
+
+
+class PrecipitationLoss(OperationLoss):
+    """Squared plus absolute error, heavier where it rains harder; missing targets count nothing.
+
+    Compares two arrays of one shape; NaN in the target means missing.
+
+    X. Shi et al., arXiv 1706.03458 (balanced MSE and MAE).
+
+    Parameters
+    ----------
+    thresholds : increasing numbers, in the unit of the target
+    weights : one more number than thresholds
+        Weight of a pixel below the first threshold, between the first two, and so on.
+    squared, absolute : float
+        Factors of the two errors.
+
+    Examples
+    --------
+    >>> prediction = np.array([[1.0, 2.0]], np.float32)
+    >>> target = np.array([[1.5, 1.0]], np.float32)
+    >>> round(float(nn.PrecipitationLoss()(prediction, target)), 4)
+    1.375
+    """
+
+    _operation, _settings = "precipitation", ("_thresholds", "_weights", "squared", "absolute")
+
+    def __init__(
+        self,
+        thresholds: Sequence[float] = (2, 5, 10, 30),
+        weights: Sequence[float] = (1, 2, 5, 10, 30),
+        squared: float = 1.0,
+        absolute: float = 1.0,
+    ) -> None:
+        if len(weights) != len(thresholds) + 1 or list(thresholds) != sorted(thresholds):
+            raise ShapeError(
+                "PrecipitationLoss: expected increasing thresholds and one more weight than "
+                f"thresholds, found {list(thresholds)} and {list(weights)}"
+                "; sort the thresholds, and give the weight below the first one, too"
+            )
+        self._thresholds = np.asarray(thresholds, np.float32)
+        self._weights = np.asarray(weights, np.float32)
+        self.squared, self.absolute = squared, absolute
+
+
+class SSIMLoss(OperationLoss):
+    """1 - structural similarity (Z. Wang et al., 2004) of two images.
+
+    Compares two arrays (N, ..., H, W, C).
+
+    Parameters
+    ----------
+    data_range : float
+        Difference of the largest and the smallest possible number.
+    window : int
+        Odd number of pixels across.
+    sigma : float
+        Of the Gaussian, in pixels.
+
+    Examples
+    --------
+    >>> image = np.random.default_rng(0).random((1, 16, 16, 1), np.float32)
+    >>> round(abs(float(nn.SSIMLoss()(image, image))), 4)
+    0.0
+    """
+
+    _operation, _settings = "ssim", ("data_range", "window", "sigma")
+
+    def __init__(self, data_range: float = 1.0, window: int = 11, sigma: float = 1.5) -> None:
+        self.data_range = data_range
+        self.window = window
+        self.sigma = sigma

@@ -1,0 +1,187 @@
+"""Norms of a sample by itself: layer, group, L2 and local response."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.core.arguments import Sizes, check_axes, check_last_axis, sizes
+from daskdl.nn.core.initial import filled
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import Parameter
+from daskdl.ops.norm.norms import group_norm, layer_norm, normalize
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "GroupNorm",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "Normalize",
+    "WithinChannelLRN",
+]
+
+
+class LayerNorm(Module, pure=True):
+    """Normalise each sample over its last axes, then scale and shift (arXiv 1607.06450).
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Of the axes that are normalised together; a number for the channels alone.
+    eps : float
+        Is added to the variance.
+    affine : bool
+        Whether to scale and shift by parameters.
+
+    Examples
+    --------
+    >>> nn.LayerNorm((5, 4))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(self, shape: Sizes, eps: float = 1e-5, affine: bool = True) -> None:
+        given = (shape,) if isinstance(shape, int) else shape
+        self.shape, self.eps = sizes("LayerNorm.shape", given, len(given)), eps
+        self.weight = Parameter(filled(self.shape, 1)) if affine else None
+        self.bias = Parameter(filled(self.shape, 0)) if affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., shape...) to the same shape."""
+        if tuple(x.shape[-len(self.shape) :]) != self.shape or not math.prod(self.shape):
+            raise ShapeError(
+                f"LayerNorm: expected an input whose last axes are {self.shape}, found "
+                f"{tuple(x.shape)}"
+                "; give the layer the shape of these axes"
+            )
+        y: Tensor = layer_norm(x, self.weight, self.bias, axes=len(self.shape), eps=self.eps)
+        return y
+
+
+class GroupNorm(Module, pure=True):
+    """Normalise each sample's channels in groups, over all of its pixels (arXiv 1803.08494).
+
+    Parameters
+    ----------
+    groups, channels : int
+        As many groups as channels make it instance normalisation.
+    eps : float
+        Is added to the variance.
+    affine : bool
+        Whether to scale and shift by parameters.
+
+    Examples
+    --------
+    >>> nn.GroupNorm(2, 4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(self, groups: int, channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        if groups < 1 or channels % groups:
+            raise SettingsError(
+                f"GroupNorm.groups: expected a divisor of the {channels} channels, found {groups}"
+                "; take as many groups as divide them evenly"
+            )
+        self.groups, self.channels, self.eps = groups, channels, eps
+        self.weight = Parameter(filled(channels, 1)) if affine else None
+        self.bias = Parameter(filled(channels, 0)) if affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., C) to the same shape."""
+        check_last_axis(self, x, None, self.channels)
+        y: Tensor = group_norm(x, self.weight, self.bias, groups=self.groups, eps=self.eps)
+        return y
+
+
+class Normalize(Module, pure=True):
+    """Divide each vector along the last axis by its Euclidean length, then scale each channel.
+
+    With ``scale=20`` it is the layer that SSD puts behind its first feature map (W. Liu et al.,
+    ParseNet, arXiv 1506.04579).
+
+    Parameters
+    ----------
+    channels : int, optional
+        Of the learned scale; without it nothing is scaled and any number of channels will do.
+    scale : float
+        At the start.
+    eps : float
+        The least that is divided by.
+
+    Examples
+    --------
+    >>> nn.Normalize(4, scale=20)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(self, channels: int | None = None, scale: float = 1.0, eps: float = 1e-12) -> None:
+        self.channels, self.eps = channels, eps
+        self.weight = None if channels is None else Parameter(filled(channels, scale))
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        if self.channels is not None:
+            check_last_axis(self, x, None, self.channels)
+        y: Tensor = normalize(x, eps=self.eps)
+        return y if self.weight is None else y * self.weight
+
+
+class LocalResponseNorm(Module, pure=True):
+    """Divide each number by a power of the squares of its neighbours in channels.
+
+    ``x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around.
+
+    Examples
+    --------
+    >>> nn.LocalResponseNorm(3, alpha=0.5)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(
+        self, size: int = 5, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    ) -> None:
+        if size < 1:
+            raise SettingsError(f"LocalResponseNorm.size: expected at least 1, found {size}")
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (..., C) to the same shape."""
+        y: Tensor = ops.local_response_norm(
+            x, size=self.size, alpha=self.alpha, beta=self.beta, k=self.k
+        )
+        return y
+
+
+class WithinChannelLRN(Module, pure=True):
+    """Divide each pixel by a power of the mean square of the pixels around it, in its channel.
+
+    ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels of
+    which those beyond the edges count as 0, as Caffe's.
+
+    Examples
+    --------
+    >>> nn.WithinChannelLRN(3)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:
+        if size < 1 or size % 2 == 0:
+            raise SettingsError(
+                f"WithinChannelLRN.size: expected an odd number, found {size}"
+                "; take an odd one, which has a middle"
+            )
+        self.size, self.alpha, self.beta = size, alpha, beta
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, C) to the same shape."""
+        check_axes(self, x, "N H W C")
+        squares = ops.avg_pool2d(
+            ops.square(x),
+            kernel_size=(self.size, self.size),
+            stride=(1, 1),
+            pad=(self.size // 2,) * 4,
+        )
+        scale = ops.power(squares * self.alpha + 1.0, exponent=-self.beta)
+        y: Tensor = ops.multiply(x, scale)
+        return y

@@ -1,0 +1,217 @@
+"""Elementary functions as layers, and learned numbers that scale or shift."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.core.arguments import Sizes, sizes
+from daskdl.nn.core.initial import filled
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import Parameter
+from daskdl.tensor import Tensor, op
+
+__all__ = [
+    "Abs",
+    "Affine",
+    "Clip",
+    "Exp",
+    "GradientReversal",
+    "Log",
+    "Power",
+    "Scale",
+    "Sqrt",
+    "Square",
+]
+
+
+class Abs(Module, pure=True):
+    """Magnitude.
+
+    Examples
+    --------
+    >>> nn.Abs()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[1. , 0.5, 2. ]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.abs(x)
+
+
+class Exp(Module, pure=True):
+    """E to the power of x.
+
+    Examples
+    --------
+    >>> nn.Exp()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[0.368, 1.649, 7.389]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.exp(x)
+
+
+class Log(Module, pure=True):
+    """Natural logarithm.
+
+    Examples
+    --------
+    >>> nn.Log()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
+    array([[-1.386,  0.   ,  1.386]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.log(x)
+
+
+class Sqrt(Module, pure=True):
+    """Square root.
+
+    Examples
+    --------
+    >>> nn.Sqrt()(np.array([[0.25, 1.0, 4.0]], np.float32)).data.round(3)
+    array([[0.5, 1. , 2. ]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.sqrt(x)
+
+
+class Square(Module, pure=True):
+    """x times x.
+
+    Examples
+    --------
+    >>> nn.Square()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[1.  , 0.25, 4.  ]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.square(x)
+
+
+class Power(Module, pure=True):
+    """(shift + scale * x) to the power of a number.
+
+    Examples
+    --------
+    >>> nn.Power(2.0)(np.array([[1.0, 3.0]], np.float32)).data
+    array([[1., 9.]], dtype=float32)
+    """
+
+    def __init__(self, exponent: float, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.exponent, self.scale, self.shift = exponent, scale, shift
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        base = ops.add(ops.multiply(x, self.scale), self.shift)
+        y: Tensor = ops.power(base, exponent=self.exponent)
+        return y
+
+
+class Clip(Module, pure=True):
+    """x from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> nn.Clip(-0.5, 0.5)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        if not low <= high:
+            raise SettingsError(
+                f"Clip: expected low <= high, found {low} and {high}; change the two about"
+            )
+        self.low, self.high = low, high
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return ops.clip(x, low=self.low, high=self.high)
+
+
+class Affine(Module, pure=True):
+    """scale * x + shift with two numbers that are given, not learned.
+
+    Examples
+    --------
+    >>> nn.Affine(2.0, 1.0)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.scale, self.shift = scale, shift
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        y: Tensor = ops.add(ops.multiply(x, self.scale), self.shift)
+        return y
+
+
+class Scale(Module, pure=True):
+    """weight * x + bias, both learned and of a shape that broadcasts to a sample's.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        ``channels`` for one number for each channel; (1,) for one number for all.
+    weight, bias : bool
+        Whether there are such.
+
+    Examples
+    --------
+    >>> nn.Scale(4)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 6, 5, 4)
+    """
+
+    def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:
+        given = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = sizes("Scale.shape", given, len(given))
+        if not (weight or bias):
+            raise SettingsError(
+                "Scale: expected a weight or a bias, found neither; leave one of them True"
+            )
+        self.weight = Parameter(filled(self.shape, 1)) if weight else None
+        self.bias = Parameter(filled(self.shape, 0)) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        last = tuple(x.shape)[len(x.shape) - len(self.shape) :]
+        if any(own not in (1, n) for own, n in zip(self.shape, last, strict=False)) or len(
+            last
+        ) != len(self.shape):
+            raise ShapeError(
+                f"Scale: expected an input whose last axes take {self.shape}, found "
+                f"{tuple(x.shape)}"
+            )
+        if self.weight is not None:
+            x = ops.multiply(x, self.weight)
+        return x if self.bias is None else ops.add(x, self.bias)
+
+
+class GradientReversal(Module, pure=True):
+    """Hand the input on, and the gradient back times ``-scale`` (Y. Ganin et al., 1505.07818).
+
+    Examples
+    --------
+    >>> nn.GradientReversal()(np.array([[-1.0, 0.5, 2.0]], np.float32)).data.round(3)
+    array([[-1. ,  0.5,  2. ]], dtype=float32)
+    """
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to the same shape."""
+        return _reversed(x, scale=self.scale)
+
+
+@op
+def _reversed(x: Any, *, scale: float) -> Any:
+    return x, lambda dy: (dy * x.dtype.type(-scale),)

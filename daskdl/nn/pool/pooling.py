@@ -1,0 +1,271 @@
+"""Pooling over windows and over whole pictures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from daskdl import ops
+from daskdl.errors import ShapeError
+from daskdl.nn.core.arguments import Sizes, check_axes, sides, sizes
+from daskdl.nn.core.module import Module
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+
+_AXES = {1: "N T C", 2: "N H W C", 3: "N D H W C"}
+
+
+class _Pool(Module, pure=True):
+    """Pooling over windows; subclasses say how many axes and by what.
+
+    Parameters
+    ----------
+    kernel_size : int, or one for each axis
+    stride : int, or one for each axis, optional
+        The kernel's size without.
+    padding : int, one for each axis, or one for each side of each axis
+        Cells that are in no maximum, and zeros of a mean.
+    ceil_mode : bool
+        Whether a last window may reach beyond input and padding.
+    """
+
+    _axes: int
+    _operation: str
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+    ) -> None:
+        name, axes = type(self).__name__, self._axes
+        self.kernel = sizes(f"{name}.kernel_size", kernel_size, axes)
+        self.stride = self.kernel if stride is None else sizes(f"{name}.stride", stride, axes)
+        self.pad = sides(f"{name}.padding", padding, axes)
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., C) to (N, windows ..., C)."""
+        check_axes(self, x, _AXES[self._axes])
+        plain = self._axes == 1
+        y: Tensor = getattr(ops, self._operation)(
+            x,
+            kernel_size=self.kernel[0] if plain else self.kernel,
+            stride=self.stride[0] if plain else self.stride,
+            pad=self.pad,
+            ceil_mode=self.ceil_mode,
+            **self._settings(),
+        )
+        return y
+
+    def _settings(self) -> dict[str, Any]:
+        return {}
+
+
+class _AvgPool(_Pool, pure=True):
+    """Means; ``count_include_pad`` says whether cells of the padding count."""
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode)
+        self.count_include_pad = count_include_pad
+
+    def _settings(self) -> dict[str, Any]:
+        return {"count_include_pad": self.count_include_pad}
+
+
+class MaxPool1d(_Pool):
+    """The largest number of each window, (N, T, C) -> (N, steps, C).
+
+    Arguments as :class:`MaxPool2d`'s, of one axis.
+
+    Examples
+    --------
+    >>> nn.MaxPool1d(2)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _axes, _operation = 1, "max_pool1d"
+
+
+class MaxPool2d(_Pool):
+    """The largest number of each window, (N, H, W, C) -> (N, rows, columns, C).
+
+    Parameters
+    ----------
+    kernel_size : int or (rows, columns)
+    stride : int or (down, across), optional
+        The kernel's size without.
+    padding : int, (down, across) or (above, below, left, right)
+        Cells that are in no maximum.
+    ceil_mode : bool
+        Whether a last window may reach beyond image and padding.
+
+    Examples
+    --------
+    >>> nn.MaxPool2d(3, 2, 1, True)(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 4)
+    """
+
+    _axes, _operation = 2, "max_pool2d"
+
+
+class MaxPool3d(_Pool):
+    """The largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
+
+    Arguments as :class:`MaxPool2d`'s, of three axes.
+
+    Examples
+    --------
+    >>> nn.MaxPool3d(2, padding=1)(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 3, 3, 3, 2)
+    """
+
+    _axes, _operation = 3, "max_pool3d"
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window, (N, T, C) -> (N, steps, C).
+
+    Arguments as :class:`AvgPool2d`'s, of one axis.
+
+    Examples
+    --------
+    >>> nn.AvgPool1d(3, 2, (1, 0))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _axes, _operation = 1, "avg_pool1d"
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window, (N, H, W, C) -> (N, rows, columns, C).
+
+    Parameters
+    ----------
+    kernel_size, stride, ceil_mode
+        As :class:`MaxPool2d`'s.
+    padding : int, (down, across) or (above, below, left, right)
+        Zeros.
+    count_include_pad : bool
+        Whether cells of the padding count as cells of a window.
+
+    Examples
+    --------
+    >>> layer = nn.AvgPool2d(2, count_include_pad=False, padding=1)
+    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 4, 3, 4)
+    """
+
+    _axes, _operation = 2, "avg_pool2d"
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
+
+    Arguments as :class:`AvgPool2d`'s, of three axes.
+
+    Examples
+    --------
+    >>> nn.AvgPool3d((2, 3, 1))(np.ones((2, 4, 5, 4, 2), np.float32)).shape
+    (2, 2, 1, 4, 2)
+    """
+
+    _axes, _operation = 3, "avg_pool3d"
+
+
+class GlobalAvgPool(Module, pure=True):
+    """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C).
+
+    Examples
+    --------
+    >>> nn.GlobalAvgPool()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., C) to (N, C)."""
+        return ops.global_avg_pool2d(_as_image(self, x))
+
+
+class GlobalMaxPool(Module, pure=True):
+    """The largest number of each channel, (N, ..., C) -> (N, C).
+
+    Examples
+    --------
+    >>> nn.GlobalMaxPool()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 4)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, ..., C) to (N, C)."""
+        return ops.global_max_pool2d(_as_image(self, x))
+
+
+class AdaptiveAvgPool2d(Module, pure=True):
+    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
+
+    Examples
+    --------
+    >>> nn.AdaptiveAvgPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
+
+    def __init__(self, size: Sizes) -> None:
+        self.size = sizes("AdaptiveAvgPool2d.size", size, 2)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, C) to (N, size..., C)."""
+        check_axes(self, x, "N H W C")
+        return ops.adaptive_avg_pool2d(x, size=(self.size[0], self.size[1]))
+
+
+class AdaptiveMaxPool2d(Module, pure=True):
+    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
+
+    Examples
+    --------
+    >>> nn.AdaptiveMaxPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
+
+    def __init__(self, size: Sizes) -> None:
+        self.size = sizes("AdaptiveMaxPool2d.size", size, 2)
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x (N, H, W, C) to (N, size..., C)."""
+        check_axes(self, x, "N H W C")
+        return ops.adaptive_max_pool2d(x, size=(self.size[0], self.size[1]))
+
+
+def _as_image(layer: Module, x: Any) -> Tensor:
+    if len(x.shape) < 3:
+        raise ShapeError(
+            f"{type(layer).__name__}: expected an input of shape (N, ..., C) with axes to pool "
+            f"over, found {tuple(x.shape)}"
+            "; leave out the layer for samples without axes"
+        )
+    if len(x.shape) == 4:
+        return x
+    y: Tensor = ops.reshape(x, shape=(x.shape[0], math.prod(x.shape[1:-1]), 1, x.shape[-1]))
+    return y

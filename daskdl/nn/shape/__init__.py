@@ -1,0 +1,1 @@
+"""Layers that move, join, cut or reduce axes."""

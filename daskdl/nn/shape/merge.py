@@ -1,0 +1,344 @@
+"""Layers of several inputs, or of several results."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import DaskdlError, SettingsError, ShapeError
+from daskdl.nn.core.module import Module
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "Add",
+    "Average",
+    "CosineSimilarity",
+    "Divide",
+    "Dot",
+    "Join",
+    "MatMul",
+    "Maximum",
+    "Minimum",
+    "Multiply",
+    "PairwiseDistance",
+    "Pick",
+    "Split",
+    "Stack",
+    "Subtract",
+]
+
+
+class _Merge(Module, pure=True):
+    """One result of several inputs that come one by one or as a tuple, taken two by two."""
+
+    _operation: Callable[..., Any]
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that broadcast to one."""
+        given = _given(self, inputs)
+        with _naming(self, given):
+            y: Tensor = functools.reduce(type(self)._operation, given)
+        return y
+
+
+class Add(_Merge):
+    """The sum of all inputs.
+
+    Examples
+    --------
+    >>> nn.Add()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.add
+
+
+class Subtract(_Merge):
+    """The first input minus all others.
+
+    Examples
+    --------
+    >>> nn.Subtract()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.subtract
+
+
+class Multiply(_Merge):
+    """The product of all inputs.
+
+    Examples
+    --------
+    >>> nn.Multiply()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.multiply
+
+
+class Divide(_Merge):
+    """The first input divided by all others.
+
+    Examples
+    --------
+    >>> nn.Divide()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.divide
+
+
+class Maximum(_Merge):
+    """The largest of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Maximum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.maximum
+
+
+class Minimum(_Merge):
+    """The smallest of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Minimum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.minimum
+
+
+class Average(_Merge):
+    """The mean of all inputs, element by element.
+
+    Examples
+    --------
+    >>> nn.Average()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    _operation = ops.add
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that broadcast to one."""
+        given = _given(self, inputs)
+        return super().forward(*given) * (1 / len(given))
+
+
+class MatMul(_Merge):
+    """The matrix product of all inputs over their last two axes.
+
+    Examples
+    --------
+    >>> nn.MatMul()(np.ones((2, 3, 4), np.float32), np.ones((2, 4, 5), np.float32)).shape
+    (2, 3, 5)
+    """
+
+    _operation = ops.matmul
+
+
+class Dot(Module, pure=True):
+    """The inner product of two inputs over their last axis, (..., C) twice -> (...).
+
+    Examples
+    --------
+    >>> nn.Dot()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
+    """
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        y: Tensor = ops.sum(ops.multiply(*_two(self, inputs)), axis=-1)
+        return y
+
+
+class CosineSimilarity(Module, pure=True):
+    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...).
+
+    Examples
+    --------
+    >>> layer = nn.CosineSimilarity()
+    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
+    """
+
+    def __init__(self, eps: float = 1e-8) -> None:
+        self.eps = eps
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        first, second = (ops.normalize(x, eps=self.eps) for x in _two(self, inputs))
+        y: Tensor = ops.sum(first * second, axis=-1)
+        return y
+
+
+class PairwiseDistance(Module, pure=True):
+    """The distance of two inputs over their last axis, (..., C) twice -> (...).
+
+    Parameters
+    ----------
+    p : float
+        Of the norm: 2 for Euclid's, 1 for the sum of magnitudes; more than 0 and finite.
+    eps : float
+        Is added to each difference, so that the slope at 0 is finite.
+
+    Examples
+    --------
+    >>> layer = nn.PairwiseDistance()
+    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3)
+    """
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
+        if not 0 < p < math.inf:
+            raise SettingsError(f"PairwiseDistance: expected p > 0 and finite, found {p}")
+        self.p, self.eps = p, eps
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map two arrays to one."""
+        difference = ops.abs(ops.subtract(*_two(self, inputs)) + self.eps)
+        total = ops.sum(ops.power(difference, exponent=self.p), axis=-1)
+        y: Tensor = ops.power(total, exponent=1 / self.p)
+        return y
+
+
+class Join(Module, pure=True):
+    """Join all inputs along an axis, by default the channels.
+
+    Examples
+    --------
+    >>> nn.Join()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 3, 8)
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        self.axis = axis
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays that differ in one axis to one."""
+        given = _given(self, inputs)
+        with _naming(self, given):
+            y: Tensor = ops.concatenate(*given, axis=self.axis)
+        return y
+
+
+class Stack(Module, pure=True):
+    """Join all inputs along a new axis.
+
+    Examples
+    --------
+    >>> nn.Stack()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
+    (2, 2, 3, 4)
+    """
+
+    def __init__(self, axis: int = 1) -> None:
+        self.axis = axis
+
+    def forward(self, *inputs: Any) -> Tensor:
+        """Map arrays of one shape to one."""
+        given = _given(self, inputs)
+        with _naming(self, given):
+            y: Tensor = ops.stack(*given, axis=self.axis)
+        return y
+
+
+class Split(Module, pure=True):
+    """Cut the input into pieces along an axis, by default the channels.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of the pieces.
+    axis : int
+
+    Examples
+    --------
+    >>> layer = nn.Split((1, 3))
+    >>> [part.shape for part in layer(np.ones((2, 6, 4), np.float32))]
+    [(2, 6, 1), (2, 6, 3)]
+    """
+
+    def __init__(self, sizes: Sequence[int], axis: int = -1) -> None:
+        self.sizes, self.axis = tuple(sizes), axis
+
+    def forward(self, x: Any) -> tuple[Tensor, ...]:
+        """Map one array to a tuple."""
+        if not -len(x.shape) <= self.axis < len(x.shape) or sum(self.sizes) != x.shape[self.axis]:
+            raise ShapeError(
+                f"Split: expected {sum(self.sizes)} places in axis {self.axis}, found shape "
+                f"{tuple(x.shape)}"
+            )
+        y: tuple[Tensor, ...] = ops.split(x, sizes=self.sizes, axis=self.axis)
+        return y
+
+
+class Pick(Module, pure=True):
+    """Take one of several inputs by its number, such as the outputs of an LSTM.
+
+    Examples
+    --------
+    >>> nn.Pick(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the input."""
+        given = _given(self, inputs)
+        if not -len(given) <= self.index < len(given):
+            raise ShapeError(
+                f"Pick: expected an input number {self.index}, found {len(given)}"
+                "; count inputs from 0"
+            )
+        return given[self.index]
+
+
+@contextmanager
+def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
+    """Make a sentence that names the layer of what numpy says about shapes."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, DaskdlError):
+            raise
+        shapes = ", ".join(str(np.shape(x)) for x in given)
+        raise ShapeError(
+            f"{type(layer).__name__}: expected inputs that fit each other, found shapes {shapes}"
+            "; reshape or project one of them first"
+        ) from error
+
+
+def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the inputs, which may also come as one tuple."""
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    if not inputs:
+        raise ShapeError(
+            f"{type(layer).__name__}: expected at least 1 input, found none"
+            "; give a tuple of tensors"
+        )
+    return inputs
+
+
+def _two(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
+    given = _given(layer, inputs)
+    if len(given) != 2 or given[0].shape != given[1].shape:
+        raise ShapeError(
+            f"{type(layer).__name__}: expected two inputs of one shape, found "
+            f"{', '.join(str(tuple(x.shape)) for x in given)}"
+            "; reshape or project one of them first"
+        )
+    return given[0], given[1]

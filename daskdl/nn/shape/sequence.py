@@ -1,0 +1,214 @@
+"""Layers over the steps of a sequence, and reductions of axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.core.module import Module
+from daskdl.tensor import Tensor
+
+__all__ = [
+    "Bidirectional",
+    "Masking",
+    "Max",
+    "Mean",
+    "Min",
+    "RecurrentDecoder",
+    "Sum",
+    "TimeDistributed",
+]
+
+
+class TimeDistributed(Module, pure=True):
+    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...).
+
+    Examples
+    --------
+    >>> nn.TimeDistributed(nn.Linear(4, 3, seed=0))(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
+    """
+
+    def __init__(self, layer: Module) -> None:
+        self.layer = layer
+
+    def forward(self, x: Any) -> Tensor:
+        """Apply the layer to all steps at once, as if they were samples."""
+        if len(x.shape) < 3:
+            raise ShapeError(
+                f"TimeDistributed: expected an input of shape (N, T, ...), found {tuple(x.shape)}"
+                "; add an axis of steps, x[:, None]"
+            )
+        n, steps, *rest = x.shape
+        y = self.layer(ops.reshape(x, shape=(n * steps, *rest)))
+        result: Tensor = ops.reshape(y, shape=(n, steps, *y.shape[1:]))
+        return result
+
+
+class Bidirectional(Module, pure=True):
+    """Run one recurrent layer ahead and another back, and merge what they return at each step.
+
+    Parameters
+    ----------
+    ahead, back : Module
+        RNN, LSTM or GRU.
+    merge : "concatenate", "sum", "mean" or "multiply"
+
+    Examples
+    --------
+    >>> layer = nn.Bidirectional(nn.GRU(4, 3, seed=0), nn.GRU(4, 3, seed=1), merge="mean")
+    >>> layer(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 3)
+    """
+
+    def __init__(self, ahead: Module, back: Module, merge: str = "concatenate") -> None:
+        if merge not in ("concatenate", "sum", "mean", "multiply"):
+            raise SettingsError(
+                f"Bidirectional.merge: expected concatenate, sum, mean or multiply, found {merge!r}"
+            )
+        self.ahead, self.back, self.merge = ahead, back, merge
+
+    def forward(self, x: Any, lengths: ArrayLike | None = None) -> Tensor:
+        """Map x (N, T, in) to (N, T, C), or to (N, T, 2 C) when they are concatenated."""
+        first = _outputs(self.ahead(x, lengths=lengths))
+        second = _outputs(self.back(x, lengths=lengths, reverse=True))
+        y: Tensor
+        if self.merge == "concatenate":
+            y = ops.concatenate(first, second)
+        elif self.merge == "multiply":
+            y = first * second
+        else:
+            y = (first + second) * (0.5 if self.merge == "mean" else 1.0)
+        return y
+
+
+class RecurrentDecoder(Module, pure=True):
+    """Unroll a recurrent layer, each step's output being the next step's input.
+
+    Parameters
+    ----------
+    layer : Module
+        RNN, LSTM or GRU that returns both outputs and states.
+    steps : int
+    head : Module, optional
+        Makes the output, and next input, of the layer's output; needed where it has other channels.
+
+    Examples
+    --------
+    >>> layer = nn.RecurrentDecoder(nn.LSTM(4, 3, seed=0), 3, nn.Linear(3, 4, seed=1))
+    >>> layer(np.ones((2, 4), np.float32)).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
+        if steps < 1:
+            raise SettingsError(
+                f"RecurrentDecoder.steps: expected at least 1, found {steps}; say how many to make"
+            )
+        self.layer, self.steps, self.head = layer, steps, head
+
+    def forward(self, x: Any, state: Any = None) -> Tensor:
+        """Map the first input x (N, in), and the state to start from, to (N, steps, in)."""
+        if len(x.shape) != 2:
+            raise ShapeError(
+                f"RecurrentDecoder: expected a first input of shape (N, in), found {tuple(x.shape)}"
+            )
+        outputs = []
+        for _ in range(self.steps):
+            y, state = self.layer(ops.reshape(x, shape=(x.shape[0], 1, x.shape[1])), state)
+            x = ops.reshape(y, shape=(y.shape[0], y.shape[2]))
+            x = x if self.head is None else self.head(x)
+            outputs.append(x)
+        result: Tensor = ops.stack(*outputs, axis=1)
+        return result
+
+
+class Masking(Module):
+    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape.
+
+    Examples
+    --------
+    >>> nn.Masking()(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6, 4)
+    """
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape (..., C) to the same shape."""
+        kept = (np.asarray(x) != self.value).any(-1, keepdims=True)
+        y: Tensor = ops.multiply(x, kept.astype(x.dtype))
+        return y
+
+
+def _outputs(result: Any) -> Any:
+    return result[0] if isinstance(result, tuple) else result
+
+
+class Sum(Module, pure=True):
+    """The sum over axes, which go away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Sum(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6)
+    """
+
+    def __init__(self, axis: int | Sequence[int] = -1, keepdims: bool = False) -> None:
+        self.axis = axis if isinstance(axis, int) else tuple(axis)
+        self.keepdims = keepdims
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to that without the axes."""
+        return ops.sum(x, axis=self.axis, keepdims=self.keepdims)
+
+
+class Mean(Sum):
+    """The mean over axes, which go away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Mean((1, 2))(np.ones((2, 6, 4), np.float32)).shape
+    (2,)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to that without the axes."""
+        return ops.mean(x, axis=self.axis, keepdims=self.keepdims)
+
+
+class Max(Module, pure=True):
+    """The largest number along an axis, which goes away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Max(1, keepdims=True)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 1, 4)
+    """
+
+    def __init__(self, axis: int = -1, keepdims: bool = False) -> None:
+        self.axis, self.keepdims = axis, keepdims
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to that without the axis."""
+        return ops.amax(x, axis=self.axis, keepdims=self.keepdims)
+
+
+class Min(Max):
+    """The smallest number along an axis, which goes away unless ``keepdims``.
+
+    Examples
+    --------
+    >>> nn.Min(-1)(np.ones((2, 6, 4), np.float32)).shape
+    (2, 6)
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """Map any shape to that without the axis."""
+        return ops.amin(x, axis=self.axis, keepdims=self.keepdims)

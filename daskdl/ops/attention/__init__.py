@@ -1,0 +1,1 @@
+"""Attention, and rows of an embedding table."""

@@ -1,0 +1,1 @@
+"""Convolutions over one, two and three axes, and their transposes."""

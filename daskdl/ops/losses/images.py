@@ -1,0 +1,122 @@
+"""Losses of images: overlap, and rain that counts by its rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.losses import regression as kernels
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors.reduce import sum_over
+from daskdl.ops.losses.reduction import Parts, Summed, loss, pair
+from daskdl.tensor import Array
+
+__all__ = ["dice", "precipitation"]
+
+
+@loss
+def dice(prediction: Array, target: Array, *, smooth: float = 1.0, squared: bool = False) -> Parts:
+    """1 - (2 sum(x t) + smooth) / (sum(x) + sum(t) + smooth), of each sample and channel.
+
+    The sums are over all axes but the first and the last. A sample's number is the mean over its
+    channels; no gradient to the target.
+
+    F. Milletari et al., V-Net, arXiv 1606.04797, which has ``squared`` sums below; L. R. Dice,
+    Measures of the Amount of Ecologic Association Between Species, Ecology 26 (1945).
+
+    Parameters
+    ----------
+    prediction : array (N, ..., C)
+        Probabilities.
+    target : array of the same shape, from 0 to 1
+    smooth : float
+        What makes the loss of an empty target finite.
+    squared : bool
+        Whether the sums below the line are of squares.
+
+    Raises
+    ------
+    ShapeError
+        When the shapes differ, or have fewer than three axes.
+    """
+    target = pair("dice", prediction, target)
+    if prediction.ndim < 3:
+        raise ShapeError(
+            f"dice: expected shape (N, ..., C), three axes or more, found {prediction.shape}"
+            "; add an axis for a single channel, x[..., None]"
+        )
+    axes = tuple(range(1, prediction.ndim - 1))
+    above = 2 * sum_over(prediction * target, axes) + smooth  # (N, C)
+    sizes = (x * x if squared else x for x in (prediction, target))
+    below = sum(sum_over(size, axes) for size in sizes) + smooth
+
+    def slope(s: Array) -> Array:
+        spread = (len(prediction), *(1,) * len(axes), prediction.shape[-1])
+        to_size = (s * above / (below * below)).astype(s.dtype).reshape(spread)
+        to_shared = (-2 * s / below).astype(s.dtype).reshape(spread)
+        result = target * to_shared
+        result += prediction * (2 * to_size) if squared else to_size
+        return result
+
+    return 1 - above / below, (slope, None)
+
+
+@loss
+def precipitation(
+    prediction: Array,
+    target: Array,
+    *,
+    thresholds: Array,
+    weights: Array,
+    squared: float,
+    absolute: float,
+) -> Parts:
+    """Squared and absolute error, weighted by how much rain there is; no gradient to the target.
+
+    A pixel's weight is ``weights[k]``, k the number of ``thresholds`` that its target reaches.
+    Pixels whose target is NaN (missing) count nothing. Per sample the sum is divided by the number
+    of its pixels, missing ones included, so that a sample with few valid pixels weighs less.
+
+    X. Shi et al., Deep Learning for Precipitation Nowcasting: A Benchmark and A New Model,
+    arXiv 1706.03458, section 3.2.
+
+    Parameters
+    ----------
+    prediction, target : arrays of one shape, (N, ...)
+    thresholds : array (K,), increasing, in the target's unit
+    weights : array (K + 1,)
+    squared, absolute : float
+        Factors of the two errors.
+
+    Examples
+    --------
+    >>> prediction, target = np.array([[1.0, 4.0]]), np.array([[0.0, 6.0]])
+    >>> settings = {"thresholds": np.array([2.0]), "weights": np.array([1.0, 5.0])}
+    >>> float(precipitation(prediction, target, **settings, squared=1.0, absolute=1.0))
+    16.0
+    """
+    target = pair("precipitation", prediction, target)
+    if len(weights) != len(thresholds) + 1 or (np.diff(thresholds) < 0).any():
+        raise SettingsError(
+            "precipitation: expected increasing thresholds and one more weight than thresholds, "
+            f"found {thresholds} and {weights}"
+            "; sort the thresholds, and give the weight below the first one, too"
+        )
+    steps = np.concatenate([weights, thresholds])
+
+    def settings(squared: Any, absolute: Any) -> Array:
+        return np.array([squared, absolute, *steps], prediction.dtype)
+
+    def sums(stretches: int) -> Array:
+        given = settings(squared, absolute)
+        return kernels.sums(kernels.balanced, stretches, prediction, target, given)
+
+    def slope(s: Array) -> Array:
+        factor = s if not s.ndim else s.dtype.type(1)
+        given = settings(2 * squared * factor, absolute * factor)
+        (gradient,) = one_pass(kernels.balanced_back, prediction, target, settings=given)
+        return gradient if not s.ndim else np.multiply(gradient, s, out=gradient)
+
+    return Summed(prediction.shape, sums), (slope, None)

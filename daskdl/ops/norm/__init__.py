@@ -1,0 +1,1 @@
+"""Batch norm, and norms of a sample by itself."""

@@ -1,0 +1,271 @@
+"""Activations: one function of each number, or over channels (softmax)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.losses import softmax as softmax_kernels
+from daskdl.kernels.runtime.passes import one_pass
+from daskdl.kernels.vectors import activations as kernels
+from daskdl.kernels.vectors import prelu as prelu_kernel
+from daskdl.ops.arguments import FLOATS
+from daskdl.tensor import Array, op
+
+__all__ = [
+    "elu",
+    "gelu",
+    "hard_sigmoid",
+    "hard_swish",
+    "hard_tanh",
+    "leaky_relu",
+    "log_softmax",
+    "prelu",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
+
+
+def check_float(name: str, x: Array) -> None:
+    """Raise a ShapeError unless ``x`` is an array of float32 or float64."""
+    if x.dtype not in FLOATS:
+        raise ShapeError(
+            f"{name}: expected x of float32 or float64, found {x.dtype} {x.shape}"
+            "; x.astype(np.float32) makes it so"
+        )
+
+
+def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
+    """Return the result of the kernel of a name, and its backward from ``x`` or from ``y``."""
+    x = np.asarray(x)
+    check_float(name, x)
+    forward, back = getattr(kernels, name), getattr(kernels, f"{name}_back")
+    vector = np.array(settings, x.dtype) if settings else None
+    (y,) = one_pass(forward, x, settings=vector)
+    kept = x if keep == "x" else y
+    return y, lambda dy: tuple(one_pass(back, kept, dy, settings=vector))
+
+
+@op
+def relu(x: Array):
+    """max(x, 0); the gradient at 0 is 0.
+
+    Examples
+    --------
+    >>> ops.relu(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0. , 0.5, 2. ], dtype=float32)
+    """
+    return _activation("relu", x, keep="y")
+
+
+@op
+def relu6(x: Array):
+    """min(max(x, 0), 6).
+
+    Examples
+    --------
+    >>> ops.relu6(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0. , 0.5, 2. ], dtype=float32)
+    """
+    return _activation("clip", x, 0, 6, keep="y")
+
+
+@op
+def leaky_relu(x: Array, *, slope: float = 0.2):
+    """Leaky ReLU: ``x`` where positive, ``slope * x`` elsewhere (A. Maas et al., 2013).
+
+    Examples
+    --------
+    >>> ops.leaky_relu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.25, 0.5 , 0.75], dtype=float32)
+    """
+    return _activation("leaky_relu", x, slope)
+
+
+@op
+def prelu(x: Array, slope: Array):
+    """PReLU: ``x`` where positive, ``slope * x`` elsewhere; slope (C,) or (1,), learned.
+
+    K. He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
+
+    Examples
+    --------
+    >>> ops.prelu(np.array([[-1.0, 2.0]]), np.array([0.25])).data
+    array([[-0.25,  2.  ]])
+    """
+    check_float("prelu", x)
+    if slope.shape not in (x.shape[-1:], (1,)):
+        raise ShapeError(
+            f"prelu: expected slope of shape {x.shape[-1:]}, the channels of x, or (1,), "
+            f"found {slope.shape}"
+            "; give a slope for each channel, or one for all"
+        )
+    y = prelu_kernel.forward(x, slope)
+    return y, lambda dy: prelu_kernel.backward(x, slope, dy)
+
+
+@op
+def elu(x: Array, *, alpha: float = 1.0):
+    """ELU: ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere (arXiv 1511.07289).
+
+    Examples
+    --------
+    >>> ops.elu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.25, 0.5 , 0.75], dtype=float32)
+    """
+    return _activation("elu", x, alpha)
+
+
+@op
+def gelu(x: Array, *, approximate: str = "none"):
+    """GELU: ``x`` times the normal distribution function (D. Hendrycks and K. Gimpel, 1606.08415).
+
+    ``approximate="tanh"`` stands for the paper's formula with a hyperbolic tangent.
+
+    Examples
+    --------
+    >>> ops.gelu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.15 , 0.346, 0.58 ], dtype=float32)
+    """
+    if approximate not in ("none", "tanh"):
+        raise SettingsError(f"gelu: expected approximate 'none' or 'tanh', found {approximate!r}")
+    return _activation("gelu" if approximate == "none" else "gelu_tanh", x)
+
+
+@op
+def silu(x: Array):
+    """SiLU: ``x / (1 + exp(-x))``, also called swish.
+
+    Examples
+    --------
+    >>> ops.silu(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.141, 0.311, 0.509], dtype=float32)
+    """
+    return _activation("silu", x)
+
+
+@op
+def sigmoid(x: Array):
+    """1 / (1 + exp(-x)), without overflow.
+
+    Examples
+    --------
+    >>> ops.sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.269, 0.622, 0.881], dtype=float32)
+    """
+    return _activation("sigmoid", x, keep="y")
+
+
+@op
+def tanh(x: Array):
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> ops.tanh(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.245, 0.462, 0.635], dtype=float32)
+    """
+    return _activation("tanh", x, keep="y")
+
+
+@op
+def softplus(x: Array):
+    """log(1 + exp(x)), without overflow.
+
+    Examples
+    --------
+    >>> ops.softplus(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.313, 0.974, 2.127], dtype=float32)
+    """
+    return _activation("softplus", x)
+
+
+@op
+def hard_sigmoid(x: Array):
+    """Hard sigmoid: ``x / 6 + 1 / 2``, from 0 to 1.
+
+    Examples
+    --------
+    >>> ops.hard_sigmoid(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.333, 0.583, 0.833], dtype=float32)
+    """
+    return _activation("hard_sigmoid", x)
+
+
+@op
+def hard_tanh(x: Array, *, low: float = -1.0, high: float = 1.0):
+    """Hard tanh: ``x`` limited to ``low`` and ``high``.
+
+    Examples
+    --------
+    >>> ops.hard_tanh(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([-1. ,  0.5,  1. ], dtype=float32)
+    """
+    return _activation("clip", x, low, high, keep="y")
+
+
+@op
+def hard_swish(x: Array):
+    """Hard swish: ``x * hard_sigmoid(x)`` (A. Howard et al., arXiv 1905.02244).
+
+    Examples
+    --------
+    >>> ops.hard_swish(np.array([0.25, 0.5, 0.75], np.float32)).data.round(3)
+    array([0.135, 0.292, 0.469], dtype=float32)
+    """
+    return _activation("hard_swish", x)
+
+
+@op
+def softmax(x: Array, *, axis: int = -1):
+    """exp(x) / sum(exp(x)) along ``axis``, without overflow.
+
+    Examples
+    --------
+    >>> ops.softmax(np.array([-1.0, 0.5, 2.0], np.float32)).data.round(3)
+    array([0.039, 0.175, 0.786], dtype=float32)
+    """
+    return _along("softmax", axis, softmax_kernels.softmax, softmax_kernels.softmax_gradient, x)
+
+
+@op
+def log_softmax(x: Array, *, axis: int = -1):
+    """Log softmax: x - log(sum(exp(x))) along ``axis``, without overflow.
+
+    Examples
+    --------
+    >>> ops.log_softmax(np.array([[0.0, 0.0]])).data.round(3)
+    array([[-0.693, -0.693]])
+    """
+    return _along(
+        "log_softmax", axis, softmax_kernels.log_softmax, softmax_kernels.log_softmax_gradient, x
+    )
+
+
+def _along(
+    name: str,
+    axis: int,
+    forward: Callable[[Array], Array],
+    gradient: Callable[[Array, Array], Array],
+    x: Array,
+):
+    check_float(name, x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(
+            f"{name}: expected an axis of x, whose shape is {x.shape}, found {axis}"
+            "; count it from 0, or back from -1"
+        )
+    y = forward(np.moveaxis(x, axis, -1))
+
+    def backward(dy: Array):
+        return (np.moveaxis(gradient(y, np.moveaxis(dy, axis, -1)), -1, axis),)
+
+    return np.moveaxis(y, -1, axis), backward

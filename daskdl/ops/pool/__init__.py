@@ -1,0 +1,1 @@
+"""Pooling, regions of interest, resampling."""

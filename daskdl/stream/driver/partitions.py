@@ -1,0 +1,119 @@
+"""Partitions: which there are, where they end, and which session reads which."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+from daskdl.stream.queues.protocols import Source
+from daskdl.stream.queues.records import Partition
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks.
+LOOK = 1.0
+#: Seconds that the end of a stream waits for the last look.
+CLOSING = 2.0
+
+
+class Looking:
+    """Looks for new partitions and their ends now and then, in a thread of its own.
+
+    Parameters
+    ----------
+    source : Source
+    partitions : list of Partition
+        Those that are known.
+    """
+
+    def __init__(self, source: Source, partitions: list[Partition]) -> None:
+        self._source, self.partitions = source, partitions
+        self.ends: dict[Partition, int] = {}
+        #: The run that has the group, None if nobody knows.
+        self.owner: str | None = None
+        self._pool, self._next = ThreadPoolExecutor(1, "daskdl-look"), 0.0
+        self._found: Future[tuple[list[Partition], dict[Partition, int], str | None]] | None = None
+
+    def at(self, now: float) -> tuple[list[Partition], dict[Partition, int]]:
+        """Return the partitions and their ends, by the last look."""
+        if self._found is not None and self._found.done():
+            try:
+                self.partitions, self.ends, self.owner = self._found.result()
+            except Exception as error:  # of a broker that is away for a while
+                logger.warning("looking for partitions: %s", error)
+            self._found, self._next = None, now + LOOK
+        if self._found is None and now > self._next:
+            self._found = self._pool.submit(self._look)
+        return self.partitions, self.ends
+
+    def _look(self) -> tuple[list[Partition], dict[Partition, int], str | None]:
+        partitions = self._source.partitions()
+        return partitions, self._source.ends(partitions), self._source.claimed_by()
+
+    def close(self) -> None:
+        """Close the source after the last look, which may wait long for a broker that is away."""
+        closed = self._pool.submit(self._source.close)
+        self._pool.shutdown(wait=False)
+        with suppress(TimeoutError):
+            closed.result(CLOSING)
+
+
+def fair(
+    partitions: Sequence[Partition], owners: Mapping[Partition, int], sessions: Collection[int]
+) -> dict[Partition, int]:
+    """Give each session as many partitions as the others, one more or less; few change hands.
+
+    Parameters
+    ----------
+    partitions : sequence of Partition
+    owners : mapping of Partition to session
+        Who has it now.
+    sessions : collection of int
+        Those that can take some; not empty.
+    """
+    least, more = divmod(len(partitions), len(sessions))
+    had = {s: [p for p in partitions if owners.get(p) == s] for s in sessions}
+    # Those that have most keep one more.
+    order = sorted(sessions, key=lambda s: (-len(had[s]), s))
+    room = {s: least + (i < more) for i, s in enumerate(order)}
+    found = {p: s for s in order for p in had[s][: room[s]]}
+    free = [s for s in order for _ in range(room[s] - min(room[s], len(had[s])))]
+    return found | dict(zip((p for p in partitions if p not in found), free, strict=True))
+
+
+class Ownership:
+    """Who may read which partition.
+
+    A partition changes hands in two steps: its session is ordered to let it go, and only when that
+    has said so, or can commit no more, another gets it.
+    """
+
+    def __init__(self) -> None:
+        self.owners: dict[Partition, int] = {}
+
+    def shares(
+        self, partitions: Sequence[Partition], sessions: Collection[int]
+    ) -> dict[int, tuple[Partition, ...]]:
+        """Return what each session is to read now, and take note of it."""
+        wanted = fair(partitions, self.owners, sessions) if sessions else {}
+        for partition, session in wanted.items():
+            self.owners.setdefault(partition, session)
+        return {
+            s: tuple(p for p, of in wanted.items() if of == s and self.owners[p] == s)
+            for s in sessions
+        }
+
+    def follows(self, session: int, partitions: Collection[Partition]) -> None:
+        """Take note that a session reads these and no others."""
+        for partition in [p for p, s in self.owners.items() if s == session]:
+            if partition not in partitions:
+                del self.owners[partition]
+
+    def lost(self, session: int) -> list[Partition]:
+        """Take from a session all that it had, since it can commit no more; return it."""
+        had = [p for p, s in self.owners.items() if s == session]
+        for partition in had:
+            del self.owners[partition]
+        return had

@@ -1,0 +1,128 @@
+"""Remote sessions: the sessions on workers as the driver sees them, and when one counts as lost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future as ConcurrentFuture
+from contextlib import suppress
+from typing import Any
+
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.failures import TaskError
+from daskdl.cluster.tasks import Place
+from daskdl.compat.dask_graph import Task
+from daskdl.stream.queues.records import Partition
+from daskdl.stream.worker.host import run_session
+from daskdl.stream.worker.model_file import ModelFile
+from daskdl.stream.worker.orders import Orders, Report, Spec
+
+logger = logging.getLogger(__name__)
+
+
+class RemoteSession:
+    """One session on one worker.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    spec : Spec
+    model : str
+        sha256 of the model to begin with.
+    """
+
+    def __init__(self, cluster: Cluster, spec: Spec, model: str) -> None:
+        self.spec, self._cluster = spec, cluster
+        self.orders = Orders(0, (), model)
+        self.report: Report | None = None
+        #: When it answered last; until it begins, its task may wait for others on its worker.
+        self.heard = time.monotonic()
+        self._asked: ConcurrentFuture[Any] | None = None
+        self._sent: dict[str, ConcurrentFuture[Any]] = {}
+        key = f"stream-{spec.run}", spec.number, 0
+        graph = {key: Task(key, run_session, spec)}
+        (self._future,) = cluster.submit(graph, [key], Place([spec.address]))
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has reported."""
+        return self.report is not None
+
+    @property
+    def follows(self) -> bool:
+        """Whether it reads the partitions that it was ordered to, and no others."""
+        return self.report is not None and self.report.applied == self.orders.number
+
+    def order(
+        self, partitions: tuple[Partition, ...], model: str, stop: bool = False, within: float = 30
+    ) -> None:
+        """Change what is wanted of it."""
+        same = self.orders.partitions == partitions and self.orders.stop == stop
+        number = self.orders.number + (not same)
+        self.orders = Orders(number, partitions, model, stop, within)
+
+    def ask(self) -> None:
+        """Take in an answer that has come, and ask again."""
+        if self._asked is not None:
+            if not self._asked.done():
+                return
+            try:
+                answer = self._asked.result()
+            except Exception as error:  # of a worker that is not there any more
+                logger.debug("session %d does not answer: %r", self.spec.number, error)
+            else:
+                if answer:
+                    self.report, self.heard = Report(**answer), time.monotonic()
+                elif self.report is None:
+                    self.heard = time.monotonic()
+        place = {"run": self.spec.run, "number": self.spec.number}
+        self._asked = self._cluster.ask(
+            self.spec.address, {"op": "daskdl_stream", **place, "orders": self.orders.message()}
+        )
+
+    def send(self, file: ModelFile) -> None:
+        """Send a model, unless it is on its way or cannot be used there."""
+        sent = self._sent.get(file.sha256)
+        rejected = self.report.rejected if self.report is not None else {}
+        if (sent is not None and not sent.done()) or file.sha256 in rejected:
+            return
+        message = {"run": self.spec.run, "number": self.spec.number}
+        message |= {"op": "daskdl_stream_model", "name": file.name, "data": file.data}
+        self._sent[file.sha256] = self._cluster.ask(self.spec.address, message)
+
+    def over(self) -> bool:
+        """Return whether its task has ended, and take in its last report."""
+        status = self._future.status
+        if status == "finished":
+            with suppress(Exception):
+                (last,) = self._cluster.fetch([self._future])
+                if last:
+                    self.report = Report(**last)
+        return status != "pending"
+
+    def failure(self) -> BaseException | None:
+        """Return the exception that its task has raised, None if it has raised none."""
+        if self._future.status != "error":
+            return None
+        error = self._cluster.error(self._future)
+        return error.args[1] if isinstance(error, TaskError) else error
+
+    def why(self) -> str:
+        """Return how its task has ended."""
+        if error := self.failure():
+            return f"{type(error).__name__}: {error}"
+        if self.report is not None and self.report.state in (
+            "fenced",
+            "expired",
+            "stopped",
+            "aborted",
+        ):
+            return f"{self.report.state} {self.report.error}".strip()
+        return str(self._future.status)
+
+    def close(self) -> None:
+        """Let go of the task and of what was asked."""
+        for asked in [self._asked, *self._sent.values()]:
+            if asked is not None:
+                asked.cancel()
+        self._future.cancel()

@@ -1,0 +1,289 @@
+"""Directory source and sink: records and answers as files that arrive in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.stream.queues.protocols import Reader
+from daskdl.stream.queues.records import Output, Partition, Record, as_json
+
+#: Rows of a Parquet file that are in memory at once.
+ROWS = 1024
+
+
+class DirectorySource:
+    """Files of a folder that all workers see.
+
+    A file is whole when it has its name: write it under a name that begins with ``.`` and rename
+    it. It is a partition, and its lines or rows are its records. What is done is kept in a file
+    beside them, ``.<group>/<file>.json``.
+
+    Parameters
+    ----------
+    folder : path
+    pattern : str
+        ``*.jsonl``, ``*.parquet`` or another whose suffix is one of these.
+    group : str
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("calls.jsonl").write_text('{"text": "hello"}')
+    >>> source = DirectorySource(".")
+    >>> source.partitions()
+    [Partition(topic='calls.jsonl', number=0)]
+    >>> reader = source.reader("run")
+    >>> reader.assign(source.partitions())
+    >>> reader.poll(10, wait=0)[0].value
+    b'{"text": "hello"}'
+    """
+
+    def __init__(self, folder: str | Path, pattern: str = "*.jsonl", group: str = "daskdl") -> None:
+        self.folder, self.pattern, self.group = Path(folder).resolve(), pattern, group
+        if Path(pattern).suffix not in (".jsonl", ".parquet"):
+            raise SettingsError(
+                f"pattern: expected one of .jsonl or .parquet, found {pattern!r}; give *.jsonl"
+            )
+        if not self.folder.is_dir():
+            raise DataError(f"{self.folder}: expected a folder, found none; make it first")
+
+    def partitions(self) -> list[Partition]:
+        """Return the files that there are now and are not done."""
+        names = sorted(p.name for p in self.folder.glob(self.pattern) if p.name[0] != ".")
+        return [
+            Partition(name, 0)
+            for name in names
+            if not _committed(self.folder, self.group, name).get("done")
+        ]
+
+    def claim(self, run: str) -> None:
+        """Take note of the run."""
+        place = self.folder / f".{self.group}"
+        place.mkdir(exist_ok=True)
+        _replace(place / "run", run)
+
+    def claimed_by(self) -> str | None:
+        """Return the run that has the group."""
+        try:
+            return (self.folder / f".{self.group}" / "run").read_text()
+        except OSError:
+            return None
+
+    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return nothing: how long a file is nobody knows before it was read."""
+        return {}
+
+    def reader(self, run: str) -> DirectoryReader:
+        """Return a reader without files."""
+        return DirectoryReader(self.folder, self.group)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class DirectoryReader:
+    """Reads assigned files.
+
+    Parameters
+    ----------
+    folder : path
+    group : str
+    """
+
+    def __init__(self, folder: Path, group: str) -> None:
+        self._folder, self._group = folder, group
+        self._open: dict[Partition, Iterator[Record]] = {}
+        self._next: dict[Partition, int] = {}
+        self._at_end: set[Partition] = set()
+
+    def assign(self, partitions: Sequence[Partition]) -> None:
+        """Read these and no others; what was not read before, from its committed line on."""
+        for partition in [p for p in self._next if p not in partitions]:
+            del self._next[partition]
+            self._open.pop(partition, None)
+            self._at_end.discard(partition)
+        for partition in partitions:
+            if partition not in self._next:
+                held = _committed(self._folder, self._group, partition.topic)
+                self._next[partition] = int(held.get("offset", 0))
+                self._open[partition] = self._records(partition, self._next[partition])
+
+    def rewind(self) -> None:
+        """Read all files again from their committed lines on."""
+        partitions = list(self._next)
+        self.assign([])
+        self.assign(partitions)
+
+    def _records(self, partition: Partition, start: int) -> Iterator[Record]:
+        path = self._folder / partition.topic
+        came = int(path.stat().st_mtime * 1000)
+        lines = _rows(path) if path.suffix == ".parquet" else _lines(path)
+        offset = 0
+        try:
+            for value in lines:
+                if offset >= start:
+                    yield Record(partition, offset, came, None, value)
+                offset += 1
+        except (ValueError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # of the disk, which may answer again
+                raise
+            why = f"{path}: expected a whole Parquet file, found {error}; write it under a new name"
+            yield Record(partition, max(offset, start), came, None, None, why)
+
+    def poll(self, limit: int, wait: float) -> list[Record]:
+        """Return up to ``limit`` records of the first file that has some."""
+        for partition, records in list(self._open.items()):
+            found = list(islice(records, limit))
+            if found:
+                self._next[partition] = found[-1].offset + 1
+                return found
+            del self._open[partition]
+            self._at_end.add(partition)
+            held = _committed(self._folder, self._group, partition.topic)
+            if held.get("offset", 0) == self._next[partition]:
+                self.commit({partition: self._next[partition]})
+        time.sleep(wait)
+        return []
+
+    def positions(self) -> dict[Partition, int]:
+        """Return the next line of each file."""
+        return dict(self._next)
+
+    def commit(self, positions: Mapping[Partition, int]) -> None:
+        """Note that all lines before these are done."""
+        for partition, offset in positions.items():
+            place = self._folder / f".{self._group}"
+            place.mkdir(exist_ok=True)
+            held = {"offset": offset, "done": False}
+            _replace(place / f"{partition.topic}.json", json.dumps(held))
+            # Asked after that, since the thread that reads may have come to the end just now.
+            if partition in self._at_end and offset == self._next.get(partition):
+                _replace(place / f"{partition.topic}.json", json.dumps({**held, "done": True}))
+
+    def at_end(self) -> set[Partition]:
+        """Return the files that were read to their ends."""
+        return set(self._at_end)
+
+    def close(self) -> None:
+        """Let go of open files."""
+        self._open.clear()
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            yield line.rstrip(b"\r\n")
+
+
+def _rows(path: Path) -> Iterator[bytes]:
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path}: expected what reads Parquet, found {error}; pip install 'daskdl[parquet]'"
+        ) from error
+    for batch in ParquetFile(path).iter_batches(ROWS):
+        for row in batch.to_pylist():
+            yield json.dumps(row, default=str).encode()
+
+
+def _committed(folder: Path, group: str, name: str) -> dict[str, int]:
+    try:
+        held: dict[str, int] = json.loads((folder / f".{group}" / f"{name}.json").read_text())
+        return held
+    except (OSError, ValueError):
+        return {}
+
+
+def _replace(path: Path, content: str) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    beside.write_text(content)
+    os.replace(beside, path)
+
+
+class DirectorySink:
+    """Files of JSON lines in ``<folder>/<topic>/``, one for each partition and commit.
+
+    A file is named by the place of its first record and is there as a whole or not at all; what is
+    read again after a loss begins at the same place and takes the place of that file.
+
+    Parameters
+    ----------
+    folder : path
+        That all workers see.
+
+    Examples
+    --------
+    >>> sink = DirectorySink("out")
+    >>> sink.check([], ["answers", "bad"])
+    >>> sorted(path.name for path in sink.folder.iterdir())
+    ['answers', 'bad']
+    """
+
+    exactly_once = False
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).resolve()
+
+    def check(self, partitions: Sequence[Partition], topics: Sequence[str]) -> None:
+        """Make the folders."""
+        for topic in topics:
+            try:
+                (self.folder / topic).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DataError(
+                    f"{self.folder / topic}: expected a place for answers, found {error.strerror}; "
+                    "give another folder"
+                ) from error
+
+    def fence(self, slot: int) -> None:
+        """Do nothing."""
+
+    def writer(self, slot: int) -> DirectoryWriter:
+        """Return a writer."""
+        return DirectoryWriter(self.folder)
+
+
+class DirectoryWriter:
+    """Writes files of JSON lines.
+
+    Parameters
+    ----------
+    folder : path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._waiting = folder, list[Output]()
+
+    def write(self, outputs: Sequence[Output]) -> None:
+        """Keep outputs until they are committed."""
+        self._waiting += outputs
+
+    def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
+        """Write a file for each topic and partition, and commit the offsets."""
+        by_file: dict[tuple[str, Partition], list[Output]] = defaultdict(list)
+        for output in self._waiting:
+            by_file[output.topic, output.record.partition].append(output)
+        self._waiting = []
+        for (topic, partition), outputs in by_file.items():
+            first = outputs[0].record.offset
+            name = f"{partition.topic}-{partition.number}-{first:012d}.jsonl"
+            beside = self._folder / topic / f".{name}.{os.getpid()}"
+            beside.write_text("".join(f"{as_json(output)}\n" for output in outputs))
+            os.replace(beside, self._folder / topic / name)
+        reader.commit(positions)
+
+    def give_up(self) -> None:
+        """Do nothing: it waits for nobody."""
+
+    def close(self) -> None:
+        """Drop what was not committed."""
+        self._waiting = []

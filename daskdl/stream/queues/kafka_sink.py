@@ -1,0 +1,267 @@
+"""Kafka sink: answers by place of their record, in one transaction with the offsets if wanted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from daskdl.errors import SettingsError
+from daskdl.stream.queues.kafka_clients import Brokers, confluent
+from daskdl.stream.queues.kafka_source import PATIENCE, KafkaReader
+from daskdl.stream.queues.protocols import FencedError, Reader, RolledBackError
+from daskdl.stream.queues.records import Output, Partition
+
+logger = logging.getLogger(__name__)
+
+
+class KafkaSink:
+    """Topics of a Kafka cluster, with ``topic/partition/offset`` of the record as an answer's key.
+
+    The answers to a partition go to one partition of each topic, in the order of their records.
+
+    Parameters
+    ----------
+    brokers : Brokers
+    group : str
+        Begins the transactional ids, of which each slot has one: ``<group>-<slot>``.
+    exactly_once : bool
+        Whether answers, dead letters and offsets are committed in one transaction. The source has
+        to be of the same brokers.
+    transaction_timeout : float
+        Seconds after which the broker ends a transaction whose worker was lost, if the driver,
+        which ends it at once, was lost too.
+    create_topics : bool
+        Whether topics that are not there are made, with as many partitions as the source has.
+
+    Examples
+    --------
+    >>> from daskdl.stream import Brokers
+    >>> KafkaSink(Brokers("kafka:9093"), group="routing", exactly_once=True).exactly_once
+    True
+    """
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        group: str = "daskdl",
+        exactly_once: bool = False,
+        transaction_timeout: float = 30.0,
+        create_topics: bool = False,
+    ) -> None:
+        self.brokers, self.group, self.exactly_once = brokers, group, exactly_once
+        self.transaction_timeout, self.create_topics = transaction_timeout, create_topics
+
+    def check(self, partitions: Sequence[Partition], topics: Sequence[str]) -> None:
+        """Raise a SettingsError when outputs of these topics cannot be written."""
+        kafka, admin = confluent(), self.brokers.client("AdminClient")
+        absent = []
+        try:
+            there = admin.list_topics(timeout=PATIENCE).topics if self.create_topics else {}
+            for topic in dict.fromkeys(topics):
+                if topic in there:
+                    continue
+                if self.create_topics:
+                    absent.append(topic)
+                    continue
+                # One by one, since a broker may make the topic that is asked for by its name.
+                found = admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+                if found.error is not None or not found.partitions:
+                    absent.append(topic)
+        except kafka.KafkaException as error:
+            raise self.brokers.unreachable("sink", error.args[0].str()) from error
+        if absent and not self.create_topics:
+            raise SettingsError(
+                f"sink, topic {absent[0]}: expected a topic of {self.brokers.servers}, found none "
+                "of this name; make it first, or say --create-topics"
+            )
+        from confluent_kafka.admin import NewTopic
+
+        new = [NewTopic(topic, num_partitions=len(partitions)) for topic in absent]
+        for topic, made in (admin.create_topics(new) if new else {}).items():
+            try:
+                made.result(PATIENCE)
+            except kafka.KafkaException as error:
+                raise SettingsError(
+                    f"sink, topic {topic}: expected that it can be made, found "
+                    f"{error.args[0].str()}; make it by hand"
+                ) from error
+
+    def _producer(self, slot: int, **more: Any) -> Any:
+        milliseconds = int(self.transaction_timeout * 1000)
+        if self.exactly_once:
+            more |= {
+                "transactional_id": f"{self.group}-{slot}",
+                "transaction_timeout_ms": milliseconds,
+                "message_timeout_ms": milliseconds,
+            }
+        return self.brokers.client(
+            "Producer",
+            enable_idempotence=True,
+            linger_ms=1,
+            delivery_report_only_error=True,
+            retry_backoff_ms=20,
+            reconnect_backoff_max_ms=1000,
+            **more,
+        )
+
+    def fence(self, slot: int) -> None:
+        """End what a former writer of this slot has not committed, and let it commit no more."""
+        if self.exactly_once:
+            _patiently(self._producer(slot).init_transactions, PATIENCE)
+
+    def writer(self, slot: int) -> KafkaWriter:
+        """Return the writer of a slot; of each slot there is one at a time."""
+        failed: list[str] = []
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is not None:
+                failed.append(error.str())
+
+        producer = self._producer(slot, on_delivery=delivered)
+        if self.exactly_once:
+            _patiently(producer.init_transactions, PATIENCE)
+        return KafkaWriter(producer, failed, self.exactly_once, 2 * self.transaction_timeout)
+
+
+class KafkaWriter:
+    """Produces outputs to Kafka.
+
+    Parameters
+    ----------
+    producer : confluent_kafka.Producer
+    failed : list of str
+        To which the producer adds why a message was not delivered.
+    exactly_once : bool
+    patience : float
+        Seconds that a commit may take while brokers do not answer.
+    """
+
+    def __init__(
+        self, producer: Any, failed: list[str], exactly_once: bool, patience: float
+    ) -> None:
+        self._producer, self._failed, self._exactly_once = producer, failed, exactly_once
+        self._patience, self._open, self._kafka = patience, False, confluent()
+        self._counts: dict[str, int] = {}
+        self._given_up = False
+
+    def _calls(self, call: Callable[[float], Any]) -> Any:
+        return _patiently(call, self._patience, lambda: self._given_up)
+
+    def write(self, outputs: Sequence[Output]) -> None:
+        """Produce outputs of a batch, in their order."""
+        self._begin()
+        produce = self._producer.produce
+        for record, topic, value, headers in outputs:
+            partition = record.partition.number % (self._counts.get(topic) or self._count(topic))
+            key = f"{record.partition.topic}/{record.partition.number}/{record.offset}"
+            more = {"headers": list(headers)} if headers else {}
+            while True:
+                try:
+                    produce(topic, value, key, partition, **more)
+                    break
+                except BufferError:  # more than librdkafka wants to hold: wait for the broker
+                    if self._given_up:
+                        raise RolledBackError("the brokers have not taken it in time") from None
+                    self._producer.poll(0.1)
+                except self._kafka.KafkaException as error:
+                    self._fail(error)
+
+    def _count(self, topic: str) -> int:
+        listed = self._calls(lambda wait: self._producer.list_topics(topic, timeout=wait))
+        self._counts[topic] = max(1, len(listed.topics[topic].partitions))
+        return self._counts[topic]
+
+    def _begin(self) -> None:
+        if self._exactly_once and not self._open:
+            try:
+                self._producer.begin_transaction()
+            except self._kafka.KafkaException as error:
+                self._fail(error)
+            self._open = True
+
+    def commit(self, reader: Reader, positions: Mapping[Partition, int]) -> None:
+        """Return when all that was produced is safe, and the offsets are committed."""
+        kafka_reader = cast(KafkaReader, reader)
+        if not self._exactly_once:
+            self._flush()
+            self._calls(lambda _: reader.commit(positions))
+            return
+        self._begin()
+        offsets, group = kafka_reader.offsets(positions), kafka_reader.metadata()
+        try:
+            send = self._producer.send_offsets_to_transaction
+            self._calls(lambda wait: send(offsets, group, wait))
+            self._calls(self._producer.commit_transaction)
+        except self._kafka.KafkaException as error:
+            self._fail(error)
+        self._open = False
+        self._failed.clear()
+
+    def _flush(self) -> None:
+        limit = time.monotonic() + self._patience
+        while self._producer.flush(1.0) and time.monotonic() < limit and not self._given_up:
+            pass
+        left = len(self._producer)
+        if self._failed or left:
+            reasons, self._failed[:] = [*self._failed, "not delivered in time"], []
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._failed.clear()
+            raise RolledBackError(f"{left or len(reasons) - 1} answers: {reasons[0]}")
+
+    def _fail(self, error: Any) -> None:
+        """Raise what an error of the producer means, with the transaction ended."""
+        why = error.args[0]
+        if why.fatal() or why.code() == self._kafka.KafkaError._FENCED:
+            raise FencedError(why.str()) from error
+        if not self._exactly_once:
+            raise error
+        try:
+            self._calls(self._producer.abort_transaction)
+        except self._kafka.KafkaException as worse:
+            raise FencedError(worse.args[0].str()) from worse
+        self._open = False
+        self._failed.clear()
+        raise RolledBackError(why.str()) from error
+
+    def give_up(self) -> None:
+        """Have calls of another thread that wait for the brokers end soon, with an error."""
+        self._given_up = True
+
+    def close(self) -> None:
+        """Drop what was not committed."""
+        if self._exactly_once and self._open:
+            try:
+                self._producer.abort_transaction(2)
+            except self._kafka.KafkaException as error:
+                logger.debug("a transaction was left to the broker: %s", error)
+        self._producer.purge()
+        with suppress(self._kafka.KafkaException):  # of one that is fenced
+            self._producer.flush(1.0)
+
+
+def _patiently(
+    call: Callable[[float], Any], patience: float, given_up: Callable[[], bool] = lambda: False
+) -> Any:
+    """Call with a timeout, again while the error may pass, for so many seconds or until given up.
+
+    A timeout is a second, so that a call that is given up has soon ended.
+    """
+    kafka, limit = confluent(), time.monotonic() + patience
+    while True:
+        left = limit - time.monotonic()
+        try:
+            return call(min(1.0, max(left, 0.1)))
+        except kafka.KafkaException as error:
+            why = error.args[0]
+            passing = why.retriable() or why.code() in (
+                kafka.KafkaError._TRANSPORT,
+                kafka.KafkaError._TIMED_OUT,
+                kafka.KafkaError._ALL_BROKERS_DOWN,
+            )
+            if not passing or why.fatal() or left <= 0 or given_up():
+                raise
+            time.sleep(0.05)

@@ -1,0 +1,1 @@
+"""The service: ``daskdl stream`` from its settings to its end."""

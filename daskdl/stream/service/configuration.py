@@ -1,0 +1,171 @@
+"""Configuration of ``daskdl stream``: options and a YAML file, the options over the file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+import yaml
+
+from daskdl.errors import SettingsError
+from daskdl.stream.worker.messages import Routes
+
+#: What is written in YAML for a type, and what it is read as.
+KINDS: list[tuple[Any, str, tuple[type, ...]]] = [
+    (bool, "true or false", (bool,)),
+    (int, "a whole number of at least 1", (int,)),
+    (float, "a number", (int, float)),
+    (Mapping, "names and values", (Mapping,)),
+    (Any, "a text", (str,)),
+]
+
+
+@dataclass
+class Configuration:
+    """All that a stream from Kafka to Kafka needs; names are those of the options and the YAML.
+
+    Parameters
+    ----------
+    brokers : str
+        ``host:port``, several with commas.
+    topics : str
+        Of the messages, several with commas: ``--in``, and ``in`` in YAML.
+    out : str
+        Topic of the answers.
+    model : str
+        Path or URL of a model file.
+    dead_letter : str, optional
+        Topic of messages that cannot be decoded or predicted, by default ``<out>.dead-letter``.
+    group : str
+    cluster : str
+        As for :func:`daskdl.cluster.connect`.
+    workers : int, optional
+    exactly_once, echo, create_topics, watch, until_end : bool
+        ``watch``: use the model file again when it is replaced.
+    schema : str, optional
+        See :func:`daskdl.stream.worker.messages.schema`.
+    start : "earliest" or "latest"
+    control : str, optional
+        Topic of model orders.
+    batch : int
+    silence, stop_within : float
+        See :class:`daskdl.stream.Stream`.
+    seconds : float, optional
+        Stop after so many.
+    kafka : mapping
+        Settings of librdkafka, such as ``sasl.password``.
+    routes : mapping of str to str
+        Topics by label.
+    unsure : mapping
+        ``below``, a probability, and ``topic``, for answers below it.
+    """
+
+    brokers: str = ""
+    topics: str = ""
+    out: str = ""
+    model: str = ""
+    dead_letter: str | None = None
+    group: str = "daskdl"
+    cluster: str = "local"
+    workers: int | None = None
+    exactly_once: bool = False
+    echo: bool = False
+    create_topics: bool = False
+    watch: bool = False
+    until_end: bool = False
+    schema: str | None = None
+    start: Literal["earliest", "latest"] = "earliest"
+    control: str | None = None
+    batch: int = 1024
+    silence: float = 6.0
+    stop_within: float = 30.0
+    seconds: float | None = None
+    kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    routes: Mapping[str, str] = field(default_factory=dict)
+    unsure: Mapping[str, Any] = field(default_factory=dict)
+
+    def routing(self) -> Routes:
+        """Return the topics of answers.
+
+        Raises
+        ------
+        SettingsError
+            When ``unsure`` is not complete.
+        """
+        dead = self.dead_letter or f"{self.out}.dead-letter"
+        if not self.unsure:
+            return Routes(self.out, dead, self.routes)
+        try:
+            below, topic = float(self.unsure["below"]), str(self.unsure["topic"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SettingsError(
+                "unsure: expected a probability, below, and a topic, found "
+                f"{dict(self.unsure)!r}; write both"
+            ) from error
+        return Routes(self.out, dead, self.routes, below, topic)
+
+
+def _check(where: str, value: Any, hint: Any) -> None:
+    """Raise a SettingsError when a value of the file is not of a hint's type."""
+    kind = getattr(hint, "__origin__", hint)
+    of_it = {kind, *getattr(hint, "__args__", ())} if kind is not Mapping else {Mapping}
+    wanted, types = next((w, t) for k, w, t in KINDS if k in of_it or k is Any)
+    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+    if fits and (types != (int,) or value > 0):
+        return
+    # In the place of a mapping may stand a password.
+    found = type(value).__name__ if isinstance(value, dict | list) or Mapping in types else value
+    advice = "put it into quotes" if str in types else "see docs/stream.md"
+    raise SettingsError(f"{where}: expected {wanted}, found {found!r}; {advice}")
+
+
+def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of a YAML file and of options, those that are None left out.
+
+    Raises
+    ------
+    SettingsError
+        For a file that is no mapping, a name that is not known, or one that is missing.
+    """
+    found: dict[str, Any] = {}
+    if path is not None:
+        try:
+            read = yaml.safe_load(path.read_text("utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise SettingsError(
+                f"{path}: expected a YAML file, found {type(error).__name__}; see the path and "
+                "what is in it"
+            ) from None  # whose text may have a password in it
+        if not isinstance(read, dict):
+            raise SettingsError(f"{path}: expected names and values, found {type(read).__name__}")
+        found = {str(name).replace("-", "_"): value for name, value in read.items()}
+        if "in" in found:
+            found["topics"] = found.pop("in")
+    names = [f.name for f in fields(Configuration)]
+    for name in found:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            raise SettingsError(
+                f"{path}, {name}: expected one of {', '.join(names)}, found {name}"
+                + (f"; did you mean {near[0]}?" if near else "")
+            )
+    hints = get_type_hints(Configuration)
+    found = {name: value for name, value in found.items() if value is not None}
+    for name, value in found.items():
+        _check(f"{path}, {name}", value, hints[name])
+    for label, topic in found.get("routes", {}).items():
+        _check(f"{path}, routes, {label}", topic, str)
+    kafka = {**found.pop("kafka", {}), **options.get("kafka", {})}
+    given = {name: value for name, value in options.items() if value is not None}
+    configuration = Configuration(**{**found, **given, "kafka": kafka})
+    shown = {"brokers": "--brokers", "topics": "--in", "out": "--out", "model": "--model"}
+    for name, option in shown.items():
+        if not getattr(configuration, name):
+            raise SettingsError(
+                f"stream: expected {option}, found none; give it, or write it in "
+                "the file of --config"
+            )
+    return configuration

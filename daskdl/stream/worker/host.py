@@ -1,0 +1,102 @@
+"""Host: the worker plugin through which the driver speaks to the sessions on a worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from distributed import WorkerPlugin, get_worker
+
+from daskdl.cluster.failures import TaskError
+from daskdl.stream.worker.metrics import served_by_dask
+from daskdl.stream.worker.model_file import ModelFile, ServedModel
+from daskdl.stream.worker.orders import Orders, Report, Spec
+from daskdl.stream.worker.session import Session
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+
+class Host(WorkerPlugin):
+    """Has the sessions of a worker, and hands them orders and models.
+
+    The driver speaks to it at the address that the worker has anyway, in the cluster's own way
+    (TCP, TLS), so that no port is opened.
+    """
+
+    name = "daskdl-stream"
+    #: A stream that begins must not take the place of what others speak to.
+    idempotent = True
+
+    def setup(self, worker: Worker) -> None:
+        """Begin on a worker."""
+        self.sessions: dict[tuple[str, int], Session] = {}
+        self._withdraw = served_by_dask(self._reports)
+        self._threads = max(1, worker.state.nthreads)
+        worker.handlers["daskdl_stream"] = self.ask
+        worker.handlers["daskdl_stream_model"] = self.model
+        worker.handlers["daskdl_stream_end"] = self.end
+
+    def teardown(self, worker: Worker) -> None:
+        """End with a worker."""
+        self._withdraw()
+
+    def _reports(self) -> list[tuple[str, Report]]:
+        return [(s.spec.source.group, Report(**s.report())) for s in [*self.sessions.values()]]
+
+    def ask(self, run: str, number: int, orders: Mapping[str, Any]) -> dict[str, Any]:
+        """Hand orders to a session, and return its report; empty if it has not begun."""
+        session = self.sessions.get((run, number))
+        if session is None:
+            return {}
+        session.order(Orders.of(orders))
+        return session.report()
+
+    async def model(self, run: str, number: int, name: str, data: bytes) -> str:
+        """Load a model for a session, beside its work; return why not, empty if it is there."""
+        session = self.sessions.get((run, number))
+        if session is None:
+            return "the session has ended"
+        file = ModelFile(name, bytes(data))
+
+        def load() -> ServedModel:
+            model = ServedModel(file, self._threads)
+            sample = session.sample
+            if sample is not None or model.takes_texts:
+                model.try_on("a text" if sample is None else sample)
+            return model
+
+        try:
+            session.offer(await asyncio.to_thread(load))
+        except Exception as error:
+            session.reject(file.sha256, str(error))
+            return str(error)
+        return ""
+
+    def end(self, group: str, run: str) -> int:
+        """End sessions of other runs of a group; return how many there still are."""
+        others = [
+            session
+            for (of, _), session in self.sessions.items()
+            if of != run and session.spec.source.group == group
+        ]
+        for session in others:
+            session.end()
+        return len(others)
+
+
+def run_session(spec: Spec) -> dict[str, Any]:
+    """Run a session to its end: the task of a worker; return its last report."""
+    worker = get_worker()
+    if worker.address != spec.address:
+        return {}  # its worker was lost, and it has no business here
+    host: Host = worker.plugins[Host.name]
+    session = Session(spec)
+    host.sessions[spec.run, spec.number] = session
+    try:
+        return session.run()
+    except Exception as error:
+        raise TaskError(f"stream at worker {spec.address}", error) from error
+    finally:
+        host.sessions.pop((spec.run, spec.number), None)

@@ -1,0 +1,78 @@
+"""Latency: its histogram, which adds up over workers, and the batch size that keeps it low."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Upper edges of all buckets but the last (ms): from 0.1 ms to a day, each a tenth above the last.
+EDGES = 0.1 * 1.1 ** np.arange(int(np.ceil(np.log(864e6) / np.log(1.1))) + 1)
+
+
+class Histogram:
+    """A histogram of the time that messages took.
+
+    Attributes
+    ----------
+    counts : int64 (len(EDGES) + 1,)
+    """
+
+    def __init__(self, counts: Iterable[tuple[int, int]] = ()) -> None:
+        self.counts: NDArray[np.int64] = np.zeros(len(EDGES) + 1, np.int64)
+        self.total = 0.0
+        for bucket, count in counts:
+            self.counts[bucket] += count
+
+    def add(self, milliseconds: NDArray[np.float64]) -> None:
+        """Count latencies (n,) in ms; a clock that runs behind the broker's counts as none."""
+        clipped = np.maximum(milliseconds, 0.0)
+        buckets = np.searchsorted(EDGES, clipped)
+        self.counts += np.bincount(buckets, minlength=len(self.counts))
+        self.total += float(clipped.sum())
+
+    def sparse(self) -> list[tuple[int, int]]:
+        """Return (bucket, count) of those that are not empty: what is sent."""
+        return [(int(i), int(self.counts[i])) for i in np.flatnonzero(self.counts)]
+
+    def percentiles(self, *wanted: float) -> list[float]:
+        """Return the latencies (ms) below which so many of a hundred are; NaN of none.
+
+        They are the upper edges of their buckets, too high by a tenth at the most.
+        """
+        total = int(self.counts.sum())
+        if not total:
+            return [float("nan")] * len(wanted)
+        places = np.searchsorted(self.counts.cumsum(), np.ceil(np.array(wanted) / 100 * total))
+        return [float(EDGES[min(place, len(EDGES) - 1)]) for place in places]
+
+
+class BatchLimit:
+    """The most records that the next batch may have.
+
+    It begins small, at most doubles from batch to batch, and follows the speed that was measured:
+    a slow model gets small batches, so that no answer waits long for others, a quick one large
+    batches, which cost fewer calls and transactions.
+
+    Parameters
+    ----------
+    largest : int
+        Never more records than this.
+    seconds : float
+        That a batch shall take.
+    """
+
+    def __init__(self, largest: int, seconds: float) -> None:
+        self._largest, self._seconds = largest, seconds
+        self.limit = min(32, largest)
+
+    def worked(self, records: int, seconds: float) -> None:
+        """Take in how long a batch took.
+
+        Small batches tell little about large ones: their fixed costs are most of them.
+        """
+        if records < self.limit // 2 or not records:
+            return
+        fitting = int(records * self._seconds / max(seconds, 1e-6))
+        self.limit = max(1, min(fitting, 2 * self.limit, self._largest))

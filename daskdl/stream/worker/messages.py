@@ -1,0 +1,136 @@
+"""Messages: from their bytes to what the model is asked, and each answer's topic."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from daskdl.errors import DataError, SettingsError
+
+#: From the bytes of a message to a text or to an array of numbers.
+Decode = Callable[[bytes], Any]
+
+
+class Text:
+    """The whole message is a text in UTF-8."""
+
+    def __call__(self, value: bytes) -> str:
+        """Return the text of a message."""
+        return value.decode()
+
+
+class Field:
+    """The message is a JSON object, and one of its fields is asked about.
+
+    Parameters
+    ----------
+    name : str
+        Of the field; inner ones with dots, ``call.text``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self._path = name, name.split(".")
+
+    def __call__(self, value: bytes) -> Any:
+        """Return the field of a message.
+
+        Raises
+        ------
+        DataError
+            When there is none.
+        """
+        found = json.loads(value)
+        for step in self._path:
+            if not isinstance(found, dict) or step not in found:
+                raise DataError(f"expected a JSON object with the field {self.name}, found none")
+            found = found[step]
+        return found
+
+
+class Numbers:
+    """The message is a JSON list of numbers, nested for more axes."""
+
+    def __call__(self, value: bytes) -> Any:
+        """Return the list of a message."""
+        return json.loads(value)
+
+
+def schema(spec: str | Decode) -> Decode:
+    """Return the schema of a name.
+
+    Parameters
+    ----------
+    spec : str or callable
+        ``text``, ``numbers``, ``json:<field>``, ``<module>:<function>``, or the function itself.
+
+    Raises
+    ------
+    SettingsError
+        When it is none of these.
+    """
+    if callable(spec):
+        return spec
+    kind, _, name = spec.partition(":")
+    if kind in ("text", "numbers") and not name:
+        return Text() if kind == "text" else Numbers()
+    if kind == "json" and name:
+        return Field(name)
+    if name:
+        try:
+            found = getattr(importlib.import_module(kind), name)
+        except (ImportError, AttributeError) as error:
+            raise SettingsError(
+                f"schema: expected a function that can be imported, found {spec!r} ({error}); "
+                "see the name and PYTHONPATH, also of the workers"
+            ) from error
+        if callable(found):
+            return found
+    raise SettingsError(
+        "schema: expected text, numbers, json:<field> or <module>:<function>, found " + repr(spec)
+    )
+
+
+@dataclass(frozen=True)
+class Routes:
+    """A rule that gives each answer its topic.
+
+    Parameters
+    ----------
+    topic : str
+        Of answers without a topic of their own.
+    dead_letters : str
+        Of messages that cannot be decoded or predicted.
+    by_label : mapping of str to str
+        Topics of classes.
+    below : float
+        Answers of a lower probability go to ``unsure``.
+    unsure : str, optional
+
+    Examples
+    --------
+    >>> routes = Routes("other", "bad", {"billing": "money"}, below=0.5, unsure="people")
+    >>> routes.of("billing", 0.9), routes.of("billing", 0.3), routes.of("greeting", 0.9)
+    ('money', 'people', 'other')
+    """
+
+    topic: str
+    dead_letters: str
+    by_label: Mapping[str, str] = field(default_factory=dict)
+    below: float = 0.0
+    unsure: str | None = None
+
+    def of(self, label: str, probability: float) -> str:
+        """Return the topic of an answer."""
+        if self.unsure is not None and probability < self.below:
+            return self.unsure
+        return self.by_label.get(label, self.topic)
+
+    def topics(self) -> list[str]:
+        """Return all topics, each once."""
+        unsure = [] if self.unsure is None else [self.unsure]
+        return list(
+            dict.fromkeys([self.topic, self.dead_letters, *self.by_label.values(), *unsure])
+        )

@@ -1,0 +1,242 @@
+"""The state of a torch module: its parameters and buffers, and what a user does to it meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn.core.module import Module
+from daskdl.nn.core.parameter import Buffer, Parameter
+from daskdl.torch.library import as_array, torch
+
+#: Whole numbers up to which float32 is exact, and so the counters that travel with the buffers.
+LARGEST_COUNT = 1 << 24
+
+#: Relative difference from its first value up to which a buffer counts as unchanged.
+SAME = 1e-6
+
+#: Held while somebody looks at a torch module that several threads may use.
+taking = threading.RLock()
+
+
+class TorchState(Module):
+    """A Module whose parameters and buffers are a torch module's.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        It is used, not copied.
+    """
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self._module = module
+        #: Whether a user may hold the torch module; copies for threads and workers are ours alone.
+        self._theirs = True
+        self._names: list[str] = []  # of parameters, in our order
+        self._buffer_names: list[str] = []
+        #: Of each buffer its numbers in float32, and itself as it was when it had them.
+        self._first: dict[str, Any] = {}
+        self._exact: dict[str, Any] = {}
+        #: What the torch module had when it was last looked at, or was last given.
+        self._seen: dict[str, Any] = {}
+        self._mode: bool | None = None
+        #: Names of the parts that stay in eval() in training.
+        self._still: frozenset[str] = frozenset()
+        self._read()
+        self._bind()
+
+    def take_over(self) -> None:
+        """Take over what was changed in the torch module since it was last looked at."""
+        if not self._theirs:
+            return
+        with taking:
+            self._take()
+
+    def _take(self) -> None:
+        parameters, buffers = _state_of(self._module)
+        names = list(parameters), list(buffers)
+        shapes = [tuple(t.shape) for t in (*parameters.values(), *buffers.values())]
+        known = (*self._names, *self._buffer_names)
+        if names != (self._names, self._buffer_names) or shapes != [
+            self.__dict__[name].data.shape for name in known
+        ]:
+            self._read()
+        for name, parameter in parameters.items():
+            own = self.__dict__[name]
+            if parameter.requires_grad != self._seen.get(name, parameter.requires_grad):
+                own.requires_grad = parameter.requires_grad
+            if not _is_of(parameter, own.data):
+                own.data[...] = as_array(parameter)
+                self._bound.clear()
+        for name, buffer in buffers.items():
+            if name in self._seen and not _equal(buffer, self._seen[name]):
+                self.__dict__[name].data[...] = as_array(buffer)
+                self._remember(name, buffer)
+        self._look_at_modes()
+        self._bind()
+
+    def _read(self) -> None:
+        """Make parameters and buffers of the torch module's."""
+        for name in (*self._names, *self._buffer_names):
+            delattr(self, name)
+        parameters, buffers = _state_of(self._module)
+        for name, parameter in parameters.items():
+            self._refuse(name, parameter)
+            setattr(self, name, Parameter(as_array(parameter).copy(), parameter.requires_grad))
+        for name, buffer in buffers.items():
+            self._refuse(name, buffer)
+            setattr(self, name, Buffer(as_array(buffer).copy()))
+            self._remember(name, buffer)
+        self._names, self._buffer_names = list(parameters), list(buffers)
+        floats = {p.dtype for p in parameters.values() if p.is_floating_point()}
+        self._dtype = next(iter(floats)) if len(floats) == 1 else torch.float32
+        self._unbind()
+
+    def _remember(self, name: str, buffer: Any) -> None:
+        """Note a buffer of the torch module, of which ours has the numbers."""
+        self._first[name] = self.__dict__[name].data.copy()
+        self._exact[name] = self._seen[name] = buffer.detach().clone()
+
+    def _look_at_modes(self) -> None:
+        """Note which parts a user has put into eval(), unless all modes are as we set them."""
+        modes = {name: part.training for name, part in self._module.named_modules()}
+        ours = {name: bool(self._mode) and name not in self._still for name in modes}
+        if self._mode is not None and modes == ours:
+            return
+        self._mode = None
+        trained = self._module.training
+        self._still = frozenset(name for name, on in modes.items() if trained and not on)
+
+    def _set_mode(self) -> None:
+        if self._mode is self.training and self._module.training is self.training:
+            return
+        self._mode = self.training
+        self._module.train(self.training)
+        for name in self._still:
+            self._module.get_submodule(name).training = False
+
+    def _refuse(self, name: str, tensor: Any) -> None:
+        lazy = isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin)
+        if lazy or tensor.is_complex() or tensor.layout != torch.strided:
+            found = "lazy" if lazy else f"{tensor.dtype}, {tensor.layout}"
+            raise SettingsError(
+                f"TorchModule: {name}: expected a dense tensor of real numbers, found {found}; "
+                "call the module once before if it is lazy"
+            )
+        if name.startswith("_") or hasattr(type(self), name):
+            raise SettingsError(
+                f"TorchModule: expected parameters with names of their own, found {name!r}, which "
+                "a Module has for something else; wrap torch.nn.Sequential(module), in which it is "
+                f"called '0.{name}'"
+            )
+
+    def _unbind(self) -> None:
+        self._bound: list[tuple[Any, Any, Any]] = []
+        self._buffers: list[tuple[str, Buffer, dict[str, Any], str]] = []
+        self._compiled: Any = None
+        self._draws: bool | None = None
+
+    def _bind(self) -> None:
+        """Let torch's parameters be views of ours, if they are not."""
+        held = self.__dict__
+        if not self._bound or any(
+            held[n].data is not d or held[n].grad is not g
+            for n, (_, d, g) in zip(self._names, self._bound, strict=True)
+        ):
+            _ = self.vector  # joins parameters that are not yet
+            theirs = dict(self._module.named_parameters())
+            self._bound = []
+            for name in self._names:
+                own, parameter = held[name], theirs[name]
+                if parameter.dtype == torch.float32:
+                    parameter.data = torch.from_numpy(own.data)
+                    parameter.grad = torch.from_numpy(own.grad) if own.grad is not None else None
+                elif parameter.shape != own.data.shape:
+                    parameter.data = torch.empty(own.data.shape, dtype=parameter.dtype)
+                self._bound.append((parameter, own.data, own.grad))
+            self._buffers = []
+            for name in self._buffer_names:
+                owner, _, key = name.rpartition(".")
+                # In torch's own mapping, since forward may put another tensor there.
+                theirs = self._module.get_submodule(owner)._buffers
+                self._buffers.append((name, held[name], theirs, key))
+        for name, (parameter, data, grad) in zip(self._names, self._bound, strict=True):
+            trained = held[name].requires_grad
+            if parameter.requires_grad != trained:
+                parameter.requires_grad_(trained)
+            self._seen[name] = trained
+            if parameter.dtype != torch.float32:
+                parameter.data.copy_(torch.from_numpy(data))
+                parameter.grad = None
+            elif parameter.grad is None and grad is not None:
+                parameter.grad = torch.from_numpy(grad)
+
+    def _take_buffers(self) -> None:
+        """Copy our buffers to torch's; one that nobody has changed keeps its very bits."""
+        for name, own, held, key in self._buffers:
+            values, first, theirs = own.data, self._first[name], held[key].detach()
+            if np.allclose(values, first, rtol=SAME, atol=0, equal_nan=True):
+                values[...] = first  # an average of equal numbers is rounded
+                theirs.copy_(self._exact[name])
+            else:
+                rounded = values if theirs.is_floating_point() else np.asarray(np.rint(values))
+                theirs.copy_(torch.from_numpy(rounded))
+            if self._theirs:
+                self._seen[name] = theirs.clone()
+
+    def _put_buffers(self) -> None:
+        for name, own, held, key in self._buffers:
+            theirs = held[key]
+            if tuple(theirs.shape) != own.data.shape:
+                raise ShapeError(
+                    f"TorchModule: buffer {name}: expected shape {own.data.shape}, as before, "
+                    f"found {tuple(theirs.shape)}; register it with persistent=False if it is no "
+                    "state"
+                )
+            if _equal(theirs, self._exact[name]):
+                own.data[...] = self._first[name]
+                continue
+            own.data[...] = as_array(theirs)
+            if self._theirs:
+                self._seen[name] = theirs.detach().clone()
+            if not theirs.is_floating_point() and np.abs(own.data).max(initial=0) > LARGEST_COUNT:
+                raise SettingsError(
+                    f"TorchModule: buffer {name}: expected whole numbers up to {LARGEST_COUNT}, "
+                    "found larger ones, which float32 cannot keep; register it with "
+                    "persistent=False if it is constant"
+                )
+
+    def _put_parameters(self) -> None:
+        for parameter, data, _ in self._bound:
+            if parameter.dtype != torch.float32:
+                data[...] = as_array(parameter)
+
+
+def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of a torch module and the buffers that are saved with it, by name."""
+    constant = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, inner in module.named_modules()
+        for name in inner._non_persistent_buffers_set
+    }
+    buffers = {n: b for n, b in module.named_buffers() if n not in constant}
+    return dict(module.named_parameters()), buffers
+
+
+def _is_of(parameter: Any, own: np.ndarray[Any, Any]) -> bool:
+    """Return whether a parameter has our numbers: their memory, or the same, rounded."""
+    if parameter.dtype == torch.float32 and parameter.data_ptr() == own.ctypes.data:
+        return True
+    return _equal(parameter.detach(), torch.from_numpy(own).to(parameter.dtype))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Return whether two tensors are the same, NaN for NaN."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    same = torch.eq(a, b)
+    return bool(same.all()) or bool((same | (torch.isnan(a) & torch.isnan(b))).all())

@@ -1,0 +1,1 @@
+"""Engines: what computes the iterations of a fit, in this process or on a cluster."""

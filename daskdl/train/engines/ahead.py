@@ -1,0 +1,78 @@
+"""Ahead: a shard's next batch is drawn while the gradient of the current one is computed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from daskdl.data.functions import take
+from daskdl.data.partition import Batch, Indices, Partition
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.train.engines.job import Job
+
+#: Of one shard: (iteration of the run, epoch, iteration in it), first position, and how many.
+Place = tuple[tuple[int, int, int], int, int]
+
+
+def drawn(job: Job, partition: Partition, shard: int, place: Place) -> tuple[Indices, Batch]:
+    """Return the positions of a shard's samples in one iteration, and the samples."""
+    (_, epoch, iteration), start, count = place
+    chosen = partition.order(job.seed, epoch, shard)[start : start + count]
+    draw = (job.seed, "map", epoch, iteration, shard)
+    return chosen, take(partition, chosen, job.tools().functions, draw)
+
+
+class Ahead:
+    """Draws the batches of some shards, the next one of each in a thread of its own.
+
+    What is drawn is the same, since it is a function of the seed and the place. Samples without
+    functions are drawn when they are needed: to copy them takes no time that a thread would win.
+
+    Parameters
+    ----------
+    job : Job
+    threads : int
+        Shards that are at work at once.
+    """
+
+    def __init__(self, job: Job, threads: int) -> None:
+        self._job, self._threads = job, threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._next: dict[int, tuple[Place, Future[tuple[Indices, Batch]]]] = {}
+
+    def draw(
+        self, partition: Partition, shard: int, place: Place, following: Place | None
+    ) -> tuple[Indices, Batch]:
+        """Return what :func:`drawn` does, and begin with what follows.
+
+        Parameters
+        ----------
+        partition : Partition
+        shard : int
+        place : Place
+        following : Place, optional
+            Of the same shard's next iteration, as far as it is known.
+        """
+        ready, future = self._next.pop(shard, (None, None))
+        if future is not None and ready == place:
+            found = future.result()
+        else:
+            found = drawn(self._job, partition, shard, place)
+        if following is not None and self._job.tools().functions:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, "daskdl-ahead")
+            # Not before: a partition gives the samples of one batch after those of another.
+            work = self._pool.submit(self._work, partition, shard, following)
+            self._next[shard] = following, work
+        return found
+
+    def close(self) -> None:
+        """Let go of what was drawn and is not needed."""
+        self._next.clear()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def _work(self, *what: Any) -> tuple[Indices, Batch]:
+        with thread_budget(self._job.threads):
+            return drawn(self._job, *what)

@@ -1,0 +1,116 @@
+"""Nonfinite: where in a model the first number came up that is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.nested import nested
+from daskdl.nn import Module, drawing
+from daskdl.nn.core.arguments import as_inputs, call
+from daskdl.nn.core.state import arrays, watched
+from daskdl.rows import Rows
+from daskdl.tensor import no_grad
+
+WHAT_TO_DO = "lower the learning rate, clip the gradient, or look for missing values in the samples"
+
+
+def finite(values: NDArray[np.float32]) -> bool:
+    """Return whether all are finite; in one pass that keeps nothing, if they are."""
+    with np.errstate(all="ignore"):
+        # What is not finite makes the sum so; finite numbers may, too, when they are huge.
+        return bool(np.isfinite(np.add.reduce(values)) or np.isfinite(values).all())
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A call of a module that returned what is not finite."""
+
+    name: str
+    kind: str
+    found: str
+    given: str  # what of its inputs is not finite
+
+
+def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> str:
+    """Return a sentence that names the first module in which something is not finite.
+
+    The batch is evaluated once more: the first module by the order in which they are done, those
+    inside of one before it. If all that the model returns is finite, it is the loss's own doing, or
+    the last module of which a parameter's gradient is not finite: gradients come from the end.
+
+    Parameters
+    ----------
+    model : Module
+        With the weights of the iteration and the gradient that it came to.
+    batch : mapping
+    seed : int
+        Of what layers draw.
+    loss : float
+    """
+    wanted = "loss" if not np.isfinite(loss) else "gradient"
+    spoilt = [name for name, held in model.state_dict().items() if not finite(held.ravel())]
+    gradients = [
+        (name, _bad(grad))
+        for name, p in model.named_parameters()
+        if (grad := p.grad.values if isinstance(p.grad, Rows) else p.grad) is not None
+        and not finite(grad.ravel())
+    ]
+    first, order = _first(model, as_inputs(nested(batch, "x")), seed)
+    if spoilt:
+        where = f"the weights were not finite before it, first {spoilt[0]}"
+    elif first is not None:
+        given = first.given or "its input was finite"
+        where = (
+            f"the first module whose output is not finite is {first.name} ({first.kind}): "
+            f"{first.found}; {given}"
+        )
+    elif wanted == "loss" or not gradients:
+        inputs = "; ".join(
+            f"{name} has {_bad(batch[name])}" for name in sorted(batch) if _bad(batch[name])
+        )
+        where = f"the model's output is finite, the loss of it is not{inputs and '; '}{inputs}"
+    else:
+        # Of modules that are done at the same place, such as none, the last in the model.
+        places = {name: i for i, name in enumerate(order)}
+        name, found = max(gradients, key=lambda g: places.get(g[0].rpartition(".")[0], -1))
+        where = (
+            "all modules' outputs are finite; backwards, the first gradient that is not finite is "
+            f"that of {name}: {found}"
+        )
+    value = f"{loss}" if wanted == "loss" else (gradients[0][1] if gradients else "none")
+    return f"expected a finite {wanted}, found {value}; {where}; {WHAT_TO_DO}"
+
+
+def _first(model: Module, x: Any, seed: int) -> tuple[_Seen | None, list[str]]:
+    """Return the first call whose result is not finite, and the modules in order of being done."""
+    seen: list[_Seen] = []
+    order: list[str] = []
+
+    def look(name: str, module: Module, inputs: tuple[Any, ...], result: Any) -> None:
+        order.append(name)
+        if not seen and _bad(result):
+            given = _bad(inputs)
+            note = f"its input already had {given}" if given else ""
+            seen.append(_Seen(name or "the model", type(module).__name__, _bad(result), note))
+
+    # Running statistics change in a pass: they are put back.
+    buffers = model.flat_buffers.copy()
+    with no_grad(), drawing(seed), np.errstate(all="ignore"), watched(model, look):
+        call(model, x)
+    model.flat_buffers[:] = buffers
+    return (seen[0] if seen else None), order
+
+
+def _bad(value: Any) -> str:
+    """Return how many of a value's numbers are not finite, "" if all are."""
+    for array in arrays(value):
+        held = np.asarray(array)
+        if held.dtype.kind == "f" and not np.isfinite(held).all():
+            wrong = held[~np.isfinite(held)]
+            return f"{wrong.size} of {held.size} numbers that are not finite, such as {wrong[0]}"
+    return ""

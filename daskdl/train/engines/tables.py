@@ -1,0 +1,140 @@
+"""Tables: where the tables that are trained by rows lie in the vector of a run's state.
+
+What the driver holds, sends and writes to checkpoints is one vector of weights, and one of each
+kind of the optimizer's state: parameters, buffers, and behind them the tables, row by row. In an
+iteration only the first two move as a vector (:attr:`Tables.start` numbers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from daskdl.collective.parts import rows_of
+from daskdl.collective.plan import WHOLE, Span
+from daskdl.nn.core.joined import Joined
+from daskdl.optim import Method
+from daskdl.rows import Rows
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of a table that lie side by side, with their state; a step changes them.
+
+    Parameters
+    ----------
+    table : int
+        Its place among the tables.
+    first : int
+        The first of the rows.
+    weights : float32 (n, C)
+    slots : mapping of str to array
+        Of the optimizer's state, each (n, C), and maybe scalars.
+    """
+
+    table: int
+    first: int
+    weights: Array = field(repr=False)
+    slots: dict[str, Array] = field(repr=False)
+
+    def own(self, gradient: Rows) -> Rows:
+        """Return the part of a table's gradient that is these rows', by their ids here."""
+        part = gradient.part(self.first, self.first + len(self.weights))
+        return Rows(part.ids - self.first, part.values, self.weights.shape)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a model, maybe none.
+
+    Parameters
+    ----------
+    names : tuple of str
+    shapes : tuple of (rows, C)
+    start : int
+        Where the first one begins.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, int], ...]
+    start: int
+
+    @classmethod
+    def of(cls, joined: Joined) -> Tables:
+        """Return the tables of a model, by its vectors."""
+        shapes = tuple((p.shape[0], p.shape[1]) for p in joined.tables.values())
+        return cls(tuple(joined.tables), shapes, joined.whole.size)
+
+    def __bool__(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def size(self) -> int:
+        """Numbers of the whole vector."""
+        return self.start + sum(map(math.prod, self.shapes))
+
+    def slices(self, spans: Sequence[Span]) -> list[slice]:
+        """Return where the rows of some parts lie in the whole vector, table by table."""
+        found, start = [], self.start
+        for rows, width in self.shapes:
+            for span in spans:
+                first, stop = rows_of(span, rows)
+                found.append(slice(start + first * width, start + stop * width))
+            start += rows * width
+        return found
+
+    def views(self, vector: Array) -> list[Array]:
+        """Return views of the tables in a whole vector, each (rows, C)."""
+        found, start = [], self.start
+        for rows, width in self.shapes:
+            found.append(vector[start : start + rows * width].reshape(rows, width))
+            start += rows * width
+        return found
+
+    def stretches(
+        self, weights: Array, slots: Mapping[str, Array], spans: Sequence[Span] = (WHOLE,)
+    ) -> list[Stretch]:
+        """Return the rows of some parts.
+
+        Parameters
+        ----------
+        weights : (size,)
+            The whole vector, of which views are returned.
+        slots : mapping of str to array
+            Each has the numbers of these parts' rows, as :meth:`slices` has them one after the
+            other, or is a scalar.
+        spans : sequence of spans
+            All rows without.
+        """
+        found, start = [], 0
+        for i, view in enumerate(self.views(weights)):
+            for span in spans:
+                first, stop = rows_of(span, len(view))
+                shape = stop - first, view.shape[1]
+                end = start + math.prod(shape)
+                own = {n: s[start:end].reshape(shape) if s.ndim else s for n, s in slots.items()}
+                found.append(Stretch(i, first, view[first:stop], own))
+                start = end
+        return found
+
+    def step(
+        self,
+        method: Method,
+        stretches: Sequence[Stretch],
+        gradients: Sequence[Rows],
+        iteration: int,
+        scale: float,
+    ) -> None:
+        """Step the rows that have a gradient, ``scale`` times one for each table, in place."""
+        for stretch in stretches:
+            gradient = stretch.own(gradients[stretch.table])
+            name = self.names[stretch.table]
+            method.update_rows(
+                name, stretch.weights, gradient, stretch.slots, iteration, scale=scale
+            )

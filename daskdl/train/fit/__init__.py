@@ -1,0 +1,1 @@
+"""A fit: the Trainer, its checks, its loop, and the checkpoints that it goes on from."""

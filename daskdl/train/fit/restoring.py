@@ -1,0 +1,234 @@
+"""Restoring: a checkpoint, checked for the fit that goes on from it; the line that says how."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from daskdl.data import SampleSet
+from daskdl.data.order import block_lengths
+from daskdl.data.recipe import version_of_all
+from daskdl.errors import TRACEBACK, CheckpointError
+from daskdl.train.engines.step import State
+from daskdl.train.fit.checkpoint import CheckpointFolder, Saved, check_identity
+from daskdl.train.watch.callbacks import Callback
+from daskdl.train.watch.history import History
+
+if TYPE_CHECKING:
+    from daskdl.train.fit.trainer import Trainer
+
+logger = logging.getLogger(__name__)
+
+
+def check_restorable(saved: Saved, like: State) -> None:
+    """Check weights, the optimizer's state, history and position, before any of them is used.
+
+    Kernels step the optimizer's state where it lies, as long as the weights are.
+
+    Parameters
+    ----------
+    saved : Saved
+    like : State
+        That of the fit before its first iteration.
+
+    Raises
+    ------
+    ValueError
+        Which names what differs from what was expected.
+    """
+    wanted = {"weights": like.weights} | {f"optimizer.{k}": v for k, v in like.slots.items()}
+    found = {k: v for k, v in saved.arrays.items() if k in wanted or k.startswith("optimizer.")}
+    for name in sorted(wanted.keys() | found.keys()):
+        expected, held = _described(wanted, name), _described(found, name)
+        if expected != held:
+            raise ValueError(f"expected {name} {expected}, found {held}")
+    _check_history(saved)
+    kinds = {"epochs": list, "threads": int, "stopped": bool}
+    for name, kind in kinds.items():
+        if type(saved.more.get(name)) is not kind:
+            raise ValueError(
+                f"expected {name!r} as {kind.__name__}, found {saved.more.get(name)!r}"
+            )
+    if saved.more["threads"] < 1:
+        raise ValueError(f"expected threads from 1, found {saved.more['threads']}")
+    for row in saved.more["epochs"]:
+        if not isinstance(row, dict) or "iteration" not in row:
+            raise ValueError(f"expected each of 'epochs' with its iteration, found {row!r}")
+
+
+def _check_history(saved: Saved) -> None:
+    columns: dict[str, NDArray[Any] | None] = {
+        k: v for k, v in saved.arrays.items() if k.startswith("history.")
+    }
+    for name in ("loss", "samples", "seconds"):  # a checkpoint may be older than a phase
+        columns.setdefault(f"history.{name}", None)
+    for name, column in columns.items():
+        if column is None or column.shape != (saved.iteration,):
+            found = "none" if column is None else f"{column.shape}"
+            raise ValueError(f"expected {name} of shape ({saved.iteration},), found {found}")
+
+
+def _described(arrays: Mapping[str, NDArray[Any]], name: str) -> str:
+    return f"{arrays[name].dtype} {arrays[name].shape}" if name in arrays else "none"
+
+
+def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
+    """Return what tells a run from others, of which no checkpoint goes on."""
+    tables = trainer.model.tables  # which lie elsewhere than they would if not trained by rows
+    return {
+        "model": [
+            [name, list(array.shape), *["rows"] * (name in tables)]
+            for name, array in trainer.model.state_dict().items()
+        ],
+        "optimizer": type(trainer.optimizer).__name__,
+        "seed": trainer.seed,
+        "batch_size": batch_size,
+        "shards": list(samples.lengths),
+        **block_lengths(samples),
+        "wire": wire,
+        "precision": trainer.computed_in,
+        "files": version_of_all(samples.recipes),
+    }
+
+
+def newest(
+    folder: CheckpointFolder | None, identity: dict[str, Any], state: State, precision: str
+) -> Saved | None:
+    """Return the newest checkpoint that a fit, beginning with ``state``, can go on from.
+
+    With ``precision`` "bf16" the run keeps to the checkpoint's order of sums, which then stands in
+    ``identity``.
+    """
+    if folder is None:
+        return None
+    path = folder.path
+    wanted = {name: value for name, value in identity.items() if name != "files"}
+
+    def precision_in(saved: Saved) -> str:
+        # Those of versions that knew no other precision, or one order of sums, do not name it.
+        name = str(saved.identity.get("precision", "float32"))
+        return "bf16-pairs" if name == "bf16" else name
+
+    def check(saved: Saved) -> None:
+        name = precision_in(saved)
+        any_order = precision == "bf16" and name.startswith("bf16")
+        expected = wanted | {"precision": name} if any_order else wanted
+        check_identity(path, {**saved.identity, "precision": name}, expected)
+        check_restorable(saved, state)
+
+    saved = folder.read(check)
+    if saved is not None:
+        identity["precision"] = precision_in(saved)
+    if saved is not None and saved.identity.get("files", identity["files"]) != identity["files"]:
+        logger.warning(
+            "%s: the samples' files have changed since the checkpoint, by their sizes and "
+            "times; if their contents have, the weights will be others than those of a "
+            "run without an interruption: resume=False begins anew",
+            path,
+        )
+    return saved
+
+
+def saved_run(
+    state: State,
+    identity: dict[str, Any],
+    history: History,
+    callbacks: Sequence[Callback],
+    threads: int,
+    stopped: bool,
+) -> Saved:
+    """Return the contents of a checkpoint."""
+    arrays: dict[str, Any] = {"weights": state.weights}
+    arrays |= {f"optimizer.{name}": slot for name, slot in state.slots.items()}
+    arrays |= {f"history.{name}": column for name, column in history.arrays().items()}
+    for prefix, callback in _prefixes(callbacks):
+        arrays |= {f"{prefix}{name}": value for name, value in callback.state().items()}
+    more = {"epochs": history.epochs, "threads": threads, "stopped": stopped}
+    return Saved(state.iteration, identity, arrays, more)
+
+
+def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, History]:
+    """Undo :func:`saved_run`."""
+
+    def under(prefix: str) -> dict[str, Any]:
+        names = (name for name in saved.arrays if name.startswith(prefix))
+        return {name[len(prefix) :]: saved.arrays[name] for name in names}
+
+    for prefix, callback in _prefixes(callbacks):
+        kept = under(prefix)
+        if kept:
+            try:
+                callback.restore(kept)
+            except (KeyError, TypeError, ValueError) as error:
+                raise CheckpointError(
+                    f"checkpoint of iteration {saved.iteration}: expected a state of "
+                    f"{type(callback).__name__}, found {sorted(kept)}, which it does not take "
+                    f"({type(error).__name__}: {error}); give another folder, or resume=False to "
+                    "begin anew"
+                ) from error
+    state = State(saved.arrays["weights"], under("optimizer."), saved.iteration)
+    return state, History.from_arrays(under("history."), saved.more["epochs"])
+
+
+def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
+    """Name each by its class and its place among those: others may come and go between runs."""
+    places: Counter[str] = Counter()
+    for callback in callbacks:
+        kind = type(callback).__name__
+        yield f"callback.{kind}.{places[kind]}.", callback
+        places[kind] += 1
+
+
+class Run(Protocol):
+    """A fit under way: its state has the iterations done, of all there are to do."""
+
+    state: State
+    total: int
+
+
+@contextmanager
+def interruptions_told(run: Run, folder: Any) -> Iterator[None]:
+    """Say in the KeyboardInterrupt of Ctrl-C how far a run is; a script ends on it with one line.
+
+    A process that nobody rescues ends as Ctrl-C ends it, by the signal.
+
+    Parameters
+    ----------
+    run : Run
+    folder : path or None
+        Of checkpoints.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        how = (
+            f"the same call goes on from the checkpoint in {folder}"
+            if folder is not None
+            else "the model has its weights; with checkpoint='folder' a fit can go on"
+        )
+        main = threading.current_thread() is threading.main_thread()
+        if main and sys.excepthook is sys.__excepthook__:  # a debugger's stays
+            sys.excepthook = _in_a_line
+        done = f"fit interrupted after iteration {run.state.iteration} of {run.total}"
+        # No class of its own: by its class Python knows how the process is to end.
+        told = KeyboardInterrupt(f"{done}; {how}")
+        told._render_traceback_ = lambda *_: [str(told)]  # type: ignore[attr-defined]  # IPython
+        raise told from None
+
+
+def _in_a_line(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if hasattr(error, "_render_traceback_") and not os.environ.get(TRACEBACK):
+        print(f"{error} ({TRACEBACK}=1 shows where it was)", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, traceback)

@@ -1,0 +1,1 @@
+"""The gang: members that run iterations on workers and speak to each other."""

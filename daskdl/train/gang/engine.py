@@ -1,0 +1,250 @@
+"""The gang engine: iterations are run by one task on each worker, which speak to each other.
+
+The tasks stay, group after group, for ``daskdl.turn-time``: then others' tasks on the same workers
+have their turn. The driver asks the first member for each group, so that the scheduler has no work
+with it, and the driver as much with 256 workers as with two (:mod:`daskdl.train.gang.session`,
+:mod:`daskdl.collective.broadcast_tree`). In each iteration members add up slices of the gradient,
+each updates its slice of the weights with its slice of the optimizer's state, and all get the new
+weights (:mod:`daskdl.train.gang.member`); the additions are those of the canonical tree, whoever
+makes them (:mod:`daskdl.collective.plan`).
+
+The state of a group's beginning is with the driver, which got it from the first member at the end
+of the group before, straight from the worker: it has to have the weights there for callbacks and
+checkpoints anyway. So whichever workers are lost, one, several or all, the driver forms a gang of
+those that are there, gives each its slice and runs the group again; nothing but that group is lost.
+While the members stay the same each goes on with what it has, and nothing is sent out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from daskdl.cluster.settings import n_bytes, seconds
+from daskdl.cluster.tasks import Place
+from daskdl.collective.parts import UNIT
+from daskdl.collective.rendezvous import Rendezvous
+from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.data import SampleSet
+from daskdl.data.batches import Share
+from daskdl.errors import ClusterError
+from daskdl.train.engines.job import Job
+from daskdl.train.engines.on_cluster import OnCluster
+from daskdl.train.engines.step import State
+from daskdl.train.engines.tables import Tables
+from daskdl.train.gang.buckets import count_of
+from daskdl.train.gang.member import run_groups
+from daskdl.train.gang.members import Gang, cut
+from daskdl.train.gang.outcome import draws_of
+from daskdl.train.gang.session import Session
+
+if TYPE_CHECKING:
+    from dask.typing import Key
+    from distributed import Client, Future
+
+
+def gang_graph(
+    name: str,
+    attempt: int,
+    gang: Gang,
+    first: int,
+    common: tuple[Key, Key],
+    slices: Sequence[Key] | None,
+    parts: Sequence[Key],
+    shares: Sequence[Share],
+) -> dict[Key, Any]:
+    """Return a task for each member, whose key ends with its rank.
+
+    Parameters
+    ----------
+    name, attempt, gang, first :
+        Of the tasks, and the iteration they begin with.
+    common : pair of keys
+        Of the job and of the gang.
+    slices : sequence of keys, optional
+        Of the state's slices by rank; None if the members have kept them.
+    parts : sequence of keys
+        Of the shards.
+    shares : sequence of Share
+        Of the iterations, which follow each other in an epoch.
+    """
+    graph: dict[Key, Any] = {}
+    for rank in range(len(gang.addresses)):
+        shards, key = gang.shards(rank), (name, attempt, first, rank)
+        graph[key] = Task(
+            key,
+            run_groups,
+            *map(TaskRef, common),
+            attempt,
+            rank,
+            first,
+            draws_of(shares, shards),
+            None if slices is None else TaskRef(slices[rank]),
+            *(TaskRef(parts[s]) for s in shards),
+        )
+    return graph
+
+
+class GangEngine(OnCluster):
+    """Run groups of iterations by gangs.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    job : Job
+    samples : SampleSet
+    validation : SampleSet, optional
+    """
+
+    group_limit = 1000
+
+    def __init__(
+        self, client: Client, job: Job, samples: SampleSet, validation: SampleSet | None
+    ) -> None:
+        super().__init__(client, job, samples, validation)
+        self._patience = seconds("peer-timeout")
+        tools = job.tools()
+        self._tables = Tables.of(tools.model.joined)
+        self._unit = max(UNIT, tools.optimizer.unit)
+        self._bytes, self._bucket = 4 * tools.model.vector.size, n_bytes("bucket-size")
+        self._formed: tuple[Gang, Future] | None = None
+        self._session: Session | None = None
+        self._workers: dict[str, int] = {}  # that the session was made for
+        self._at = -1  # the iteration whose state the members keep
+        self._sent_slices: list[Future] = []
+        self._late: dict[str, Future] = {}
+        self._cluster.install(Rendezvous(), "start of the fit")
+        self._lock = self._cluster.lock("daskdl-gang")
+
+    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
+        self._late = {w: f for w, f in self._late.items() if f.status == "pending"}
+        workers = self._cluster.workers(what, without=self._late)
+        if self._session is not None and not self._goes_on(workers, state):
+            self._leave()
+        result = None
+        try:
+            while result is None:
+                if self._session is None:
+                    self._session = self._begun(workers, state, shares, what)
+                result = self._session.group(state.iteration, shares, what)
+                if result is None or not self._session.stays:
+                    self._end_session()
+                self._at = state.iteration if result is None else result.iteration
+        except BaseException:
+            self._end_session()
+            self._at = -1
+            raise
+        self._sent_slices.clear()
+        return State(result.weights, result.slots, self._at, result.records)
+
+    def evaluate(self, state: State, batch_size: int) -> list[float]:
+        """Return the mean loss over all validation samples, and each metric of them."""
+        self._leave()  # these are tasks of the same workers
+        return super().evaluate(state, batch_size)
+
+    # --- who takes part, and with what
+
+    def _goes_on(self, workers: dict[str, int], state: State) -> bool:
+        """Return whether the members that are at work go on with this state."""
+        assert self._session is not None
+        stayed = time.monotonic() - self._session.began
+        return (
+            not self._session.over
+            and workers == self._workers
+            and self._at == state.iteration
+            and stayed < seconds("turn-time")
+        )
+
+    def _begun(
+        self, workers: dict[str, int], state: State, shares: Sequence[Share], what: str
+    ) -> Session:
+        """Form a gang and give it its first group."""
+        place = self._training.placed(workers)
+        self._training.wait(what)
+        gang, gang_key = self._gang(place.addresses)
+        job = self._sent_job(gang.addresses[0])
+        slices = self._given(state, gang)
+        keys, name = self._training.keys, f"gang-{self._job.id}"
+        graph = gang_graph(
+            name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
+        )
+        self._take_turn(what)
+        futures = self._cluster.submit(graph, list(graph), Place(gang.addresses))
+        self._workers = workers
+        return Session(self._cluster, self._job.id, self._attempt, gang, futures)
+
+    def _gang(self, addresses: Sequence[str]) -> tuple[Gang, Key]:
+        """Return the gang for the shards at these workers, and its key."""
+        members = tuple(dict.fromkeys(addresses))
+        owners = tuple(members.index(a) for a in addresses)
+        if self._formed is None or not self._formed[0].is_of(members, owners):
+            name = f"gang-{self._job.id}-{self._attempt}"
+            stays = self._cluster.direct
+            buckets = count_of(self._bytes, self._bucket, len(members), bool(self._tables))
+            put = name, members, owners, self._patience, buckets
+            gang = Gang(*put, stays=stays, unit=self._unit)
+            self._formed = gang, self._cluster.send(f"members-{name}", gang, members[0])
+            self._at = -1
+        gang, future = self._formed
+        return gang, future.key
+
+    def _given(self, state: State, gang: Gang) -> list[Key] | None:
+        """Send every member its slice of the state and return their keys; None if they have it."""
+        if self._at == state.iteration:
+            return None
+        slices = [gang.slices(rank, self._tables) for rank in range(len(gang.addresses))]
+        self._sent_slices = self._cluster.send_each(
+            f"slice-{self._job.id}-{self._attempt}",
+            [cut(state.weights, state.slots, own) for own in slices],
+            gang.addresses,
+        )
+        return [future.key for future in self._sent_slices]
+
+    def _after_loss(self) -> None:
+        """Form a new gang; the shards that are still there stay."""
+        self._formed = self._job_future = self._state = None
+        self._at = -1
+        self._sent_slices.clear()
+
+    def forget_state(self) -> None:
+        """Send the state again next time: the driver has changed it."""
+        super().forget_state()
+        self._at = -1
+
+    def close(self) -> None:
+        """Let the workers forget the run."""
+        self._leave()
+        super().close()
+        self._after_loss()
+        self._cluster.drop(self._lock)
+        self._cluster.tell({"op": "daskdl_gang_forget", "run": self._job.id})
+
+    # --- the members' tasks
+
+    def _leave(self) -> None:
+        """Let the members that are at work come to their end."""
+        if self._session is not None:
+            self._session.leave(self._at)
+            self._end_session()
+
+    def _end_session(self) -> None:
+        """Let go of the members' tasks, and of the turn."""
+        if self._session is not None:
+            if self._session.failed:
+                self._after_loss()
+            self._late |= self._session.close()
+            self._session = None
+            self._lock.release()
+
+    def _take_turn(self, what: str) -> None:
+        """Wait for the cluster's lock: members of two gangs would wait for workers for ever."""
+        limit = time.monotonic() + seconds("stall-timeout")
+        while not self._lock.acquire(timeout=5):
+            self._cluster.workers(what)
+            if time.monotonic() > limit:
+                raise ClusterError(
+                    f"{what}: expected a turn within daskdl.stall-timeout, found another fit at "
+                    "work on the same cluster; wait for its end, or use "
+                    "another cluster"
+                )

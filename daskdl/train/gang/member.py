@@ -1,0 +1,218 @@
+"""Member: the task of one worker in a gang, which runs groups of iterations with its peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+
+from distributed import get_worker
+
+from daskdl.collective.communicator import Communicator
+from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.rendezvous import Rendezvous
+from daskdl.data.batches import Share
+from daskdl.data.partition import Partition
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.predict.measures import Measured
+from daskdl.train.engines import step
+from daskdl.train.engines.ahead import Ahead, Place
+from daskdl.train.engines.gradient import Gradient, Stopwatch
+from daskdl.train.engines.job import Job
+from daskdl.train.engines.step import Record
+from daskdl.train.engines.tables import Tables
+from daskdl.train.gang.buckets import Buckets
+from daskdl.train.gang.members import Gang, Slice, Slots, Vector
+from daskdl.train.gang.outcome import Draw, Draws, Kept, Result, draws_of, gathered, noted
+from daskdl.train.gang.update import SlicedUpdate, WholeUpdate, gather_all
+
+#: Seconds that members wait for another group, before they let others' tasks have the workers.
+IDLE = 1.0
+
+
+def run_groups(
+    job: Job,
+    gang: Gang,
+    attempt: int,
+    rank: int,
+    first: int,
+    draws: Draws,
+    given: Slice | None,
+    *partitions: Partition,
+) -> Result | None:
+    """Run a group of iterations with the other members, and those that the driver asks for then.
+
+    Parameters
+    ----------
+    job, gang, attempt, rank :
+        Of the run, its members, and this member.
+    first : int
+        Iteration at which the group begins.
+    draws : Draws
+        The samples of each iteration, by shard.
+    given : Slice, optional
+        This member's numbers at the group's beginning; None if it kept them from the last group.
+    *partitions : Partition
+        Its shards.
+
+    Returns
+    -------
+    Result or None
+        That of the group, by the first member of a gang that is asked for one only. Others answer
+        in the first member's :class:`~daskdl.collective.mailbox.Mailbox`.
+
+    Raises
+    ------
+    BrokenGangError
+        When the attempt cannot go on.
+    TaskError, TrainingError
+        As the steps do.
+    """
+    worker = get_worker()
+    if worker.address != gang.addresses[rank]:
+        raise BrokenGangError(f"{gang.name(rank)} is lost")
+    rendezvous = worker.plugins[Rendezvous.name]
+    comm = Communicator.connect(rendezvous, gang, job.id, attempt, rank)
+    try:
+        with closing(Member(rendezvous, job, gang, attempt, comm)) as member:
+            result = member.run(first, draws, given, partitions)
+    except BaseException as error:
+        comm.close(f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        rendezvous.at.pop(job.id, None)
+    comm.close()
+    return result
+
+
+class Member:
+    """One member in one attempt at groups.
+
+    An iteration is: the gradients of the own shards, reduce-scatter, the update of the own numbers,
+    all-gather of the new weights.
+    """
+
+    def __init__(
+        self, rendezvous: Rendezvous, job: Job, gang: Gang, attempt: int, comm: Communicator
+    ) -> None:
+        self.rendezvous, self.job, self.gang = rendezvous, job, gang
+        self.attempt, self.comm = attempt, comm
+        tools = job.tools()
+        self.tables = Tables.of(tools.model.joined)
+        shapes, size = self.tables.shapes, tools.model.vector.size
+        self.buckets = Buckets(job, gang, comm, size, shapes)
+        end, owned = tools.model.flat.size, gang.slices(comm.rank, self.tables)
+        own = [slice(s.start, min(s.stop, end)) for s in owned if s.start < end]
+        method = tools.optimizer.part(own)
+        self.ahead = Ahead(job, 1)
+        self.update = (
+            WholeUpdate(job, gang, comm)
+            if method is None
+            else SlicedUpdate(job, gang, comm, method)
+        )
+
+    def run(
+        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+    ) -> Result | None:
+        """Run the groups."""
+        while True:
+            with thread_budget(self.job.threads):
+                records, measured = self._group(first, draws, given, partitions)
+            self.rendezvous.at[self.job.id] = f"the end of the group from iteration {first} on"
+            put = self.job, self.gang, self.comm, self.tables
+            result = gathered(*put, self.kept, first, records, measured, self.update.sliced)
+            if not self.gang.stays:
+                return result
+            if result is not None:
+                self.rendezvous.mailbox(self.job.id, self.attempt).give(first, result)
+            first, given = first + len(records), None
+            shares = self._next_request(first)
+            if shares is None:
+                return None
+            draws = draws_of(shares, self.comm.shards)
+
+    def close(self) -> None:
+        """Let go of samples that were drawn and are not needed, and of an exchange that is on."""
+        self.ahead.close()
+        self.buckets.close()
+
+    def _group(
+        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+    ) -> tuple[list[Record], list[Measured]]:
+        """Run one group and keep its state; return each iteration's record and metrics."""
+        self.update.begin(*self._beginning(first, given))
+        records, all_measured = [], []
+        each = list(draws.each())
+        for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
+            measured = self._gradients(t, draw, following, partitions)
+            watch = Stopwatch()
+            total = Gradient.of_payload(self.buckets.total())
+            reduce = watch.lap()
+            record, broadcast = self.update.step(t, total)
+            records.append(replace(record, reduce=reduce, broadcast=broadcast))
+            all_measured.append(measured)
+        self.kept = Kept(self.gang.id, first + len(records), *self.update.end())
+        self.rendezvous.keep(self.job.id, self.attempt, self.kept)
+        return records, all_measured
+
+    def _gradients(
+        self,
+        t: int,
+        draw: Draw,
+        following: Draw | None,
+        partitions: Sequence[Partition],
+    ) -> Measured:
+        """Put the gradients of the own shards into the buckets; return their metrics."""
+        self.buckets.begin(t)
+        at = t, draw.epoch, draw.iteration
+        measured: list[Measured] = []
+        shards = [*zip(self.comm.shards, partitions, draw.shards, strict=True)]
+        busy = [i for i, (*_, (_, count)) in enumerate(shards) if count]
+        for shard, _, (_, count) in shards:
+            if not count:
+                self.buckets.put(shard, None)
+        for i in busy:
+            shard, partition, (start, count) = shards[i]
+            self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
+            after: Place | None = None
+            if following is not None and following.shards[i][1]:
+                after = (t + 1, following.epoch, following.iteration), *following.shards[i]
+            prepared = partial(self.ahead.draw, partition, shard, (at, start, count), after)
+            put = (self.job, self.update.weights, partition, at, shard, start, count)
+            if i == busy[-1] and self.buckets.early:
+                back = partial(self.buckets.back, shard)
+                found = step.gradient(*put, keep=False, draw=prepared, back=back)
+                self.buckets.last(shard, found)
+            else:
+                found = step.gradient(*put, draw=prepared)
+                self.buckets.put(shard, found)
+            measured += found.measured
+        self.rendezvous.at[self.job.id] = f"iteration {t}"  # with the peers
+        return self.job.tools().merged(measured)
+
+    def _beginning(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
+        """Return all weights, and the own numbers of the optimizer's state or all of it."""
+        kept = self.rendezvous.kept.pop(self.job.id, None)
+        if given is not None:
+            whole = {
+                name: slot
+                if self.update.sliced
+                else gather_all(self.comm, self.gang, self.tables, slot, first)
+                for name, slot in given.slots.items()
+            }
+            return gather_all(self.comm, self.gang, self.tables, given.weights, first), whole
+        if kept is None or (kept.gang, kept.iteration) != (self.gang.id, first):
+            name = self.gang.name(self.comm.rank)
+            raise BrokenGangError(f"iteration {first}: {name} has not kept its state")
+        return kept.weights, kept.slots
+
+    def _next_request(self, first: int) -> list[Share] | None:
+        """Return the samples of the next group; None if there is to be none."""
+        self.rendezvous.at[self.job.id] = f"nothing, after {first} iterations"
+        request = None
+        if not self.comm.rank:
+            request = self.rendezvous.mailbox(self.job.id, self.attempt).take(IDLE)
+        request = self.comm.broadcast(request or None, first)
+        return noted(request) if request else None

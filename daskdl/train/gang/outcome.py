@@ -1,0 +1,153 @@
+"""A group's draws and outcome: what the members of a gang are sent, and what they send back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.collective.communicator import Communicator
+from daskdl.collective.parts import join
+from daskdl.data.batches import Share
+from daskdl.predict.measures import Measured, plain, statistics_of
+from daskdl.train.engines.job import Job
+from daskdl.train.engines.step import Record
+from daskdl.train.engines.tables import Tables
+from daskdl.train.gang.members import Gang, Slice, Slots, Vector, put_together
+
+
+class Draw(NamedTuple):
+    """Samples that some shards give to one iteration: (start, count) of each."""
+
+    epoch: int
+    iteration: int  # within the epoch
+    shards: tuple[tuple[int, int], ...]
+
+
+class Draws(NamedTuple):
+    """Samples that some shards give to the iterations of a group, which follow each other."""
+
+    epoch: int
+    iteration: int  # of the first, within the epoch
+    starts: tuple[int, ...]  # of each shard
+    counts: tuple[tuple[int, ...], ...]  # of each shard, in every iteration
+
+    def each(self) -> Iterator[Draw]:
+        """Yield the samples of each iteration."""
+        starts = list(self.starts)
+        for i, counts in enumerate(zip(*self.counts, strict=True)):
+            yield Draw(self.epoch, self.iteration + i, tuple(zip(starts, counts, strict=True)))
+            starts = [start + count for start, count in zip(starts, counts, strict=True)]
+
+
+def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
+    """Return the samples that these shards give to iterations that follow each other."""
+    first = shares[0]
+    starts = tuple(int(first.starts[s]) for s in shards)
+    counts = tuple(tuple(int(share.counts[s]) for share in shares) for s in shards)
+    return Draws(first.epoch, first.iteration, starts, counts)
+
+
+def note_of(shares: Sequence[Share]) -> list[Any]:
+    """Return the samples of all shards as plain data, to send them."""
+    starts = np.asarray(shares[0].starts, np.int64)
+    counts = np.asarray([share.counts for share in shares], np.int32)
+    return [shares[0].epoch, shares[0].iteration, starts.tobytes(), counts.tobytes()]
+
+
+def noted(note: Sequence[Any]) -> list[Share]:
+    """Return the shares of which :func:`note_of` made a note."""
+    epoch, iteration, starts, counts = note
+    start = np.frombuffer(starts, np.int64)
+    shares = []
+    for i, count in enumerate(np.frombuffer(counts, np.int32).reshape(-1, start.size)):
+        shares.append(Share(epoch, iteration + i, start, count.astype(np.int64)))
+        start = start + count
+    return shares
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a group: weights and state of all members, and the iterations' records."""
+
+    weights: Vector = field(repr=False)
+    slots: Slots = field(repr=False)
+    iteration: int
+    records: tuple[Record, ...]
+
+    def __sizeof__(self) -> int:
+        return self.weights.nbytes + sum(slot.nbytes for slot in self.slots.values())
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A member's state at a group's end, with which it begins the next one."""
+
+    gang: str
+    iteration: int
+    weights: Vector = field(repr=False)
+    slots: Slots = field(repr=False)
+
+
+def gathered(
+    job: Job,
+    gang: Gang,
+    comm: Communicator,
+    tables: Tables,
+    kept: Kept,
+    first: int,
+    records: Sequence[Record],
+    measured: Sequence[Measured],
+    sliced_state: bool,
+) -> Result | None:
+    """Gather a group's outcome on the first member, which returns it; others return None.
+
+    Parameters
+    ----------
+    job, gang, comm, tables :
+        Of the run, its members, and what they speak by.
+    kept : Kept
+        This member's state at the group's end.
+    first : int
+        Iteration at which the group began.
+    records, measured : sequences
+        Of each iteration, this member's seconds, and the metrics of its shards.
+    sliced_state : bool
+        Whether members have their own numbers of the optimizer's state, or all of them all.
+    """
+    weights, slots = kept.weights, dict(kept.slots)
+    sliced = [name for name, s in slots.items() if s.ndim and sliced_state]
+    slices = [gang.slices(rank, tables) for rank in range(comm.size)]
+    times: NDArray[np.float64] = np.array([(r.reduce, r.update, r.broadcast) for r in records])
+    arrays = [slots[name] for name in sliced]
+    if job.rounded:  # other members have these numbers rounded
+        arrays.append(join(weights, slices[comm.rank]))
+    note = [[plain(m) for m in measured], times.tobytes()]
+    found = comm.gather(note, arrays, first)
+    if found is None:
+        return None
+    parts = [
+        Slice(
+            own[-1] if job.rounded else join(weights, s),
+            dict(zip(sliced, own, strict=False)),
+        )
+        for (_, own), s in zip(found, slices, strict=True)
+    ]
+    whole_weights, whole = put_together(parts, slices, weights.size)
+    all_times = np.array([np.frombuffer(note[1]) for note, _ in found])
+    all_times = all_times.reshape(len(found), *times.shape)
+    # Members that are ready early wait for the last in their reduction: the shortest is that.
+    shortest, longest = all_times.min(0), all_times.max(0)
+    notes = [[statistics_of(one) for one in note[0]] for note, _ in found]
+    tools, combined = job.tools(), []
+    for i, record in enumerate(records):
+        metrics = tools.values([of_one[i] for of_one in notes if of_one[i]])
+        reduce, broadcast = float(shortest[i, 0]), float(shortest[i, 2])
+        update = float(longest[i, 1])
+        combined.append(
+            replace(record, reduce=reduce, update=update, broadcast=broadcast, metrics=metrics)
+        )
+    return Result(whole_weights, {**slots, **whole}, kept.iteration, tuple(combined))

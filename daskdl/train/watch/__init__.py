@@ -1,0 +1,1 @@
+"""Watching a fit: callbacks, history, progress and pictures."""

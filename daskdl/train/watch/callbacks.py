@@ -1,0 +1,207 @@
+"""Callbacks: objects whose methods are called as a fit goes along; early stopping, best model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.train.fit.trainer import Trainer
+
+Logs = Mapping[str, float]
+
+
+class Callback:
+    """Base: does nothing. All methods run in the process that called fit.
+
+    While one runs, ``trainer.model`` has the weights of that moment and ``trainer.history`` all
+    that was recorded up to it. At the beginning of a fit and at the end of an epoch one may change
+    the model's weights, from which training then goes on; between groups, which are cut by time,
+    it would be another run each time. Loss, optimizer and what is frozen stay through a fit.
+
+    Examples
+    --------
+    >>> class Tell(Callback):
+    ...     def on_epoch_end(self, trainer, epoch, logs):
+    ...         print(f"epoch {epoch}: {logs['samples']:.0f} samples")
+    ...         return epoch == 1  # enough
+    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl.optim import SGD
+    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
+    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(
+    ...     samples, epochs=9, batch_size=4, callbacks=[Tell()], client=False, progress=False
+    ... )
+    epoch 0: 4 samples
+    epoch 1: 4 samples
+    """
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Prepare; called once, after a checkpoint was read if there is one."""
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        """Look at a group of iterations; ``iteration`` is the number that are done."""
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Look at an epoch, counted from 0; return True to stop. ``logs`` is its History row."""
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Finish; not called after an error or an interruption."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the state for a checkpoint, as arrays that do not change any more."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Undo :meth:`state`."""
+
+
+class _Watching(Callback):
+    """Keeps the best value of one column of the epochs."""
+
+    def __init__(self, monitor: str | None = None, higher_is_better: bool | None = None) -> None:
+        self.monitor, self.higher_is_better = monitor, higher_is_better
+        self.best = np.nan
+        self.best_epoch = -1
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Forget the values of an earlier fit, unless this one goes on with it."""
+        if not trainer.history.epochs:
+            self.best, self.best_epoch = np.nan, -1
+
+    def _improved(self, trainer: Trainer, epoch: int, logs: Logs, by: float = 0.0) -> bool:
+        monitor = self.monitor or ("val_loss" if "val_loss" in logs else "loss")
+        if monitor not in logs:
+            raise SettingsError(
+                f"{type(self).__name__}: expected monitor to be one of {sorted(logs)}, found "
+                f"{monitor!r}"
+                "; name one of these; val_... need validation= in fit"
+            )
+        value, sign = float(logs[monitor]), -1 if self._higher(trainer, monitor) else 1
+        least = sign * self.best - by if self.best_epoch >= 0 else np.inf
+        if sign * value < least:
+            self.best, self.best_epoch = value, epoch
+            return True
+        return False
+
+    def _higher(self, trainer: Trainer, monitor: str) -> bool:
+        if self.higher_is_better is not None:
+            return self.higher_is_better
+        metric = trainer.metrics.get(monitor.removeprefix("val_"))
+        return metric is not None and metric.higher_is_better
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        return {"best": np.array(self.best), "epoch": np.array(self.best_epoch)}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        self.best, self.best_epoch = float(state["best"]), int(state["epoch"])
+
+
+class EarlyStopping(_Watching):
+    """Stop when an epoch's value has not become better for some epochs.
+
+    Parameters
+    ----------
+    patience : int
+        Epochs to wait for a better one, at least 1.
+    by : float
+        It has to be better by more than this.
+    monitor : str, optional
+        Column of the epochs, such as ``val_rocauc``; by default ``val_loss``, without validation
+        ``loss``.
+    higher_is_better : bool, optional
+        By default what the trainer's metric of that name says of itself; of a loss, and of anything
+        else, lower is better.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.optim import SGD
+    >>> from daskdl.train import Trainer
+    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+    >>> samples = SampleSet.from_arrays(x=x, y=y)
+    >>> trainer = Trainer(nn.Linear(2, 1), nn.MSELoss(), SGD(0.0))
+    >>> stop = EarlyStopping(patience=2)
+    >>> trainer.fit(samples, epochs=50, batch_size=8, callbacks=[stop], progress=False)
+    History(3 iterations, 3 epochs, loss=...)
+    """
+
+    def __init__(
+        self,
+        patience: int = 5,
+        by: float = 0.0,
+        monitor: str | None = None,
+        higher_is_better: bool | None = None,
+    ) -> None:
+        super().__init__(monitor, higher_is_better)
+        if patience < 1 or not by >= 0:
+            raise SettingsError(
+                "EarlyStopping: expected patience of at least 1 and by of at least 0, found "
+                f"patience={patience!r} and by={by!r}; give epochs, and a "
+                "change of the value that is watched"
+            )
+        self.patience, self.by = patience, by
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Return whether to stop."""
+        self._improved(trainer, epoch, logs, self.by)
+        return epoch - self.best_epoch >= self.patience
+
+
+class BestModel(_Watching):
+    """Keep the weights of the epoch with the best value, and leave the model with them.
+
+    Parameters
+    ----------
+    monitor, higher_is_better : optional
+        As in :class:`EarlyStopping`.
+
+    Examples
+    --------
+    >>> from daskdl.data import SampleSet
+    >>> from daskdl.optim import SGD
+    >>> from daskdl.train import Trainer
+    >>> x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+    >>> samples = SampleSet.from_arrays(x=x, y=y)
+    >>> best = BestModel()
+    >>> trainer = Trainer(nn.Linear(2, 1, seed=0), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(samples, epochs=3, batch_size=8, callbacks=[best], progress=False)
+    >>> best.best_epoch, best.monitor
+    (2, None)
+    """
+
+    def __init__(self, monitor: str | None = None, higher_is_better: bool | None = None) -> None:
+        super().__init__(monitor, higher_is_better)
+        self.weights: NDArray[np.float32] | None = None
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Forget the weights of an earlier fit, unless this one goes on with it."""
+        super().on_fit_begin(trainer)
+        if self.best_epoch < 0:
+            self.weights = None
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> bool | None:
+        """Keep the weights if they are the best yet."""
+        if self._improved(trainer, epoch, logs):
+            self.weights = trainer.model.snapshot()
+        return None
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Put the best weights into the model."""
+        if self.weights is not None:
+            trainer.model.restore(self.weights)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return the state for a checkpoint, the best weights too."""
+        kept = super().state()
+        return kept if self.weights is None else {**kept, "weights": self.weights}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Undo :meth:`state`."""
+        super().restore(state)
+        self.weights = state.get("weights")

@@ -1,0 +1,180 @@
+"""Plot: the picture of a fit's history, once or drawn again while it trains."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.train.engines.step import PHASES
+from daskdl.train.watch.callbacks import Callback, Logs
+
+if TYPE_CHECKING:
+    from daskdl.train.fit.trainer import Trainer
+    from daskdl.train.watch.history import History
+
+#: Points of a curve of iterations; of more, means are drawn.
+POINTS = 200
+
+
+def draw(history: History) -> list[Any]:
+    """Draw a new figure and return its Axes."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError(
+            "History.plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
+        ) from error
+    metrics = _metrics(history)
+    panels = [draw_loss, *([_draw_metrics] if metrics else []), _draw_phases]
+    figure, axes = plt.subplots(
+        len(panels), 1, sharex=True, figsize=(8, 2.6 * len(panels)), layout="constrained"
+    )
+    for panel, ax in zip(panels, axes, strict=True):
+        panel(history, ax)
+        ax.grid(alpha=0.3)
+        ax.label_outer()
+    figure.suptitle(_title(history), fontsize="medium")
+    return list(axes)
+
+
+def draw_loss(history: History, ax: Any) -> None:
+    """Draw the loss of iterations, epochs and validations."""
+    ax.plot(history["loss"], color="0.75", linewidth=0.8, label="iteration")
+    for name, label, color in (("loss", "epoch", "C0"), ("val_loss", "validation", "C1")):
+        _draw_epochs(history, ax, name, label, color)
+    ax.set(xlabel="iteration", ylabel="loss")
+    ax.legend()
+
+
+def _draw_metrics(history: History, ax: Any) -> None:
+    for i, name in enumerate(_metrics(history)):
+        _draw_epochs(history, ax, name, f"{name}, training", f"C{i + 2}", linestyle="--")
+        _draw_epochs(history, ax, f"val_{name}", name, f"C{i + 2}")
+    ax.set(xlabel="iteration", ylabel="metric")
+    ax.legend()
+
+
+def _draw_phases(history: History, ax: Any) -> None:
+    at, heights = _means(history, PHASES)
+    shown = [i for i, row in enumerate(heights) if row.any()]
+    if shown:
+        ax.stackplot(
+            at,
+            [heights[i] for i in shown],
+            labels=[PHASES[i] for i in shown],
+            colors=[f"C{i}" for i in shown],
+        )
+        ax.legend(ncols=len(shown), fontsize="small", loc="upper right")
+    total = np.sum(heights, 0)
+    if total.any():  # the first iteration loads and compiles
+        ax.set_ylim(0, 1.2 * np.percentile(total, 95))
+    ax.set(xlabel="iteration", ylabel="seconds of an iteration")
+
+
+def _draw_epochs(
+    history: History, ax: Any, name: str, label: str, color: str, **style: Any
+) -> None:
+    points = [(row["iteration"], row[name]) for row in history.epochs if name in row]
+    if points:
+        marker = "o" if len(points) <= 30 else None
+        look = {"marker": marker, "markersize": 4, "label": label, "color": color, **style}
+        ax.plot(*zip(*points, strict=True), **look)
+
+
+def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """Return places and values of columns, means of neighbours if there are many iterations."""
+    n = len(history)
+    bounds = np.linspace(0, n, min(n, POINTS) + 1).astype(int)
+    lengths = np.diff(bounds)
+    sums = [np.add.reduceat(history[name], bounds[:-1]) if n else np.zeros(0) for name in names]
+    return bounds[:-1] + lengths / 2, [total / lengths for total in sums]
+
+
+def _metrics(history: History) -> list[str]:
+    validated = (n.removeprefix("val_") for row in history.epochs for n in row if n[:4] == "val_")
+    return [name for name in dict.fromkeys((*history.metrics, *validated)) if name != "loss"]
+
+
+def _title(history: History) -> str:
+    totals = history.since(0)
+    return (
+        f"{len(history):,} iterations, {totals['samples']:,} samples, {totals['seconds']:.3g} s, "
+        f"{totals['samples_per_second']:.3g} samples/s"
+    )
+
+
+class LivePlot(Callback):
+    """Draws :meth:`History.plot` again and again: in the notebook's cell, or to a file.
+
+    Parameters
+    ----------
+    path : path, optional
+        File of the picture, such as ``"fit.png"``; without it the cell of a notebook has it.
+    every : float
+        Seconds between pictures at least; there is one at the end in any case.
+
+    Raises
+    ------
+    SettingsError
+        When a fit begins outside of a notebook and there is no ``path``.
+
+    Examples
+    --------
+    >>> trainer.fit(samples, epochs=20, callbacks=[LivePlot()])  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, every: float = 5.0) -> None:
+        self.path, self.every = None if path is None else Path(path), every
+        self._drawn, self._shown = -float("inf"), None
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Begin a new picture."""
+        if self.path is None and "IPython" not in sys.modules:
+            raise SettingsError(
+                "LivePlot: expected a notebook or path=, found neither; LivePlot('fit.png') "
+                "writes to a file"
+            )
+        self._drawn, self._shown = -float("inf"), None
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        """Draw, if the last picture is old enough."""
+        if time.monotonic() - self._drawn >= self.every:
+            self._draw(trainer)
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        """Draw, if the last picture is old enough."""
+        self.on_group_end(trainer, 0)
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """Draw all of it."""
+        self._draw(trainer)
+
+    def _draw(self, trainer: Trainer) -> None:
+        import matplotlib.pyplot as plt
+
+        figure = trainer.history.plot()[0].figure
+        try:
+            if self.path is not None:
+                beside = self.path.with_name(f".{self.path.name}")
+                figure.savefig(beside, format=self.path.suffix.removeprefix(".") or "png")
+                beside.replace(self.path)
+            else:
+                self._show(figure)
+        finally:
+            plt.close(figure)
+        self._drawn = time.monotonic()
+
+    def _show(self, figure: Any) -> None:
+        from IPython.display import display
+
+        if self._shown is None:
+            self._shown = display(figure, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._shown.update(figure)

@@ -1,0 +1,239 @@
+"""Progress of a fit: a bar, a notebook's widget, or one plain line every half a minute."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from daskdl.train.watch.display import of_epochs, sparkline
+from daskdl.train.watch.history import UNTOLD
+
+
+class Progress(Protocol):
+    """Protocol of objects that show how far a fit is."""
+
+    def start(self, done: int, total: int) -> None:
+        """Begin with so many iterations of all done."""
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Tell the iterations done, the last loss and samples per second."""
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Tell the means of an epoch."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+class Silent:
+    """Tells nothing."""
+
+    def start(self, done: int, total: int) -> None:
+        """Do nothing."""
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Do nothing."""
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
+class Lines(Silent):
+    """Writes plain lines to standard error.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between lines; the end of an epoch is told too.
+    clock : callable
+        Returns seconds.
+    """
+
+    def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every, self._clock = every, clock
+        self._first = self._total = 0
+        self._began = self._told = clock()
+        self._epoch_told, self._untold = -math.inf, ""
+
+    def start(self, done: int, total: int) -> None:
+        """Remember where this begins."""
+        self._first, self._total = done, total
+        self._began = self._told = self._clock()
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Write a line if it is time for one."""
+        now = self._clock()
+        if now - self._told < self._every:
+            return
+        self._told = now
+        left = (now - self._began) / max(1, done - self._first) * (self._total - done)
+        _write(
+            f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
+            f"{duration(left)} left"
+        )
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the means of an epoch; of epochs within a second the first, and the last of all."""
+        now, line = self._clock(), _epoch_line(epoch, logs)
+        if now - self._epoch_told < 1:
+            self._untold = line
+            return
+        self._told = self._epoch_told = now
+        self._untold = ""
+        _write(line)
+
+    def stop(self) -> None:
+        """Write the means of the last epoch, if they were not told."""
+        if self._untold:
+            _write(self._untold)
+            self._untold = ""
+
+
+class Bar(Silent):
+    """A bar of rich on standard error."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]}, {task.fields[rate]} samples/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task: Any = None
+
+    def start(self, done: int, total: int) -> None:
+        """Show the bar."""
+        self._bar.start()
+        self._task = self._bar.add_task("training", total=total, completed=done, loss="-", rate="-")
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Move the bar."""
+        self._bar.update(self._task, completed=done, loss=f"{loss:.4g}", rate=f"{rate:.3g}")
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write a line above the bar."""
+        self._bar.console.print(_epoch_line(epoch, logs), highlight=False, markup=False)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+def _epoch_line(epoch: int, logs: Mapping[str, float]) -> str:
+    rate = logs["samples"] / max(logs["seconds"], 1e-9)
+    values = [f"{name} {value:.4g}" for name, value in logs.items() if name not in UNTOLD]
+    return f"epoch {epoch + 1}: {', '.join(values)}, {rate:.3g} samples/s"
+
+
+def tell_restored(done: int, total: int, stopped: bool, folder: object) -> None:
+    """Write after which iteration a fit goes on from its checkpoint, or that nothing is left."""
+    what = f"the checkpoint in {folder} is after iteration {done} of {total}"
+    if stopped:
+        _write(f"nothing is left to do: {what}, where a callback ended the fit")
+    elif done >= total:
+        _write(f"nothing is left to do: {what}")
+    else:
+        _write(f"the fit goes on: {what}")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as in 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def _write(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+#: Seconds between changes of the widget at least.
+EVERY = 0.2
+
+
+def in_notebook() -> bool:
+    """Return whether a kernel shows results, and ipywidgets is there."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or getattr(shell, "kernel", None) is None:
+        return False
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+class Widget(Silent):
+    """A bar, the line of the loss, and the table of epochs, of ipywidgets."""
+
+    def __init__(self) -> None:
+        import ipywidgets
+
+        self.bar = ipywidgets.IntProgress(layout=ipywidgets.Layout(width="100%"))
+        self.text = ipywidgets.HTML()
+        self.whole = ipywidgets.VBox([self.bar, self.text])
+        self._losses: list[float] = []
+        self._epochs: list[dict[str, float]] = []
+        self._line, self._shown = "", 0.0
+
+    def start(self, done: int, total: int) -> None:
+        """Show it."""
+        from IPython.display import display
+
+        self._first, self._began = done, time.monotonic()
+        self.bar.max, self.bar.value = total, done
+        display(self.whole)  # type: ignore[no-untyped-call]
+
+    def advance(self, done: int, loss: float, rate: float) -> None:
+        """Tell the iterations done, the last loss and samples per second."""
+        self._losses.append(loss)
+        now = time.monotonic()
+        left = (now - self._began) / max(1, done - self._first) * (self.bar.max - done)
+        self._line = (
+            f"iteration {done:,} of {self.bar.max:,}, loss {loss:.4g}, {rate:.3g} samples/s, "
+            f"{duration(left)} left"
+        )
+        self.bar.value = done
+        if now - self._shown > EVERY:
+            self._show()
+
+    def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Tell the means of an epoch, metrics and validation among them."""
+        rate = logs["samples"] / max(logs["seconds"], 1e-9)
+        self._epochs.append({"samples_per_second": rate, **logs, "epoch": epoch})
+        self._show()
+
+    def stop(self) -> None:
+        """Show how it ended."""
+        done = self.bar.value >= self.bar.max
+        self.bar.bar_style = "success" if done else "warning"
+        self._show()
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        self.text.value = (
+            f"{self._line}<br>{sparkline(self._losses)}{of_epochs(self._epochs, UNTOLD)}"
+        )
+
+
+def make_progress(wanted: bool) -> Progress:
+    """Return the progress that fits: a notebook's, or that of standard error."""
+    if not wanted:
+        return Silent()
+    if in_notebook():
+        return Widget()
+    return Bar() if sys.stderr.isatty() else Lines()

@@ -1,0 +1,122 @@
+"""TensorBoard: a callback that writes the history as event files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from daskdl.errors import MissingExtraError
+from daskdl.train.engines.step import PHASES
+from daskdl.train.watch.callbacks import Callback, Logs
+from daskdl.train.watch.history import rate
+
+if TYPE_CHECKING:
+    from daskdl.train.fit.trainer import Trainer
+
+
+class TensorBoard(Callback):
+    """Write loss, rate and phase times of iterations, and the means of epochs.
+
+    Tags are ``iteration/loss``, ``iteration/samples_per_second``, ``seconds/<phase>`` and
+    ``epoch/<name>``; steps are iterations. What a run that is resumed does again hides what it had
+    written of it. Events of a group of iterations are in the file at the group's end.
+
+    Parameters
+    ----------
+    folder : path
+        Of the event files, which ``tensorboard --logdir`` shows; one for each run.
+
+    Raises
+    ------
+    MissingExtraError
+        Without tensorboardX, which ``daskdl[tensorboard]`` brings.
+
+    Examples
+    --------
+    >>> from daskdl import SampleSet, Trainer
+    >>> from daskdl.optim import SGD
+    >>> samples = SampleSet.from_arrays(x=np.ones((4, 1)), y=np.ones((4, 1)))
+    >>> trainer = Trainer(nn.Linear(1, 1), nn.MSELoss(), SGD(0.1))
+    >>> history = trainer.fit(
+    ...     samples, epochs=1, batch_size=4, callbacks=[TensorBoard("run")], progress=False
+    ... )
+    >>> from pathlib import Path
+    >>> [path.name.split(".")[0] for path in Path("run").iterdir()]
+    ['events']
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        try:
+            import tensorboardX  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError(
+                "TensorBoard: expected tensorboardX, found it not installed; "
+                "pip install daskdl[tensorboard]"
+            ) from error
+        self.folder = os.fspath(folder)
+        self._writer: Any = None
+        self._written = 0
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Begin a file."""
+        # Not SummaryWriter, which hands events to a thread: a killed run would lose some.
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+        self._close()
+        self._written = len(trainer.history)
+        os.makedirs(self.folder, exist_ok=True)
+        prefix, suffix = os.path.join(self.folder, "events"), f".{self._written:010d}.{os.getpid()}"
+        self._writer = EventsWriter(prefix, suffix)
+        if self._written:  # what an earlier session has from this step on no longer counts
+            begun = SessionLog(status=SessionLog.START)
+            step = self._written + 1
+            self._writer.write_event(Event(session_log=begun, step=step, wall_time=time.time()))
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        """Write the group's iterations, each with the time at which it ended."""
+        history, first = trainer.history, self._written
+        seconds = history["seconds"][first:]
+        ends = time.time() - (seconds.sum() - np.cumsum(seconds))
+        columns = {
+            f"iteration/{name}": history[name][first:] for name in ("loss", *history.metrics)
+        } | {f"seconds/{phase}": history[phase][first:] for phase in PHASES}
+        rates = [rate(n, s) for n, s in zip(history["samples"][first:], seconds, strict=True)]
+        columns["iteration/samples_per_second"] = np.array(rates)
+        for tag, values in columns.items():
+            for i, (value, end) in enumerate(zip(values, ends, strict=True), first + 1):
+                self._write(tag, value, i, end)
+        self._written = len(history)
+        self._writer.flush()
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        """Write the means of the epoch."""
+        for name, value in logs.items():
+            if name not in ("epoch", "iteration"):
+                self._write(f"epoch/{name}", value, int(logs["iteration"]), time.time())
+        self._writer.flush()
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """End the file."""
+        self._close()
+
+    def _write(self, tag: str, value: float, step: int, when: float) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        one = Summary.Value(tag=tag, simple_value=float(value))
+        summary = Summary(value=[one])
+        self._writer.write_event(Event(summary=summary, step=step, wall_time=float(when)))
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def __del__(self) -> None:  # after a fit that has failed
+        with contextlib.suppress(AttributeError):  # it was not even made
+            self._close()

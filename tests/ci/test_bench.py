@@ -1,0 +1,189 @@
+"""Benchmarks beside peers: what each measures, and that it runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ci import chaos, realdata
+from ci.bench import examples, images, overhead, training, turns
+from ci.bench.data import WIDTH, Result, write
+from ci.bench.training_cases import NETWORKS, Network
+from daskdl import nn, optim
+from daskdl.data import SampleSet
+
+BY_NAME = {network.name.split()[0]: network for network in NETWORKS}
+
+
+@pytest.mark.parametrize("name", ["ResNet-50", "Inception-v1", "LeNet-5", "text", "ConvLSTM"])
+def test_both_sides_have_as_many_parameters(name):
+    torch = pytest.importorskip("torch")
+    model, _, _ = BY_NAME[name].ours()
+    theirs, _, _ = BY_NAME[name].peer(torch)
+    more = sum(p.numel() for p in theirs.parameters())
+    # PyTorch's LSTM has a second bias, which is added to the first.
+    assert more - model.flat.size == (4 * 128 if name == "text" else 0)
+
+
+def small() -> Network:
+    def peer(torch):
+        model = torch.nn.Linear(3, 2)
+        return model, torch.nn.functional.cross_entropy, [torch.optim.SGD(model.parameters(), 0.1)]
+
+    return Network(
+        "small",
+        4,
+        lambda: (nn.Linear(3, 2, seed=0), nn.CrossEntropyLoss(), optim.SGD(0.1)),
+        peer,
+        lambda rng: (rng.normal(size=(4, 3)).astype("f4"), np.array([0, 1, 0, 1])),
+    )
+
+
+def test_steps_of_both_sides_lessen_the_loss():
+    pytest.importorskip("torch")
+    for step in (small().our_step(), small().peer_step("")):
+        losses = [step() for _ in range(5)]
+        assert losses == sorted(losses, reverse=True)
+        assert losses[-1] < losses[0]
+
+
+def test_writes_rows_with_both_times_and_memory(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(training, "NETWORKS", (small(),))
+    monkeypatch.setattr(
+        training, "weighed", lambda name, threads, who, of: {"ours": 1.0}.get(who, 2.0)
+    )
+    file = tmp_path / "rows.json"
+    training.main(["--threads", "1", "--seconds", "0", "--json", str(file)])
+    (row,) = json.loads(file.read_text())
+    assert row["name"] == "small"
+    assert row["ratio"] == pytest.approx(row["peer_ms"] / row["ours_ms"])
+    assert row["samples_per_second"] == pytest.approx(4000 / row["ours_ms"])
+    assert (row["ours_mb"], row["peer_mb"]) == (1.0, 2.0)
+    assert "1 : 2 MB" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_a_process_of_its_own_weighs_a_contestant():
+    pytest.importorskip("torch")
+    assert 20 < training.weighed("ConvLSTM", 1, "ours") < 1000
+
+
+def test_steps_of_both_sides_lessen_the_loss_overhead():
+    pytest.importorskip("torch")
+    steps = [case for case in overhead.cases() if case.name.startswith("step/")]
+    for case in steps:
+        for step in (case.ours, *case.peers.values()):
+            losses = [step() for _ in range(30)]
+            assert losses[-1] < losses[0]
+    assert len(steps) == len(overhead.METHODS)
+
+
+@pytest.mark.slow
+def test_writes_a_row_for_each_case(tmp_path, capsys):
+    pytest.importorskip("torch")
+    file = tmp_path / "rows.json"
+    overhead.main(["--seconds", "0", "--json", str(file)])
+    rows = json.loads(file.read_text())
+    assert [row["name"] for row in rows] == [case.name for case in overhead.cases()]
+    assert all(row["threads"] == 1 and row["ratio"] > 0 for row in rows)
+    assert "geometric mean" in capsys.readouterr().out
+
+
+ROOT = str(Path(__file__).resolve().parents[2])
+
+
+@pytest.mark.long
+def test_a_checkout_beside_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    turns.main([ROOT, ROOT, "--only", "LeNet", "--seconds", "0.1"])
+    _, row, mean = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"LeNet-5 b64 28x28 +\d+\.\d{3} +\d+\.\d{3} +6", row)
+    assert mean.split()[-1] == row.split()[3]
+
+
+def test_one_is_not_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        turns.main([ROOT])
+    assert "expected two checkouts, found 1" in capsys.readouterr().err
+
+
+def test_contestants_make_the_same():
+    pytest.importorskip("cv2")
+    for case in images.cases():
+        if "as OpenCV" in case.name or case.name.endswith("beside Pillow"):
+            ours, theirs = case.ours(), next(iter(case.peers.values()))()
+            # Other roundings; Pillow's JPEG decoder may be another than what wrote the file.
+            assert np.abs(ours - theirs).mean() < 0.02, case.name
+
+
+def test_there_is_a_line_for_each(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("cv2")
+    file = tmp_path / "rows.json"
+    arguments = ["images", "--seconds", "0", "--only", "flip", "--json", str(file)]
+    monkeypatch.setattr("sys.argv", arguments)
+    images.main()
+    rows = json.loads(file.read_text())
+    assert [row["name"] for row in rows] == ["random resized crop flip normalise", "step/flip"]
+    assert "geometric mean of the pipelines beside OpenCV" in capsys.readouterr().out
+
+
+def test_the_store_is_as_large_as_was_asked_for(tmp_path):
+    write(tmp_path / "x.zarr", 300)
+    samples = SampleSet.from_zarr(tmp_path / "x.zarr", x="x", y="y")
+    assert len(samples) == 300
+    assert samples.nbytes == 300 * 4 * (WIDTH + 1)
+    assert samples.schema == {"x": ((WIDTH,), np.float32), "y": ((1,), np.float32)}
+
+
+def test_sizes_are_said_beside_each_other():
+    said = str(Result(4800, 600, 64, 10, 5, [1, 2], [30, 40], 0, 20, 10))
+    assert "4800 MB, 4.0 x the limits of 2 workers of 600 MB" in said
+    assert "(240 MB/s)" in said
+    assert "at most 30 and 40 MB" in said
+
+
+def test_a_row_has_the_last_line_and_the_time(tmp_path, monkeypatch, capsys):
+    (tmp_path / "one.py").write_text("import sys\nprint('much')\nprint(*sys.argv[1:])\n")
+    monkeypatch.setattr(examples, "ROOT", tmp_path)
+    monkeypatch.setattr(examples, "PROGRAMS", ("one.py accuracy 0.5", "two.py"))
+    examples.main(["--only", "one", "--json", str(tmp_path / "rows.json")])
+    (row,) = json.loads((tmp_path / "rows.json").read_text())
+    assert (row["program"], row["said"]) == ("one.py accuracy 0.5", "accuracy 0.5")
+    assert 0 < row["seconds"] < 300
+    assert "accuracy 0.5" in capsys.readouterr().out
+
+
+def test_a_program_that_fails_is_named_with_what_it_said(tmp_path, monkeypatch):
+    (tmp_path / "one.py").write_text("raise ValueError('no pictures')\n")
+    monkeypatch.setattr(examples, "ROOT", tmp_path)
+    with pytest.raises(RuntimeError, match=r"one\.py a: (?s:.*)no pictures"):
+        examples.result("one.py a", tmp_path)
+
+
+def test_data_that_pip_cannot_download_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(realdata, "downloaded", lambda requirement, folder: None)
+    with pytest.raises(RuntimeError, match=r"recbole==1\.2\.1: expected that pip can download it"):
+        examples.put_data([f"ncf.py {examples.RATINGS}"], tmp_path)
+    examples.put_data(["ncf.py generated"], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("program", examples.PROGRAMS)
+def test_the_programs_are_there(program):
+    assert (examples.ROOT / program.split()[0]).is_file()
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.kills
+def test_a_trial_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert chaos.main(["--trials", "1", "--seed", "2"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    name, faults, same, *others = last.split()
+    assert name == "all"
+    assert int(faults) > 0
+    assert [same, *others] == ["1", "0", "0", "0"]

@@ -1,0 +1,161 @@
+"""Names in the documentation's text, and in its code that does not run, are there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ci import docs
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^( *)```py(?:thon)?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+DOTTED = re.compile(r"(?<![\w./-])(?:daskdl|nowcast)\.[\w.-]*\w(?![\w/])")
+TEXTS = {
+    str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    if docs.MADE[0] not in page.parents
+}
+#: Dotted words that are files, or endings of lists of names.
+FILES = re.compile(r"\.(yaml|safetensors|toml|json|py|md|html|modules)$")
+#: What blocks call and do not make.
+VARIABLES = {"loss", "model", "net"}
+SETTINGS = yaml.safe_load((ROOT / "daskdl" / "cluster" / "daskdl.yaml").read_text(encoding="utf-8"))
+
+
+def resolved(dotted: str) -> Any:
+    """Return the object with a dotted name, importing modules on the way."""
+    try:
+        return pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError) as error:
+        raise LookupError(f"{dotted}: {error}") from None
+
+
+def public() -> dict[str, Any]:
+    """Return the objects that rooms hand out, by name; blocks leave such imports out."""
+    names: dict[str, Any] = {"np": None}
+    for room in docs.ROOMS:
+        if room != "daskdl.torch":
+            module = importlib.import_module(room)
+            names |= {name: getattr(module, name) for name in docs.public_names(room)}
+            names.setdefault(room.rpartition(".")[2], module)
+    return names
+
+
+def defined(tree: ast.AST) -> set[str]:
+    """Return the names that code defines, assigns, or imports from others."""
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name | ast.arg)
+             if isinstance(getattr(n, "ctx", None), ast.Store)}  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return names
+
+
+def missing(code: str, known: dict[str, Any], methods: set[str], own: set[str]) -> list[str]:
+    """Return the names that code imports, calls, or gives by keyword and that are not there."""
+    found = []
+    known = {name: thing for name, thing in known.items() if name not in own}
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("dask", "nowcast")):
+            for alias in node.names:
+                try:
+                    known[alias.asname or alias.name] = resolved(f"{node.module}.{alias.name}")
+                except LookupError as error:
+                    found.append(str(error))
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        words = ast.unparse(call.func)
+        if not re.fullmatch(r"[\w.]+", words):
+            continue
+        first, _, rest = words.partition(".")
+        thing = known.get(first)
+        if inspect.ismodule(thing):
+            try:
+                thing = resolved(f"{thing.__name__}.{rest}")
+            except LookupError as error:
+                found.append(str(error))
+        elif rest:
+            thing = None
+            if first not in own and first not in known and rest.split(".")[-1] not in methods:
+                found.append(f"{words}()")
+        elif first not in {*known, *own, *VARIABLES} and not hasattr(builtins, first):
+            found.append(f"{first}()")
+        if callable(thing):
+            parameters = inspect.signature(thing).parameters
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                given = {k.arg for k in call.keywords if k.arg}
+                found += [f"{words}({name}=)" for name in sorted(given - parameters.keys())]
+    return found
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Any]:
+    return public()
+
+
+@pytest.fixture(scope="module")
+def methods(known: dict[str, Any]) -> set[str]:
+    return {name for thing in known.values() if inspect.isclass(thing) for name in dir(thing)}
+
+
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if BLOCK.search(text)])
+def test_names_in_code_that_does_not_run_are_there(page, known, methods):
+    if page == "docs/torch.md":
+        pytest.importorskip("torch")
+    blocks = [textwrap.dedent(code) for _, code in BLOCK.findall(TEXTS[page])]
+    # A block goes on from those before it.
+    own = defined(ast.parse("\n".join(blocks)))
+    assert [name for code in blocks for name in missing(code, known, methods, own)] == []
+
+
+def test_a_name_that_is_not_there_is_found(known, methods):
+    code = """
+    from daskdl.train import Trainer, Learner
+    with daskdl.connected("local") as client:
+        Trainer(model, loss, Adam(rate=1)).fit(samples, client=client)
+        nn.Conv2e(1)
+        Convolution(3)
+        samples.shuffled_by_day(3)
+        print(len(samples), np.zeros(3), samples.map(f), x.numpy())
+    """
+    code = textwrap.dedent(code)
+    found = missing(code, known, methods, defined(ast.parse(code)))
+    assert sorted(name.split(":")[0] for name in found) == [
+        "Adam(rate=)", "Convolution()", "daskdl.connected", "daskdl.nn.Conv2e",
+        "daskdl.train.Learner", "samples.shuffled_by_day()",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS))
+def test_dotted_names_in_the_text_are_there(page):
+    lost = []
+    for name in sorted(set(DOTTED.findall(TEXTS[page]))):
+        if FILES.search(name) or name.split(".")[1] in SETTINGS["daskdl"]:
+            continue
+        if name.startswith("daskdl.torch"):
+            pytest.importorskip("torch")
+        try:
+            resolved(name)
+        except (LookupError, ValueError) as error:
+            lost.append(str(error))
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS))
+def test_files_in_the_text_are_there(page):
+    cited = re.findall(r"`((?:daskdl|nowcast|ci|tests|examples)/[\w/.]+\.\w+)", TEXTS[page])
+    assert [path for path in sorted(set(cited)) if not (ROOT / path).is_file()] == []

@@ -1,0 +1,147 @@
+"""Job queues: a YAML file to workers of a queue, through dask-jobqueue."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import SimpleNamespace
+
+import dask
+import pytest
+from distributed import LocalCluster
+
+from daskdl.cluster import connect
+from daskdl.cluster.starting.queue import QUEUES, queue_options
+from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+
+
+def refused(spec, **options):
+    """Return what is said when there is no cluster; it has to be one line."""
+    with pytest.raises(ClusterError) as caught, connect(spec, **options):
+        pass
+    assert dask.config.get("scheduler", None) is None
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{spec}: expected ")
+    return str(caught.value)
+
+
+@pytest.fixture
+def queue(tmp_path):
+    def queue(text):
+        path = tmp_path / "queue.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return queue
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("system: fax\ncores: 4", "expected system: one of slurm, pbs.*found 'fax'$"),
+        ("system: [slurm]", r"found \['slurm'\]$"),
+        ("cores: 4", "found None$"),
+        ("- slurm", r"such as system: slurm, found \['slurm'\]; write one"),
+        ("", "found None; write one"),
+        ("system: {slurm", "expected a job queue's YAML, found while parsing"),
+        (b"\xff\xfe\x00", "expected a job queue's YAML, found "),
+        ("system: pbs\njobs: 0", "expected jobs: at least 1, found 0; set how many"),
+        ("system: pbs\njobs: many", "expected jobs: at least 1, found 'many'; set how many"),
+    ],
+)
+def test_what_is_no_job_queue_is_refused(text, said, queue):
+    path = queue(text)
+    with pytest.raises(SettingsError, match=said) as caught, connect(path):
+        pass
+    assert str(caught.value).startswith(f"{path}: expected ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_job_queue_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="No such file"), connect(tmp_path / "queue.yml"):
+        pass
+
+
+def test_a_job_queue_without_the_extra(queue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    path = queue("system: slurm\ncores: 1\nmemory: 1GB")
+    said = re.escape(f"{path}: ") + r".*slurm jobs.*pip install daskdl\[hpc\]$"
+    with pytest.raises(MissingExtraError, match=said), connect(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("walltime", "lifetime", "stagger"),
+    [
+        ("01:00:00", "3300s", "150s"),
+        ("'12:00:00'", "42900s", "150s"),
+        ("12:00:00", "42900s", "150s"),  # which YAML takes for a number of base 60
+        ("00:10:00", "540s", "30s"),  # a tenth, when that is less than five minutes
+        ("2-01:00:00", "176100s", "150s"),
+    ],
+)
+def test_workers_end_before_their_job(walltime, lifetime, stagger, queue):
+    options = queue_options(queue(f"system: slurm\nwalltime: {walltime}"))
+    assert options["walltime"] == walltime.strip("'")
+    assert options["worker_extra_args"] == [
+        *("--lifetime", lifetime),
+        *("--lifetime-stagger", stagger),
+    ]
+
+
+def test_own_worker_arguments_are_kept(queue):
+    text = "system: slurm\nwalltime: 01:00:00\nworker_extra_args: [--nthreads, '2']"
+    assert queue_options(queue(text))["worker_extra_args"] == ["--nthreads", "2"]
+    assert "worker_extra_args" not in queue_options(queue("system: slurm\ncores: 1"))
+
+
+class Jobs(LocalCluster):
+    """What dask-jobqueue's classes are to `connect`, with a worker in this process for a job."""
+
+    seen: dict
+
+    def __init__(self, cores, scheduler_options, **options):
+        if options:
+            raise ValueError(f"no such settings:\n{options}")
+        stealing, port = (
+            dask.config.get("distributed.scheduler.work-stealing"),
+            scheduler_options["dashboard_address"],
+        )
+        type(self).seen = {"cores": cores, "stealing": stealing, "dashboard": port}
+        super().__init__(
+            n_workers=0,
+            threads_per_worker=cores,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            worker_dashboard_address=None,
+        )
+
+    def scale(self, jobs):
+        super().scale(jobs)
+
+    def adapt(self, minimum_jobs, maximum_jobs):
+        super().adapt(minimum=minimum_jobs, maximum=maximum_jobs)
+
+
+@pytest.mark.parametrize(("workers", "jobs"), [(None, 2), (1, 1)])
+def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=Jobs))
+    path = queue("system: slurm\njobs: 2\ncores: 3")
+    with connect(path, workers=workers) as client:
+        client.wait_for_workers(jobs, timeout=30)
+        assert list(client.nthreads().values()) == [3] * jobs
+        assert f"{path}: Dask's dashboard is at {client.dashboard_link}" in caplog.messages
+    assert Jobs.seen == {"cores": 3, "stealing": False, "dashboard": ":0"}
+    assert client.cluster.status.name == "closed"
+
+
+def test_settings_that_the_queue_refuses(queue, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(PBSCluster=Jobs))
+    said = refused(str(queue("system: pbs\ncores: 1\nacount: rain")))
+    assert "PBSCluster starts, found no such settings: {'acount': 'rain'}; give" in said
+
+
+def test_dask_jobqueue_has_the_classes():
+    dask_jobqueue = pytest.importorskip("dask_jobqueue")
+    assert [name for name in QUEUES.values() if not hasattr(dask_jobqueue, name)] == []

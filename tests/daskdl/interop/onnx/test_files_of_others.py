@@ -1,0 +1,255 @@
+"""ONNX files as programs write them: in any order, of float64, of fixed batches, quantised."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import textwrap
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import daskdl
+from daskdl.errors import ModelFileError, ShapeError
+from daskdl.interop.onnx.graphs import graph_model
+from daskdl.interop.onnx.reader import from_proto
+from daskdl.nn.operators import KEYS, TABLE
+from tests.daskdl.gradients import normal
+
+FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
+
+
+def model(nodes, inputs, outputs, constants=None, opset=21, domains=()):
+    """A file; inputs are {name: (kind, shape)}."""
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in inputs.items()],
+        [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()],
+    )  # fmt: skip
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
+def read(*parts, **more):
+    return from_proto(model(*parts, **more), "m").eval()
+
+
+node = helper.make_node
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_come_in_any_order(seed):
+    x, w = normal(5, 4).astype("f4"), normal(4, 4).astype("f4")
+    body = helper.make_graph(
+        [node("Neg", ["i"], ["o"]), node("Mul", ["d", "two"], ["i"])], "b", [],
+        [helper.make_tensor_value_info("o", FLOAT, None)],
+    )  # fmt: skip
+    other = helper.make_graph([node("Relu", ["d"], ["q"])], "e", [],
+                              [helper.make_tensor_value_info("q", FLOAT, None)])  # fmt: skip
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]), node("Relu", ["a"], ["b"]),
+        node("Sub", ["b", "x"], ["c"]), node("Add", ["a", "c"], ["d"]),
+        node("If", ["f"], ["y"], then_branch=body, else_branch=other),
+    ]  # fmt: skip
+    order = np.random.default_rng(seed).permutation(len(nodes))
+    net = read([nodes[i] for i in order], {"x": (FLOAT, ["n", 4])}, ["y"],
+               {"w": w, "two": np.float32(2), "f": np.array(True)})  # fmt: skip
+    a = x @ w
+    np.testing.assert_allclose(
+        net.predict(x), -2 * (a + np.maximum(a, 0) - x), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_circle_is_told():
+    nodes = [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])]
+    with pytest.raises(ModelFileError, match="expected inputs that are computed before, found b"):
+        read(nodes, {"x": (FLOAT, ["n", 4])}, ["b"])
+
+
+@pytest.mark.parametrize("how", ["array", "dict", "frame", "dask"])
+def test_float64_is_not_rounded(how):
+    start = 1_700_000_000.0
+    net = read([node("Sub", ["x", "s"], ["y"])], {"x": (DOUBLE, ["n", 2])}, ["y"],
+               {"s": np.float64(start)})  # fmt: skip
+    x = start + np.array([[0.5, 1.5], [20.25, 61.0]])
+    if how == "frame":
+        pd = pytest.importorskip("pandas")
+        found = net.predict(pd.DataFrame(x)).to_numpy()
+    elif how == "dask":
+        da = pytest.importorskip("dask.array")
+        found = net.predict(da.from_array(x, chunks=(1, 2))).compute()
+    else:
+        found = net.predict({"x": x} if how == "dict" else x)
+    np.testing.assert_array_equal(found, x - start)
+
+
+def test_a_fixed_batch_is_passed_whole(tmp_path):
+    net = read([node("Reshape", ["x", "s"], ["y"])], {"x": (FLOAT, [6, 4])}, ["y"],
+               {"s": np.array([6, 2, 2])})  # fmt: skip
+    x = normal(12, 4).astype("f4")
+    np.testing.assert_array_equal(net.predict(x), x.reshape(12, 2, 2))
+    daskdl.save(net, tmp_path / "m.safetensors")
+    again = daskdl.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(x), x.reshape(12, 2, 2))
+    for one in (net, again):
+        with pytest.raises(ShapeError, match="the file is of batches of 6 samples: give"):
+            one.predict(x[:4])
+    assert read([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [1, 4])}, ["y"])._batch is None
+
+
+def test_states_and_flags_beside_samples_are_passed_whole():
+    w, r = normal(1, 12, 4).astype("f4"), normal(1, 12, 3).astype("f4")
+    net = read(
+        [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+         node("LSTM", ["t", "w", "r", "", "", "h", "c"], ["", "hn", "cn"], hidden_size=3)],
+        {"x": (FLOAT, ["n", 5, 4]), "h": (FLOAT, [1, "n", 3]), "c": (FLOAT, [1, "n", 3])},
+        ["hn", "cn"], {"w": w, "r": r},
+    )  # fmt: skip
+    given = {"x": normal(6, 5, 4).astype("f4"), "h": normal(1, 6, 3).astype("f4"),
+             "c": normal(1, 6, 3).astype("f4")}  # fmt: skip
+    for found, right in zip(net.predict(given), net(**given), strict=True):
+        np.testing.assert_allclose(found, right.data, rtol=1e-5, atol=1e-6)
+    flag = read([node("Where", ["f", "x", "z"], ["y"])],
+                {"x": (FLOAT, ["n", 4]), "f": (TensorProto.BOOL, [])}, ["y"],
+                {"z": np.float32(0)})  # fmt: skip
+    x = normal(6, 4).astype("f4")
+    np.testing.assert_array_equal(flag.predict({"x": x, "f": np.array(True)}), x)
+    assert not flag.predict({"x": x, "f": np.array(False)}).any()
+
+
+@pytest.mark.parametrize("operator", sorted(set(TABLE) - {"If", "Loop", "Scan", "SequenceMap"}))
+def test_attributes_that_are_not_known_are_refused(operator):
+    domain, _, name = operator.rpartition(":")
+    strange = node(name, ["x"], ["y"], domain=domain, strength=2.0)
+    with pytest.raises(ModelFileError, match=rf"{operator}: strength: not known to this reader"):
+        read([strange], {"x": (FLOAT, ["n", 4])}, ["y"], domains=[domain] if domain else [])
+
+
+def test_attributes_of_which_one_value_is_known():
+    names = ["s", "b", "m", "v"]
+    ones = dict.fromkeys(names, np.ones(4, "f4"))
+    for spatial in (1, 0):
+        norm = node("BatchNormalization", ["x", *names], ["y"], spatial=spatial)
+        parts = [norm], {"x": (FLOAT, ["n", 4])}, ["y"], ones
+        if spatial:
+            read(*parts, opset=7)
+            continue
+        with pytest.raises(ModelFileError, match=r"spatial: expected 1, found \[0\]; export the"):
+            read(*parts, opset=7)
+
+
+#: Attributes of the standard that change no number, or only say what the inputs say themselves.
+WITHOUT_EFFECT = {
+    "consumed_inputs", "is_test", "stash_type", "kernel_shape", "hidden_size", "output_sequence",
+    "round_mode", "saturate", "softmax_precision", "precision", "chunk_size", "sorted", "type",
+    "sparse_value", "value_string", "value_strings",
+}  # fmt: skip
+#: Read at other places than the operator's own function.
+ELSEWHERE = {
+    "BatchNormalization.spatial", "Scan.directions", "SequenceEmpty.dtype", "Gemm.broadcast",
+}  # fmt: skip
+
+
+@functools.cache
+def words(function):
+    """Return all texts in a function of the table and in the functions that it calls."""
+    home, found = vars(inspect.getmodule(function)), set()
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except SyntaxError:  # a lambda's line
+        return found
+    for part in ast.walk(tree):
+        if isinstance(part, ast.Constant):
+            found.add(part.value)
+        value = home.get(part.id) if isinstance(part, ast.Name) else None
+        if isinstance(value, dict | tuple):
+            found |= {text for text in value if isinstance(text, str)}
+        if inspect.isfunction(value) and value is not function and "operators" in value.__module__:
+            found |= words(value)
+    return found
+
+
+def test_all_attributes_of_the_standard_are_read():
+    unread = set()
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain or schema.name not in TABLE or schema.name in KEYS:
+            continue
+        texts = words(inspect.unwrap(TABLE[schema.name]))
+        unread |= {f"{schema.name}.{name}" for name in schema.attributes
+                   if name not in texts and name not in WITHOUT_EFFECT}  # fmt: skip
+    assert unread == ELSEWHERE
+
+
+INTEGERS = np.random.default_rng(0).integers
+
+
+def quantised(shape, kind="u1"):
+    low, high = (0, 256) if kind == "u1" else (-128, 128)
+    return INTEGERS(low, high, shape).astype(kind)
+
+
+X, Y = quantised((2, 3, 4, 4)), quantised((2, 3, 4, 4))
+SX, SY, SZ = np.float32(0.03), np.float32(0.05), np.float32(0.04)
+ZX, ZY, ZZ = np.uint8(120), np.uint8(100), np.uint8(130)
+BOTH = ["x", "sx", "zx", "y", "sy", "zy", "sz", "zz"]
+ONE = ["x", "sx", "zx", "sz", "zz"]
+CONTRIB = {
+    "QLinearAdd": (BOTH, {}), "QLinearMul": (BOTH, {}), "QLinearSigmoid": (ONE, {}),
+    "QLinearLeakyRelu": (ONE, {"alpha": 0.1}),
+    "QLinearGlobalAveragePool": (ONE, {"channels_last": 0}),
+    "QLinearAveragePool": (ONE, {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "QLinearConcat": (["sz", "zz", *BOTH[:6]], {"axis": 1}),
+    "QLinearWhere": (["b", *BOTH], {}),
+    "QLinearSoftmax": (["x", "sx", "zx", "s0", "z0"], {"axis": 1, "opset": 13}),
+    "QGemm": (["p", "sx", "zx", "q", "sq", "zq", "c", "sz", "zz"], {"transB": 1}),
+    "MatMulIntegerToFloat": (["p", "r", "sx", "sq", "zx", "zr", "f"], {}),
+    "DynamicQuantizeMatMul": (["g", "r", "sy", "zy", "f"], {}),
+    "DequantizeLinear": (["x", "sx", "zx"], {}),
+}  # fmt: skip
+VALUES = {
+    "x": X, "y": Y, "sx": SX, "sy": SY, "sz": SZ, "zx": ZX, "zy": ZY, "zz": ZZ, "b": X > 99,
+    "s0": np.float32(1 / 256), "z0": np.uint8(0), "p": quantised((5, 6)),
+    "q": quantised((4, 6), "i1") // 4,  # onnxruntime cuts sums of two products to 16 bits
+    "sq": np.array([0.01, 0.02, 0.03, 0.04], "f4"), "zq": np.zeros(4, "i1"),
+    "r": quantised((6, 4)), "zr": np.uint8(128), "c": INTEGERS(-99, 99, 4).astype("i4"),
+    "f": normal(4).astype("f4"), "g": normal(5, 6).astype("f4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTRIB)
+def test_quantised_operators_of_onnxruntime(name):
+    runtime = pytest.importorskip("onnxruntime")
+    names, attributes = CONTRIB[name]
+    values = {n: VALUES[n] for n in names}
+    first = next(n for n in names if values[n].ndim > 1)
+    kind = helper.np_dtype_to_tensor_dtype(values[first].dtype)
+    constants = {n: v for n, v in values.items() if n != first}
+    made = model([node(name, names, ["out"], domain="com.microsoft", **attributes)],
+                 {first: (kind, list(values[first].shape))}, ["out"], constants,
+                 domains=["com.microsoft"])  # fmt: skip
+    made.graph.output[0].type.Clear()
+    integers = name not in ("MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DequantizeLinear")
+    made.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8 if integers else FLOAT
+    session = runtime.InferenceSession(made.SerializeToString())
+    (right,) = session.run(None, {first: values[first]})
+    net = from_proto(made, "m").eval()
+    found = net(values[first]).data
+    assert found.dtype == right.dtype
+    np.testing.assert_allclose(found.astype("f8"), right, atol=1 if integers else 1e-4)
+    assert not integers or (found != right).mean() < 0.05  # halves
+    assert {one.domain for one in graph_model(net).opset_import} == {"", "com.microsoft"}
+
+
+def test_half_pixels_of_nearest_neighbours_in_old_files():
+    x = np.arange(25, dtype="f4").reshape(1, 1, 5, 5)
+    resize = node("Resize", ["x", "roi", "scales"], ["y"], mode="nearest",
+                  coordinate_transformation_mode="tf_half_pixel_for_nn")  # fmt: skip
+    net = read([resize], {"x": (FLOAT, [1, 1, 5, 5])}, ["y"],
+               {"roi": np.zeros(0, "f4"), "scales": np.array([1, 1, 0.6, 0.6], "f4")},
+               opset=11)  # fmt: skip
+    right = [6, 7, 9, 11, 12, 14, 21, 22, 24]  # onnxruntime's
+    np.testing.assert_array_equal(net.predict(x).ravel(), right)

@@ -1,0 +1,163 @@
+"""Convolutions with few channels, or few filters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl.kernels.convolution import conv2d
+from daskdl.kernels.convolution import few_channels as stem
+from daskdl.kernels.convolution.few_filters import joined, together
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.microkernel import COLUMNS, WIDEST_COLUMNS
+from daskdl.kernels.runtime.threads import thread_budget
+from tests.daskdl.convolutions import correlate, correlate_weight_gradient
+
+CASES = [
+    (Geometry((7, 7), (2, 2), (3,) * 4), (2, 40, 37, 3), COLUMNS),  # a network's first layer
+    (Geometry((3, 3), (1, 1), (1,) * 4), (1, 11, 19, 3), COLUMNS + 3),
+    (Geometry((3, 3), (1, 1), (1,) * 4), (1, 11, 19, 3), 2 * COLUMNS),  # parts end within rows
+    (Geometry((4, 2), (2, 1), (1, 1, 0, 0)), (3, 9, 8, 5), 6),  # rows are longer than images
+    (Geometry((3, 3), (3, 2), (0, 2, 1, 0), (2, 1)), (1, 12, 10, 15), 2 * COLUMNS),
+    (Geometry((1, 5)), (2, 3, 5, 1), 1),  # no padding, a single column
+    (Geometry((7, 7)), (1, 8, 9, 15), 4),  # deeper than one sum
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("geometry", "shape", "filters"), CASES)
+def test_both_passes(geometry, shape, filters, monkeypatch):
+    monkeypatch.setattr(stem, "scratch", full_of_nan)
+    rng = np.random.default_rng(filters)
+    x, weight = rng.normal(size=shape), rng.normal(size=(filters, *geometry.kernel, shape[3]))
+    expected = correlate(x, weight, geometry)
+    dy = rng.normal(size=expected.shape)
+    y = np.full(expected.shape, np.nan)
+    assert stem.serves(geometry, shape[3])
+    stem.forward(x, weight, geometry, y, False)
+    np.testing.assert_allclose(y, expected, atol=1e-10)
+    stem.forward(x, weight, geometry, y, True)
+    np.testing.assert_allclose(y, 2 * expected, atol=1e-10)
+    dw = stem.weight_gradient(x, dy, geometry)
+    np.testing.assert_allclose(dw, correlate_weight_gradient(x, dy, geometry), atol=1e-9)
+
+
+def full_of_nan(name, shape, dtype):
+    """Stand in for kept memory that holds what was there before."""
+    return np.full(shape, np.nan, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filters", [24, 12 * COLUMNS, 12 * COLUMNS + 8])
+def test_bits_do_not_depend_on_threads(filters):
+    rng = np.random.default_rng(0)
+    geometry = Geometry((3, 3), (2, 2), (1,) * 4)
+    x, weight = (rng.normal(size=s).astype("f4") for s in ((3, 43, 41, 3), (filters, 3, 3, 3)))
+    results = []
+    for n in (1, 2, 3):
+        y = np.empty((3, 22, 21, filters), np.float32)
+        with thread_budget(n):
+            stem.forward(x, weight, geometry, y, False)
+            results.append((y, stem.weight_gradient(x, y, geometry)))
+    for other in results[1:]:
+        for mine, theirs in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_an_empty_batch():
+    geometry = Geometry((3, 3))
+    y = np.empty((0, 3, 3, 4))
+    stem.forward(np.empty((0, 5, 5, 2)), np.ones((4, 3, 3, 2)), geometry, y, False)
+    dw = stem.weight_gradient(np.empty((0, 5, 5, 2)), y, geometry)
+    np.testing.assert_array_equal(dw, np.zeros((4, 3, 3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "channels"),
+    [
+        (Geometry((3, 3)), stem.FEW),
+        (Geometry((3, 3), groups=3), 3),
+        (Geometry((3, 3), dilation=(1, 2)), 3),
+        (Geometry((3, 1)), 3),
+        (Geometry((11, 11)), 15),
+    ],
+)
+def test_windows_that_are_not_gathered(geometry, channels):
+    assert not stem.serves(geometry, channels)
+
+
+SAME3, SAME5 = Geometry((3, 3), (1, 1), (1,) * 4), Geometry((5, 5), (1, 1), (2,) * 4)
+FEW = COLUMNS // 5
+
+#: Geometries, shapes of x, filters: by rows of windows and by taps, even and with some left over.
+CASES_FEWFILTERS = [
+    (SAME3, (2, 7, 20, 3), 1),
+    (SAME5, (2, 9, 28, 1), FEW),
+    (Geometry((5, 5)), (3, 9, 18, 16), FEW),
+    (SAME3, (1, 6, 2 * COLUMNS + 3, 20), 1),
+    (Geometry((3, 4), (2, 1), (0, 1, 2, 0)), (2, 8, 23, 40), 3),
+    (Geometry((2, 7), (1, 2), (0, 0, 3, 1)), (2, 5, 37, 2), 2),
+    (Geometry((3, 5), (1, 1), (1, 0, 4, 4), (2, 1)), (1, 9, 14, 17), FEW),
+]
+
+
+@pytest.mark.parametrize(("geometry", "shape", "filters"), CASES_FEWFILTERS)
+def test_results_are_the_plain_sum(geometry, shape, filters):
+    rng = np.random.default_rng(filters)
+    x, weight = rng.normal(size=shape), rng.normal(size=(filters, *geometry.kernel, shape[3]))
+    expected = correlate(x, weight, geometry)
+    assert together(geometry, filters, expected.shape[2]) > 1
+    y = conv2d.forward(x, weight, geometry)
+    np.testing.assert_allclose(y, expected, atol=1e-10)
+    assert conv2d.forward(x, weight, geometry, y) is y
+    np.testing.assert_allclose(y, 2 * expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("geometry", [SAME5, Geometry((5, 5)), Geometry((3, 5), (1, 1), (1,) * 4)])
+def test_gradients_to_inputs_of_few_channels_are_the_adjoint(geometry):
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(2, 11, 14, FEW)), rng.normal(size=(16, *geometry.kernel, FEW))
+    assert together(geometry.adjoint, FEW, 14) > 1
+    y = correlate(x, weight, geometry)
+    dy = rng.normal(size=y.shape)
+    dx = conv2d.input_gradient(dy, weight, geometry, 11, 14)
+    np.testing.assert_allclose((dx * x).sum(), (dy * y).sum(), atol=1e-8)
+
+
+def test_bits_do_not_depend_on_threads_fewfilters():
+    rng = np.random.default_rng(1)
+    x, weight = (rng.normal(size=s).astype("f4") for s in ((5, 30, 29, 20), (2, 3, 3, 20)))
+    results = []
+    for n in (1, 2, 3):
+        with thread_budget(n):
+            results.append(conv2d.forward(x, weight, SAME3))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "filters", "columns"),
+    [
+        (SAME3, WIDEST_COLUMNS, 28),  # no column is idle
+        (SAME3._replace(groups=2), 2, 28),
+        (SAME3._replace(dilation=(1, 2)), 2, 28),
+        (Geometry((3, 1)), 2, 28),  # neighbours see nothing together
+        (Geometry((3, 3), (1, 3)), 2, 28),
+        (SAME3._replace(pad=(1, 1, 1, -1)), 2, 28),
+        (SAME3, 2, 0),
+        (SAME3, 2, 1),
+    ],
+)
+def test_windows_that_stay_by_themselves(geometry, filters, columns):
+    assert together(geometry, filters, columns) == 1
+
+
+def test_the_last_window_ends_behind_the_image():
+    weight, geometry = joined(np.ones((2, 3, 3, 4)), SAME3, 7, 3)
+    assert weight.shape == (6, 3, 5, 4)
+    assert geometry == Geometry((3, 5), (1, 3), (1, 1, 1, 3))
+    assert geometry.size(7, 7) == (7, 3)
+    for i in range(3):
+        own = weight[2 * i : 2 * i + 2]
+        assert own[:, :, i : i + 3].all()
+        assert own.sum() == 2 * 9 * 4

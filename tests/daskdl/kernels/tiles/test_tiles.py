@@ -1,0 +1,166 @@
+"""Sums in the order of AMX's tiles: one order, with the instructions and without, however cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.bfloat16 import along
+from daskdl.kernels.runtime.amx import permitted
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
+
+ROOT = Path(__file__).resolve().parents[4]
+ways = pytest.mark.parametrize("amx", [False, pytest.param(True, marks=pytest.mark.skipif(
+    not permitted(), reason="this processor has no AMX"))], ids=["ordinary", "amx"])  # fmt: skip
+
+
+@pytest.fixture
+def without_amx(monkeypatch):
+    """Return what has products computed by AMX, or without."""
+
+    def choose(amx: bool) -> None:
+        for module in (product, gradient):
+            monkeypatch.setattr(module, "usable", lambda: amx)
+
+    return choose
+
+
+def rounded(x):
+    """Round float32 numbers to 8 bits, ties to even; denormals become zeros."""
+    bits = x.view(np.uint32)
+    word = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+    return flushed(word.astype(np.uint32).view(np.float32))
+
+
+def flushed(x):
+    return np.where(np.abs(x) < np.float32(2**-126), np.float32(0), x)
+
+
+def in_tiles(a, b):
+    """Return a (M, K) @ b (K, N) of rounded numbers, added up as a tile does."""
+    padded = -a.shape[1] % 32
+    a, b = np.pad(a, ((0, 0), (0, padded))), np.pad(b, ((0, padded), (0, 0)))
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for start in range(0, a.shape[1], 32):
+        parts = []
+        for half in range(2):
+            part = np.zeros_like(total)
+            for k in range(start + half, start + 32, 2):
+                exact = a[:, k, None].astype(np.longdouble) * b[None, k] + part
+                part = flushed(exact.astype(np.float32))
+            parts.append(part)
+        total = flushed(total + flushed(parts[0] + parts[1]))
+    return total
+
+
+@ways
+@pytest.mark.parametrize(
+    "scale",
+    [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (40, -60, -66))],
+    ids=["ordinary", "large", "small", "denormal"],
+)
+def test_products_are_added_up_in_the_order_of_tiles(scale, amx, without_amx):
+    without_amx(amx)
+    rng = np.random.default_rng(0)
+    for m, k, n in ((37, 70, 40), (5, 16, 17), (64, 1100, 33)):
+        a, b = (
+            (rng.normal(size=shape) * np.exp2(rng.integers(-8, 8, shape) + scale)).astype(
+                np.float32
+            )
+            for shape in ((m, k), (k, n))
+        )
+        expected = in_tiles(rounded(a), rounded(b))
+        for left, right in (
+            (a, b),
+            (a, np.ascontiguousarray(b.T).T),
+            (np.ascontiguousarray(a.T).T, b),
+        ):
+            np.testing.assert_array_equal(matmul.matmul(left, right), expected)
+
+
+@ways
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_convolution_is_one_product_for_each_window(data, amx):
+    draw = data.draw
+    kernel = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)), "kernel")
+    stride = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)), "stride")
+    dilation = draw(st.tuples(st.integers(1, 2), st.integers(1, 2)), "dilation")
+    pad = draw(st.tuples(*[st.integers(0, 3)] * 4), "pad")
+    geometry = Geometry(kernel, stride, pad, dilation)
+    least = (max(1, r - p - q) for r, p, q in zip(geometry.reach, pad[::2], pad[1::2], strict=True))
+    size = tuple(n + draw(st.integers(0, 9), "pixels") for n in least)
+    channels, filters, images = (draw(st.integers(1, n), "number") for n in (70, 40, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 99), "seed"))
+    x = rng.normal(size=(images, *size, channels)).astype(np.float32)
+    weight = rng.normal(size=(filters, *kernel, channels)).astype(np.float32)
+    dy = rng.normal(size=(images, *geometry.size(*size), filters)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (product, gradient):
+            patch.setattr(module, "usable", lambda: amx)
+        y = convolution.forward(along(x), weight, geometry, size)
+        dx = convolution.input_gradient(along(dy), weight, geometry, size)
+        dw = convolution.weight_gradient(along(x), along(dy), geometry, weight)
+        with thread_budget(2):
+            np.testing.assert_array_equal(y, convolution.forward(along(x), weight, geometry, size))
+        one = convolution.forward(along(x[-1:]), weight, geometry, size)
+        np.testing.assert_array_equal(one, y[-1:])
+    (top, bottom, left, right), (rows, columns) = pad, dy.shape[1:3]
+    exact, windows = rounded(x).astype(np.float64), rounded(weight).astype(np.float64)
+    image = np.pad(exact, ((0, 0), (top, bottom), (left, right), (0, 0)))
+    slope, results = rounded(dy).astype(np.float64), np.zeros(dy.shape)
+    to_image, to_weight = np.zeros(image.shape), np.zeros(weight.shape)
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            seen = np.s_[
+                :,
+                i * dilation[0] : i * dilation[0] + stride[0] * (rows - 1) + 1 : stride[0],
+                j * dilation[1] : j * dilation[1] + stride[1] * (columns - 1) + 1 : stride[1],
+            ]
+            results += image[seen] @ windows[:, i, j].T
+            to_image[seen] += slope @ windows[:, i, j]
+            to_weight[:, i, j] += np.einsum("nhwo,nhwc->oc", slope, image[seen])
+    to_x = to_image[:, top : top + size[0], left : left + size[1]]
+    for found, expected in ((y, results), (dx, to_x), (dw, to_weight)):
+        scale = 1 + np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * scale * 10)
+
+
+@pytest.mark.skipif(not permitted(), reason="this processor has no AMX")
+def test_a_processor_whose_sums_are_others_is_not_used(monkeypatch, caplog):
+    assert trusted.usable()
+    trusted.usable.cache_clear()
+    monkeypatch.setattr(trusted, "multiplied", lambda a, b, amx: np.array(amx))
+    assert not trusted.usable()
+    assert "another order" in caplog.text
+    trusted.usable.cache_clear()
+
+
+@pytest.mark.slow
+def test_a_caller_is_compiled_where_the_assembly_comes_from_the_cache(tmp_path):
+    """LLVM ends the process that assembles without a parser, which nothing else asks it to make."""
+    script = (
+        "import numpy as np; from daskdl.kernels.tiles import matmul\n"
+        "print(matmul.matmul(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32))[0, 0])"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (0, "3.0\n")
+        # _multiply is compiled first of these, and only calls what is assembly.
+        names = "product._parts-*", "product._multiply-*"
+        kept = [path for name in names for path in tmp_path.rglob(name) if path.suffix != ".lock"]
+        assert len(kept) >= 4
+        for path in kept:
+            path.unlink()

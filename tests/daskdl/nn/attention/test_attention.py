@@ -1,0 +1,124 @@
+"""Attention, and the positions that are added before it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from tests.daskdl.gradients import normal
+from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+
+
+def beside(torch, ours, mask=None, key_mask=None):
+    """Return PyTorch's layer as a function, its three maps of the input being one parameter."""
+    theirs = torch.nn.MultiheadAttention(ours.features, ours.heads, batch_first=True)
+
+    class Split(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name in ("query", "key", "value", "output"):
+                setattr(self, name, torch.nn.Linear(ours.features, ours.features))
+
+        def forward(self, query, key, value):
+            maps = [self.query, self.key, self.value]
+            return torch.nn.functional.multi_head_attention_forward(
+                *(x.transpose(0, 1) for x in (query, key, value)),
+                ours.features, ours.heads, None,
+                torch.cat([m.bias for m in maps]), None, None, False, 0.0,
+                self.output.weight, self.output.bias, need_weights=False,
+                use_separate_proj_weight=True, q_proj_weight=self.query.weight,
+                k_proj_weight=self.key.weight, v_proj_weight=self.value.weight,
+                attn_mask=None if mask is None else torch.tensor(~mask),
+                key_padding_mask=None if key_mask is None else torch.tensor(~key_mask),
+            )[0].transpose(0, 1)  # fmt: skip
+
+    assert theirs.embed_dim == ours.features
+    return Split()
+
+
+class Masked(nn.Module):
+    """The layer with its masks, as a function of its three inputs."""
+
+    def __init__(self, layer, **masks):
+        self.layer, self.masks = layer, masks
+
+    def forward(self, *inputs):
+        return self.layer(*inputs, **self.masks)
+
+
+@settings(max_examples=10)
+@given(
+    heads=st.integers(1, 3),
+    width=st.integers(1, 3),
+    t=st.integers(1, 4),
+    s=st.integers(1, 4),
+    masked=st.booleans(),
+    padded=st.booleans(),
+)
+def test_agrees_with_pytorch(heads, width, t, s, masked, padded, torch):
+    rng = np.random.default_rng(t * 10 + s)
+    mask, key_mask = rng.random((t, s)) < 0.6, rng.random((2, s)) < 0.6
+    mask[:, 0] = key_mask[:, 0] = True
+    mask, key_mask = mask if masked else None, key_mask if padded else None
+    layer = nn.MultiHeadAttention(heads * width, heads, seed=0)
+    ours = Masked(layer, mask=mask, key_mask=key_mask)
+    theirs = beside(torch, layer, mask, key_mask)
+    names = {name: name.removeprefix("layer.") for name, _ in ours.named_parameters()}
+    shapes = [(2, n, heads * width) for n in (t, s, s)]
+    # The gradient to the keys' bias is zero but for roundings.
+    check_like_pytorch(torch, ours, theirs, *shapes, channels=False, names=names, tolerance=4e-5)
+
+
+def test_causal_is_a_triangle_and_one_input_attends_to_itself():
+    layer, x = nn.MultiHeadAttention(4, 2, seed=0), normal(2, 5, 4).astype("f4")
+    expected = layer(x, x, x, mask=np.tri(5, dtype=bool)).data
+    np.testing.assert_array_equal(layer(x, causal=True).data, expected)
+    later = x.copy()
+    later[:, 3:] += 1
+    np.testing.assert_array_equal(layer(later, causal=True).data[:, :3], expected[:, :3])
+
+
+def test_dropout_in_training_alone():
+    layer, x = nn.MultiHeadAttention(4, 2, 0.5, seed=0), normal(2, 5, 4).astype("f4")
+    with nn.drawing(1):
+        first = layer(x).data
+    with nn.drawing(1):
+        np.testing.assert_array_equal(layer(x).data, first)
+    inference = layer.eval()(x).data
+    assert (inference != first).any()
+    np.testing.assert_array_equal(inference, layer(x).data)
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(SettingsError, match="divisor of the 5 features, found 2"):
+        nn.MultiHeadAttention(5, 2)
+    layer, x = nn.MultiHeadAttention(4, 2), np.ones((2, 3, 4), "f4")
+    with pytest.raises(ShapeError, match=r"key_mask: expected bool of shape \(2, 3\), found"):
+        layer(x, key_mask=np.ones((3, 3), bool))
+    with pytest.raises(ShapeError, match=r"mask: expected bool of shape .* found float64"):
+        layer(x, mask=np.ones((3, 3)))
+    with pytest.raises(ShapeError, match=r"MultiHeadAttention: expected .* \(N, T, 4\)"):
+        layer(x[..., :3])
+
+
+@pytest.mark.parametrize("features", [1, 2, 5, 8])
+def test_waves(features):
+    y = nn.PositionalEncoding(features)(np.zeros((2, 7, features), "f4")).data
+    for t in range(7):
+        for c in range(features):
+            angle = t / 10000 ** ((c - c % 2) / features)
+            expected = math.cos(angle) if c % 2 else math.sin(angle)
+            np.testing.assert_allclose(y[:, t, c], expected, atol=1e-6)
+
+
+def test_what_does_not_fit_is_said_positions():
+    with pytest.raises(ShapeError, match=r"PositionalEncoding: expected .* \(N, T, 4\)"):
+        nn.PositionalEncoding(4)(np.ones((2, 3, 5), "f4"))
+    with pytest.raises(SettingsError, match="expected above 1, found 0"):
+        nn.PositionalEncoding(4, 0)

@@ -1,0 +1,199 @@
+"""Conv1d, Conv2d, Conv3d and SeparableConv2d: convolutions with channels last."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import nn
+from daskdl.errors import ShapeError
+from tests.daskdl.gradients import normal
+from tests.daskdl.nn.beside_pytorch import check_like_pytorch
+from tests.daskdl.nn.layers import check_layer
+
+
+@settings(max_examples=15)
+@given(
+    size=st.integers(1, 4),
+    stride=st.integers(1, 3),
+    padding=st.integers(0, 2),
+    dilation=st.integers(1, 2),
+    groups=st.sampled_from([1, 2]),
+    bias=st.booleans(),
+)
+def test_agrees_with_pytorch(size, stride, padding, dilation, groups, bias, torch):
+    ours = nn.Conv1d(4, 6, size, stride, padding, bias, 0, dilation, groups)
+    theirs = torch.nn.Conv1d(4, 6, size, stride, padding, dilation, groups, bias)
+    check_like_pytorch(torch, ours, theirs, (2, 9, 4))
+
+
+def test_causal_results_see_no_later_step():
+    layer, x = nn.Conv1d(3, 2, 3, padding="causal", dilation=2, seed=0), normal(1, 8, 3)
+    x = x.astype("f4")
+    later = x.copy()
+    later[:, 5:] += 1
+    assert layer(x).shape == (1, 8, 2)
+    np.testing.assert_array_equal(layer(later).data[:, :5], layer(x).data[:, :5])
+    assert (layer(later).data[:, 5] != layer(x).data[:, 5]).all()
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(ShapeError, match=r"Conv1d: expected an input of shape \(N, T, 3\)"):
+        nn.Conv1d(3, 2, 3)(np.ones((2, 5, 4), "f4"))
+    with pytest.raises(ShapeError, match=r"a sequence of at least \(5,\) after padding, found \(4"):
+        nn.Conv1d(3, 2, 5)(np.ones((2, 4, 3), "f4"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "size", "parameters"),
+    [
+        ({"kernel_size": 3}, (7, 6), 9 * 8 * 9 + 9),
+        ({"kernel_size": 3, "padding": "same"}, (9, 8), 9 * 8 * 9 + 9),
+        ({"kernel_size": 5, "padding": 2, "bias": False}, (9, 8), 25 * 8 * 9),
+        ({"kernel_size": 1}, (9, 8), 8 * 9 + 9),
+        ({"kernel_size": (2, 4), "padding": "same"}, (9, 8), 8 * 8 * 9 + 9),
+        ({"kernel_size": (4, 1), "stride": (2, 3), "padding": (1, 0)}, (4, 3), 4 * 8 * 9 + 9),
+    ],
+)
+def test_layer(arguments, size, parameters, tmp_path):
+    check_layer(
+        lambda: nn.Conv2d(8, 9, seed=1, **arguments),
+        (2, 9, 8, 8),
+        (2, *size, 9),
+        tmp_path,
+        parameters=parameters,
+        wrong_shape=(2, 9, 8, 7),
+        sentence=r"expected an input of shape \(N, H, W, 8\), channels last, found \(2, 9, 8, 7\)",
+    )
+
+
+def test_missing_batch_axis_is_refused():
+    with pytest.raises(ShapeError, match=r"expected .* \(N, H, W, 3\).*found \(9, 8, 3\)"):
+        nn.Conv2d(3, 4, 3)(np.zeros((9, 8, 3), np.float32))
+
+
+def test_image_smaller_than_the_kernel_is_refused():
+    with pytest.raises(ShapeError, match=r"at least \(5, 5\) after padding, found \(4, 9\)"):
+        nn.Conv2d(3, 4, 5)(np.zeros((1, 4, 9, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            {"kernel_size": 3, "padding": (1, 2, 3)},
+            r"Conv2d\.padding: expected .* found \(1, 2, 3\)",
+        ),
+        (
+            {"kernel_size": 3, "groups": 2},
+            r"Conv2d\.groups: .* 3 channels in and the 4 out, found 2",
+        ),
+        ({"kernel_size": 3, "dilation": 0}, r"Conv2d\.dilation: expected .* found 0"),
+        ({"kernel_size": (3, 3, 3)}, r"Conv2d\.kernel_size: expected .* found \(3, 3, 3\)"),
+        ({"kernel_size": 3, "padding": -1}, r"Conv2d\.padding: expected .* found -1"),
+        ({"kernel_size": 3, "padding": "valid"}, r"Conv2d\.padding: expected .* found 'valid'"),
+        ({"kernel_size": 3, "stride": 0}, r"Conv2d\.stride: expected .* found 0"),
+        ({"kernel_size": 0}, r"Conv2d\.kernel_size: expected .* found 0"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, sentence):
+    with pytest.raises(ShapeError, match=sentence):
+        nn.Conv2d(3, 4, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("stride", "length", "pads"),
+    [(1, 9, (1, 2)), (2, 9, (1, 2)), (2, 8, (1, 1)), (3, 9, (0, 1)), (5, 6, (1, 2))],
+)
+def test_same_padding_is_tensorflows(stride, length, pads):
+    """ceil(length / stride) results; the odd zero below and to the right."""
+    layer = nn.Conv2d(1, 2, 4, stride, padding="same")
+    x = normal(1, length, length, 1).astype("f4")
+    zeros = np.pad(x, [(0, 0), pads, pads, (0, 0)])
+    plain = nn.Conv2d(1, 2, 4, stride)
+    plain.load_flat(layer.flat)
+    expected = plain(zeros).data
+    np.testing.assert_array_equal(layer(x).data, expected[:, : -(-length // stride)])
+    assert layer(x).shape[1] == -(-length // stride)
+
+
+@settings(max_examples=15)
+@given(
+    size=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    stride=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    dilation=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    groups=st.sampled_from([1, 2, 4]),
+    bias=st.booleans(),
+)
+def test_agrees_with_pytorch_conv2d(size, stride, padding, dilation, groups, bias, torch):
+    ours = nn.Conv2d(4, 8, size, stride, padding, bias, 0, dilation, groups)
+    theirs = torch.nn.Conv2d(4, 8, size, stride, padding, dilation, groups, bias)
+    check_like_pytorch(torch, ours, theirs, (2, 6, 7, 4))
+
+
+def test_asymmetric_padding():
+    x = normal(2, 5, 6, 3).astype("f4")
+    ours, plain = nn.Conv2d(3, 4, 3, padding=(1, 0, 2, 1), seed=0), nn.Conv2d(3, 4, 3, seed=0)
+    np.testing.assert_array_equal(
+        ours(x).data, plain(np.pad(x, [(0, 0), (1, 0), (2, 1), (0, 0)])).data
+    )
+
+
+def test_initial_weights_are_pytorchs(torch):
+    """U(-b, b), b = 1 / sqrt(fan_in), for weights and bias."""
+    ours = nn.Conv2d(16, 32, 3, seed=0)
+    theirs = torch.nn.Conv2d(16, 32, 3)
+    for mine, other in ((ours.weight, theirs.weight), (ours.bias, theirs.bias)):
+        other = other.detach().numpy()
+        assert abs(mine.data).max() <= 1 / 12
+        assert mine.data.std() == pytest.approx(other.std(), rel=0.3)
+
+
+def triples(least, most):
+    return st.tuples(*[st.integers(least, most)] * 3)
+
+
+@settings(max_examples=8)
+@given(
+    size=triples(1, 3),
+    stride=triples(1, 2),
+    padding=triples(0, 1),
+    dilation=triples(1, 2),
+    groups=st.sampled_from([1, 2]),
+)
+def test_agrees_with_pytorch_conv3d(size, stride, padding, dilation, groups, torch):
+    ours = nn.Conv3d(2, 4, size, stride, padding, True, 0, dilation, groups)
+    theirs = torch.nn.Conv3d(2, 4, size, stride, padding, dilation, groups)
+    check_like_pytorch(torch, ours, theirs, (2, 5, 6, 5, 2))
+
+
+def test_what_does_not_fit_is_said_conv3d():
+    with pytest.raises(ShapeError, match=r"Conv3d: expected an input of shape .*, found \(2, 3\)"):
+        nn.Conv3d(3, 2, 3)(np.ones((2, 3), "f4"))
+    with pytest.raises(ShapeError, match=r"a volume of at least \(3, 3, 3\) after padding"):
+        nn.Conv3d(3, 2, 3)(np.ones((1, 2, 4, 4, 3), "f4"))
+
+
+@pytest.mark.parametrize(("stride", "multiplier"), [(1, 1), (2, 3)])
+def test_agrees_with_pytorch_separable(stride, multiplier, torch):
+    ours = nn.SeparableConv2d(4, 6, 3, stride, 1, multiplier)
+    between = 4 * multiplier
+    theirs = torch.nn.Sequential(
+        torch.nn.Conv2d(4, between, 3, stride, 1, groups=4, bias=False),
+        torch.nn.Conv2d(between, 6, 1),
+    )
+    names = {
+        "depthwise.weight": "0.weight",
+        "pointwise.weight": "1.weight",
+        "pointwise.bias": "1.bias",
+    }
+    check_like_pytorch(torch, ours, theirs, (2, 5, 6, 4), names=names)
+
+
+def test_other_inputs_are_refused():
+    with pytest.raises(ShapeError, match=r"SeparableConv2d: expected .* \(N, H, W, 4\)"):
+        nn.SeparableConv2d(4, 6, 3)(np.ones((2, 5, 5, 3), "f4"))

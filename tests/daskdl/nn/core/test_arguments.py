@@ -1,0 +1,121 @@
+"""Arguments of modules, their parameters, and prediction as a method."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from daskdl import nn
+from daskdl.data import Ragged, SampleSet
+from daskdl.errors import ShapeError
+from daskdl.metrics import Accuracy
+from daskdl.nn import Linear, ReLU, Sequential
+from daskdl.nn.core.arguments import as_inputs, check_axes, check_last_axis, pair, sides, sizes
+
+
+def test_one_number_stands_for_all():
+    assert sizes("x", 2, 3) == (2, 2, 2)
+    assert sizes("x", [1, 2, 3], 3) == (1, 2, 3)
+    assert pair("x", (0, 1), least=0) == (0, 1)
+    assert sides("x", 1, 2) == (1, 1, 1, 1)
+    assert sides("x", (1, 2), 2) == (1, 1, 2, 2)
+    assert sides("x", (1, 2, 3, 4), 2) == (1, 2, 3, 4)
+    assert sides("x", (1, 2), 1) == (1, 2)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "a", (1,), (1, 0), None])
+def test_other_values_are_quoted(value):
+    with pytest.raises(ShapeError, match=r"^Layer\.size: expected an integer >= 1 or a pair"):
+        sizes("Layer.size", value, 2)
+
+
+def test_inputs_are_named_by_their_axes():
+    with pytest.raises(ShapeError, match=r"ReLU: expected an input of shape \(N, T, 3\), channels"):
+        check_last_axis(nn.ReLU(), np.ones((2, 3)), 3, 3)
+    with pytest.raises(ShapeError, match=r"ReLU: expected .* \(N, H, W, C\), found \(2, 3\)"):
+        check_axes(nn.ReLU(), np.ones((2, 3)), "N H W C")
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [("f8", "f4"), ("f2", "f4"), (">f4", "f4"), ("u1", "u1"), ("i8", "i8")]
+)
+def test_floating_point_numbers_become_float32(given, taken):
+    x = np.arange(6).reshape(2, 3).astype(given)
+    found = as_inputs(x)
+    assert found.dtype == np.dtype(taken)
+    np.testing.assert_array_equal(found, x)
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros((2, 3), np.float32), np.array([["a"]]), Ragged.of([[0.5], [1.0, 2.0]])]
+)
+def test_all_else_is_what_it_was(x):
+    assert as_inputs(x) is x
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_numbers_are_copied_as_float32(kind):
+    given = np.arange(3.0)
+    held = kind(given)
+    given[:] = 9
+    assert held.dtype == np.float32
+    np.testing.assert_array_equal(held.data, [0, 1, 2])
+    assert held.requires_grad == (kind is nn.Parameter)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        nn.Parameter([[1.0, 2.0]]),
+        nn.Parameter([[1.0, 2.0]], requires_grad=False),
+        nn.Parameter([[1.0, 2.0]], sparse=True),
+        nn.Buffer([1.0, 2.0]),
+    ],
+)
+def test_pickles_keep_what_it_is(made):
+    same = pickle.loads(pickle.dumps(made))
+    assert type(same) is type(made)
+    assert same.data.tolist() == made.data.tolist()
+    assert (same.requires_grad, same.keeps_rows) == (made.requires_grad, made.keeps_rows)
+
+
+def test_what_is_no_table_cannot_be_trained_by_rows():
+    with pytest.raises(ShapeError, match=r"a table \(N, C\) with sparse=True, found shape \(3,\)"):
+        nn.Parameter(np.zeros(3), sparse=True)
+
+
+X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+
+
+def test_a_module_predicts_classifies_embeds_and_evaluates() -> None:
+    model = Sequential(Linear(3, 4, seed=1), ReLU(), Linear(4, 5, seed=2))
+    scores = model(X).data
+    np.testing.assert_allclose(model.predict(X, batch_size=2, threads=1), scores, rtol=1e-5)
+    classes = model.predict_class(X, batch_size=4)
+    np.testing.assert_array_equal(classes, scores.argmax(1))
+    inner = model.embed(X, "layers.0")
+    np.testing.assert_allclose(inner, model.layers[0](X).data, rtol=1e-5)
+    samples = SampleSet.from_arrays(x=X, y=np.where(np.arange(9) < 3, classes, (classes + 1) % 5))
+    assert model.evaluate(samples, [Accuracy()]) == {"accuracy": 3 / 9}
+
+
+def test_a_layer_may_go_by_the_name_of_a_method() -> None:
+    class Own(Sequential):
+        def __init__(self) -> None:
+            self.embed = Linear(3, 2, seed=1)
+            super().__init__(self.embed)
+
+    assert Own().predict(X).shape == (9, 2)
+
+
+@pytest.mark.slow
+def test_layers_load_nothing_of_dask() -> None:
+    code = (
+        "import daskdl.nn, sys; "
+        "assert not {'dask', 'distributed', 'daskdl.predict'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

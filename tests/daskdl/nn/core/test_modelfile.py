@@ -1,0 +1,272 @@
+"""The model file: what goes in comes out, and damaged files are told in one sentence."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from daskdl import nn
+from daskdl.errors import ModelFileError
+from daskdl.nn.core import modelfile
+
+
+class Doubled(nn.Module):
+    """A module of a module, a list and settings."""
+
+    def __init__(self, inner, sizes, name="x", rate=0.5):
+        self.inner = inner
+        self.sizes, self.name, self.rate = sizes, name, rate
+
+    def forward(self, x):
+        return self.inner(x) * 2.0
+
+
+def model():
+    inner = nn.Sequential(nn.Linear(3, 4, seed=0), nn.ReLU(), nn.Linear(4, 1, seed=1))
+    return Doubled(inner, [1, 2], name="y", rate=np.float64(0.25))
+
+
+@pytest.fixture
+def path(tmp_path):
+    nn.save(model(), tmp_path / "m.safetensors", {"units": "mm h-1", "scale": [1, 2.5, None]})
+    return tmp_path / "m.safetensors"
+
+
+def rewrite(path, tensors=None, **header):
+    """Write the file again, with another header or other tensors."""
+    from safetensors import safe_open
+
+    with safe_open(path, "numpy") as file:
+        header = {**json.loads(file.metadata()[modelfile.KEY]), **header}
+    tensors = load_file(path) if tensors is None else tensors
+    save_file(tensors, path, {modelfile.KEY: json.dumps(header)})
+
+
+def test_round_trip(path):
+    loaded, x = nn.load(path), np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(loaded(x).data, model()(x).data)
+    np.testing.assert_array_equal(loaded.flat, model().flat)
+    assert (tuple(loaded.sizes), loaded.name, loaded.rate) == ((1, 2), "y", 0.25)
+    assert nn.read_metadata(path) == {"units": "mm h-1", "scale": [1, 2.5, None]}
+    assert nn.read_metadata(str(path)) == nn.read_metadata(path)
+
+
+def test_any_safetensors_reader_sees_the_weights(path):
+    assert set(load_file(path)) == {name for name, _ in model().named_parameters()}
+
+
+def test_a_loaded_model_can_be_saved_again(path, tmp_path):
+    nn.save(nn.load(path), tmp_path / "again.safetensors", nn.read_metadata(path))
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ModelFileError, match=r"none\.safetensors: there is no such model file"):
+        nn.load(tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("size", [0, 4, 100, -1])
+def test_truncated_file(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+    for read in (nn.load, nn.read_metadata):
+        with pytest.raises(ModelFileError, match=r"m\.safetensors: not a whole safetensors file"):
+            read(path)
+
+
+def test_text_file(path):
+    path.write_text("time,rain\n2020-01-01,1.5\n" * 100)
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_header_that_is_no_json(path):
+    save_file(load_file(path), path, {modelfile.KEY: "{"})
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_weights_of_another_program(path):
+    save_file({"w": np.zeros(3, np.float32)}, path)
+    with pytest.raises(ModelFileError, match="expected a model of format daskdl-1, found None"):
+        nn.load(path)
+    save_file({"w": np.zeros(3, np.float32)}, path, {modelfile.KEY: "[1]"})
+    with pytest.raises(ModelFileError, match=r"expected a model of format daskdl-1, found \[1\]"):
+        nn.load(path)
+
+
+def test_unknown_module_names_it_and_the_known_ones(path):
+    config = modelfile.configuration(model())
+    config["arguments"][0]["arguments"][1]["module"] = "Swish9"
+    rewrite(path, model=config)
+    with pytest.raises(
+        ModelFileError, match=r"no module named 'Swish9' is known.*such as .*HardSwish"
+    ):
+        nn.load(path)
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"module": "Linear"}, r"there is no 'arguments' in it"),
+        ({"module": "ReLU", "arguments": [1], "keywords": {}}, "ReLU: "),
+        ({"module": "Linear", "arguments": [2, -1], "keywords": {}}, "Linear: negative dimensions"),
+        ({"module": "Linear", "arguments": [2, 1], "keywords": {"tilt": 1}}, "found tilt="),
+        ({"module": "Linear", "arguments": [2, 1], "keywords": [1]}, "'items'"),
+        (None, "expected a module, found None"),
+    ],
+)
+def test_configuration_of_another_version(path, config, problem):
+    rewrite(path, model=config, version="9.1")
+    sentence = rf"m\.safetensors: its modules cannot .*{problem}.* written by daskdl 9\.1, and this"
+    with pytest.raises(ModelFileError, match=sentence):
+        nn.load(path)
+
+
+def test_files_without_a_version_and_without_what_later_versions_ask_for_are_loaded(path):
+    config = {"module": "Linear", "arguments": [2, 3], "keywords": {}}  # neither bias nor seed
+    tensors = {"weight": np.ones((3, 2), "f4"), "bias": np.arange(3, dtype="f4")}
+    header = {"format": modelfile.FORMAT, "model": config, "metadata": {}}
+    save_file(tensors, path, {modelfile.KEY: json.dumps(header)})
+    assert nn.load(path)(np.ones((1, 2), "f4")).data.tolist() == [[2, 3, 4]]
+    rewrite(path, model=7)
+    with pytest.raises(ModelFileError, match=r"found 7\); it was written by an earlier daskdl"):
+        nn.load(path)
+
+
+def test_a_class_of_a_notebook_stays_known_when_its_model_comes_back_from_workers(path):
+    cell = """
+class Shifted(nn.Module):
+    def __init__(self, by):
+        self.by = by
+
+    def forward(self, x):
+        return x + self.by
+"""
+    notebook = {"nn": nn, "__name__": "notebook_of_nobody"}
+    try:
+        exec(cell, notebook)
+        nn.save(notebook["Shifted"](2.0), path)
+        pickled = cloudpickle.dumps(notebook["Shifted"](2.0))
+        assert type(pickle.loads(pickled)) is notebook["Shifted"]
+        assert type(nn.load(path)) is notebook["Shifted"]
+        exec(cell.replace("x +", "x -"), notebook)  # the cell was changed and run again
+        assert nn.load(path)(np.zeros(1, "f4")).data.tolist() == [-2]
+        exec("class Shifted(nn.Residual): pass", notebook)  # which defines nothing
+        made = notebook["Shifted"](nn.ReLU())
+        assert nn.Module.registry["Shifted"] is type(made)
+    finally:
+        nn.Module.registry.pop("Shifted")
+
+
+def test_missing_and_surplus_tensors(path):
+    tensors = load_file(path)
+    tensors["extra"] = tensors.pop("inner.layers.0.bias")
+    rewrite(path, tensors)
+    with pytest.raises(ModelFileError, match=r"extra is not.*inner\.layers\.0\.bias is missing"):
+        nn.load(path)
+
+
+def test_tensor_of_another_shape(path):
+    tensors = load_file(path)
+    tensors["inner.layers.2.bias"] = np.zeros(7, np.float32)
+    rewrite(path, tensors)
+    with pytest.raises(ModelFileError, match=r"inner\.layers\.2\.bias has shape \(7,\), expected"):
+        nn.load(path)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_interrupted_save_leaves_the_old_file_and_nothing_beside(path, monkeypatch, kind):
+    import safetensors.numpy
+
+    whole = path.read_bytes()
+
+    def interrupted(tensors, filename, metadata):
+        filename.write_bytes(whole[:50])
+        raise kind("power cut")
+
+    monkeypatch.setattr(safetensors.numpy, "save_file", interrupted)
+    with pytest.raises(kind):
+        nn.save(nn.Linear(1, 1), path)
+    assert path.read_bytes() == whole
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_the_new_file_appears_whole(path, monkeypatch):
+    """Until the very last step, which the system does at once, the old file stands."""
+    whole = path.read_bytes()
+
+    def refused(source, target):
+        assert nn.load(source).flat.size == 2
+        assert path.read_bytes() == whole
+        raise PermissionError("no")
+
+    monkeypatch.setattr(modelfile.os, "replace", refused)
+    with pytest.raises(PermissionError):
+        nn.save(nn.Linear(1, 1), path)
+    assert path.read_bytes() == whole
+
+
+def test_save_replaces_an_older_model(path):
+    nn.save(nn.Linear(1, 1), path)
+    assert isinstance(nn.load(path), nn.Linear)
+    assert nn.read_metadata(path) == {}
+
+
+def test_argument_that_is_no_plain_data_is_refused(tmp_path):
+    unwritable = Doubled(nn.ReLU(), [object()])
+    with pytest.raises(ModelFileError, match=r"Doubled: expected plain data or modules .* object"):
+        nn.save(unwritable, tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(ModelFileError, match=r"expected the name of a file, found a folder; give"):
+        nn.save(nn.Linear(2, 2), tmp_path)
+    with pytest.raises(ModelFileError, match=r"expected an existing folder, found no .*nowhere"):
+        nn.save(nn.ReLU(), tmp_path / "nowhere" / "m.safetensors")
+
+
+def test_a_place_that_cannot_be_written_is_named():
+    with pytest.raises(ModelFileError, match=r"/proc/m: expected a place that can be written"):
+        nn.save(nn.Linear(1, 1), "/proc/m")
+
+
+def test_a_file_that_asks_for_more_numbers_than_it_holds_is_refused_before_they_are_made(path):
+    """30,000 x 30,000 would take 7.2 GB while they are drawn."""
+    for module, arguments in (
+        ("Linear", [30_000, 30_000]),
+        ("Embedding", [1 << 30, 8]),
+        ("BatchNorm", [1 << 33]),
+        ("LSTM", [8, 1 << 15]),
+        ("Conv2d", [1 << 12, 1 << 12, 9]),
+    ):
+        asked = {"module": module, "arguments": arguments, "keywords": {}}
+        rewrite(path, model=asked)
+        with pytest.raises(ModelFileError, match=r"of the 21 numbers that the file holds, found"):
+            nn.load(path)
+    nn.Linear(10, 10)  # the limit ends with the file
+
+
+def test_many_small_modules_are_more_than_the_file_holds_too(path):
+    one = {"module": "Linear", "arguments": [4, 4], "keywords": {}}
+    rewrite(path, model={"module": "Sequential", "arguments": [one] * 1000, "keywords": {}})
+    with pytest.raises(ModelFileError, match=r"of the 21 numbers that the file holds, found"):
+        nn.load(path)
+
+
+def test_a_header_nested_without_end_is_refused(path):
+    tensors = load_file(path)
+    save_file(tensors, path, {modelfile.KEY: '{"format": ' + "[" * 100_000})
+    with pytest.raises(ModelFileError, match="not a whole safetensors file"):
+        nn.load(path)
+
+
+def test_numbers_of_another_dtype_are_refused(path):
+    rewrite(path, {name: a.view(np.int32) for name, a in load_file(path).items()})
+    with pytest.raises(ModelFileError, match=r"expected float32 numbers.* of int32; save the"):
+        nn.load(path)

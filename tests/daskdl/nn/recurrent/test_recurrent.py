@@ -1,0 +1,110 @@
+"""Recurrent layers beside PyTorch's: stacks, directions, lengths, states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from tests.daskdl.gradients import normal
+
+
+def beside(torch, kind, layers, both):
+    """Return our layer and PyTorch's with the same weights."""
+    ours = getattr(nn, kind)(3, 4, layers, both, seed=0)
+    theirs = getattr(torch.nn, kind)(3, 4, layers, batch_first=True, bidirectional=both)
+    for name, other in theirs.named_parameters():
+        kind_of, _, place = name.partition("_l")
+        if kind != "GRU" and kind_of == "bias_hh":
+            other.data.zero_()  # one bias says as much
+            continue
+        mine = {"weight_ih": "weight_input", "weight_hh": "weight_state"}.get(kind_of)
+        mine = mine or {"bias_ih": "bias_input", "bias_hh": "bias_state"}[kind_of]
+        mine = mine if kind == "GRU" or "weight" in mine else "bias"
+        other.data = torch.tensor(getattr(ours, f"{mine}_{place}").data.copy())
+    return ours, theirs
+
+
+@settings(max_examples=6)
+@given(layers=st.integers(1, 3), both=st.booleans(), stateful=st.booleans())
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_agrees_with_pytorch(kind, layers, both, stateful, torch):
+    ours, theirs = beside(torch, kind, layers, both)
+    x, count = normal(2, 5, 3).astype("f4"), layers * (1 + both)
+    starts = [normal(count, 2, 4, seed=i).astype("f4") for i in range(1 + (kind == "LSTM"))]
+    state = tuple(zip(*starts, strict=True)) if stateful else None
+    given = tuple(torch.tensor(s) for s in starts) if kind == "LSTM" else torch.tensor(starts[0])
+    y, last = theirs(torch.tensor(x), given if stateful else None)
+    result, after = ours(x, state)
+    np.testing.assert_allclose(result.data, y.detach(), atol=1e-5)
+    last = last if kind == "LSTM" else (last,)
+    for i, one in enumerate(after):
+        for part, right in zip(one, last, strict=True):
+            np.testing.assert_allclose(part.data, right[i].detach(), atol=1e-5)
+    dy = normal(*result.shape).astype("f4")
+    result.backward(dy)
+    y.backward(torch.tensor(dy))
+    for place in range(layers):
+        for end in ("", "_reverse") if both else ("",):
+            pair = ("weight_input", "weight_ih_l"), ("weight_state", "weight_hh_l")
+            for mine, other in pair:
+                np.testing.assert_allclose(
+                    getattr(ours, f"{mine}_{place}{end}").grad,
+                    getattr(theirs, f"{other}{place}{end}").grad,
+                    atol=1e-4,
+                )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_returns_and_lengths(kind, both):
+    def made(returns):
+        return getattr(nn, kind)(3, 4, 2, both, returns=returns, seed=0)
+
+    x, lengths = normal(2, 5, 3).astype("f4"), np.array([5, 2])
+    outputs, state = made("both")(x, lengths=lengths)
+    np.testing.assert_array_equal(made("sequence")(x, lengths=lengths).data, outputs.data)
+    last = made("last")(x, lengths=lengths).data
+    ends = [one[0].data for one in state[-2:]] if both else [state[-1][0].data]
+    np.testing.assert_array_equal(last, np.concatenate(ends, -1))
+    np.testing.assert_array_equal(last[1, :4], outputs.data[1, 1, :4])
+    assert not outputs.data[1, 2:].any()
+
+
+def test_a_sequence_in_two_pieces_is_the_same():
+    layer, x = nn.LSTM(3, 4, layers=2, peepholes=True, seed=0), normal(2, 6, 3).astype("f4")
+    whole, _ = layer(x)
+    first, state = layer(x[:, :2])
+    second, _ = layer(x[:, 2:], state)
+    np.testing.assert_allclose(second.data, whole.data[:, 2:], atol=1e-6)
+    assert first.shape == (2, 2, 4)
+
+
+@pytest.mark.slow
+def test_dropout_lies_between_layers():
+    x = normal(2, 6, 3).astype("f4")
+    for layers, differs in ((1, False), (2, True)):
+        layer = nn.GRU(3, 4, layers, dropout=0.5, returns="sequence", seed=0)
+        with nn.drawing(1):
+            y = layer(x).data
+        assert (y != layer.eval()(x).data).any() == differs
+
+
+def test_lstm_starts_by_remembering():
+    np.testing.assert_array_equal(nn.LSTM(3, 2).bias_0.data, [0, 0, 1, 1, 0, 0, 0, 0])
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(SettingsError, match=r"GRU\.returns: .* found 'all'"):
+        nn.GRU(3, 4, returns="all")
+    with pytest.raises(SettingsError, match=r"RNN\.layers: expected at least 1, found 0"):
+        nn.RNN(3, 4, 0)
+    x = np.ones((2, 5, 3), "f4")
+    with pytest.raises(ShapeError, match=r"LSTM: expected .* \(N, T, 3\)"):
+        nn.LSTM(3, 4)(x[..., :2])
+    with pytest.raises(ShapeError, match=r"LSTM: expected a state of 1 tuples.* with 2 of shape"):
+        nn.LSTM(3, 4)(x, ((x[:, 0],),))

@@ -1,0 +1,234 @@
+"""Convolutions over one and two axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.convolution import conv2d as kernel
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.tensor import Tensor
+from tests.daskdl.convolutions import geometries
+from tests.daskdl.gradients import check_gradient, normal
+
+small = st.integers(1, 3)
+
+
+@settings(max_examples=30)
+@given(small, small, small, small, st.integers(0, 3), st.integers(0, 3), st.booleans())
+def test_gradient(kernel, stride, dilation, groups, before, behind, with_bias):
+    filters = 2 * groups
+    check_gradient(
+        lambda x, w, b: ops.conv1d(
+            x, w, b, stride=stride, pad=(before, behind), dilation=dilation, groups=groups
+        ),
+        normal(2, 9, 3 * groups),
+        normal(filters, kernel, 3, seed=1),
+        normal(filters, seed=2) if with_bias else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad", "dilation", "groups"),
+    [(1, 1, 0, 1, 1), (5, 1, 2, 1, 1), (3, 2, 1, 1, 1), (3, 1, 4, 4, 1), (3, 2, 1, 1, 4)],
+)
+def test_agrees_with_pytorch(kernel, stride, pad, dilation, groups, torch):
+    arrays = normal(3, 30, 20), normal(24, kernel, 20 // groups, seed=1) / 9, normal(24, seed=2)
+    arrays = [a.astype("f4") for a in arrays]
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    expected = torch.nn.functional.conv1d(
+        theirs[0].mT, theirs[1].mT, theirs[2], stride, pad, dilation, groups
+    ).mT
+    expected.square().sum().backward()
+    ours = [Tensor(a, requires_grad=True) for a in arrays]
+    result = ops.conv1d(*ours, stride=stride, pad=(pad, pad), dilation=dilation, groups=groups)
+    result.backward(2 * result.data)
+    np.testing.assert_allclose(result.data, expected.detach().numpy(), atol=1e-4)
+    for mine, other in zip(ours, theirs, strict=True):
+        right = other.grad.numpy()
+        np.testing.assert_allclose(mine.grad, right, rtol=0, atol=2e-5 * np.abs(right).max())
+
+
+def test_causal_results_see_no_later_step():
+    x, w = normal(1, 8, 2), normal(3, 3, 2, seed=1)
+    y = ops.conv1d(x, w, None, pad=(4, 0), dilation=2).data
+    x[0, 5] += 1
+    changed = ops.conv1d(x, w, None, pad=(4, 0), dilation=2).data != y
+    np.testing.assert_array_equal(changed.any((0, 2)), [False] * 5 + [True, False, True])
+
+
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ShapeError, match=r"conv1d: expected x of shape .* found \(2, 3, 4, 5\)"):
+        ops.conv1d(normal(2, 3, 4, 5), normal(1, 3, 5), None)
+    with pytest.raises(ShapeError, match=r"conv1d: expected an image of at least \(1, 5\)"):
+        ops.conv1d(normal(2, 4, 5), normal(1, 5, 5), None)
+
+
+WINOGRAD = Geometry((3, 3), (1, 1), (1, 1, 1, 1))
+
+
+@pytest.mark.slow
+@given(case=geometries(), with_bias=st.booleans())
+@example((WINOGRAD, (2, 1, 2, 8), 9), True)  # smaller than a tile
+@example((Geometry((5, 5), (1, 1), (2, 2, 2, 2)), (1, 7, 5, 9), 8), True)
+@example((Geometry((1, 1), (1, 1), (0, 0, 0, 0)), (2, 3, 4, 5), 6), False)
+@example((Geometry((2, 4), (1, 1), (0, 1, 1, 2)), (2, 5, 5, 3), 6), True)
+def test_gradient_conv2d(case, with_bias):
+    geometry, shape, filters = case
+    check_gradient(
+        lambda x, w, b: ops.conv2d(
+            x,
+            w,
+            b,
+            stride=geometry.stride,
+            pad=geometry.pad,
+            dilation=geometry.dilation,
+            groups=geometry.groups,
+        ),
+        normal(*shape),
+        normal(filters, *geometry.kernel, shape[3] // geometry.groups, seed=1),
+        normal(filters, seed=2) if with_bias else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel_size", "stride", "padding", "channels", "filters"),
+    [
+        ((3, 3), (1, 1), (1, 1), 16, 24),  # Winograd
+        ((5, 5), (1, 1), (2, 2), 16, 9),
+        ((3, 3), (1, 1), (0, 2), 8, 8),
+        ((3, 3), (1, 1), (1, 1), 3, 8),  # im2col
+        ((7, 7), (2, 2), (3, 3), 3, 8),
+        ((4, 2), (2, 1), (1, 0), 5, 6),
+        ((1, 1), (1, 1), (0, 0), 16, 5),  # one product
+        ((1, 1), (2, 2), (0, 0), 16, 5),
+    ],
+)
+def test_agrees_with_pytorch_conv2d(kernel_size, stride, padding, channels, filters, torch):
+    x, weight = normal(2, 13, 14, channels), normal(filters, *kernel_size, channels, seed=1)
+    arrays = [a.astype("f4") for a in (x, weight / 10, normal(filters, seed=2))]
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    expected = torch.nn.functional.conv2d(
+        theirs[0].permute(0, 3, 1, 2), theirs[1].permute(0, 3, 1, 2), theirs[2], stride, padding
+    ).permute(0, 2, 3, 1)
+    dy = normal(*expected.shape, seed=3).astype("f4")
+    expected.backward(torch.tensor(dy))
+
+    ours = [Tensor(a, requires_grad=True) for a in arrays]
+    pad = (padding[0], padding[0], padding[1], padding[1])
+    result = ops.conv2d(*ours, stride=stride, pad=pad)
+    result.backward(dy)
+    for found, right in [
+        (result.data, expected.detach()),
+        *((mine.grad, other.grad) for mine, other in zip(ours, theirs, strict=True)),
+    ]:
+        right = right.numpy()
+        assert found.shape == right.shape
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, right, rtol=0, atol=2e-5 * np.abs(right).max())
+
+
+@pytest.mark.slow
+def test_first_layer_computes_no_gradient_to_its_input(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("nobody wants this gradient")
+
+    monkeypatch.setattr(kernel, "input_gradient", refuse)
+    weight = Tensor(normal(8, 3, 3, 8), requires_grad=True)
+    images = normal(1, 6, 6, 8)
+    for x in (images, Tensor(images)):
+        ops.mean(ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))).backward()
+    assert weight.grad is not None
+
+
+@pytest.mark.parametrize("channels", [3, 8])
+def test_the_same_call_gives_the_same_bits(channels):
+    x, w = normal(2, 17, 18, channels).astype("f4"), normal(9, 3, 3, channels).astype("f4")
+    grads = []
+    for _ in range(2):
+        weight = Tensor(w, requires_grad=True)
+        y = ops.conv2d(x, weight, None, pad=(1, 1, 1, 1))
+        y.backward(y.data)
+        grads.append((y.data, weight.grad))
+    np.testing.assert_array_equal(grads[0][0], grads[1][0])
+    np.testing.assert_array_equal(grads[0][1], grads[1][1])
+
+
+@pytest.mark.slow
+def test_gradient_that_is_a_view_is_taken_as_it_is():
+    """Results are often transposed before a loss: what comes back is no contiguous array."""
+    check_gradient(
+        lambda x, w: ops.take(
+            ops.conv2d(x, w, None, pad=(1, 1, 1, 1)), index=(slice(None), slice(None, None, -1))
+        ),
+        normal(2, 5, 6, 8),
+        normal(8, 3, 3, 8),
+    )
+
+
+@pytest.mark.parametrize(
+    "change", ["channels", "dtype", "levels", "bias", "groups", "size", "axes"]
+)
+def test_what_does_not_fit_is_named_conv2d(change):
+    x, weight, bias, settings = normal(1, 6, 6, 4), normal(8, 3, 3, 4), normal(8), {}
+    words = {
+        "channels": r"conv2d: expected x with 4 channels, .* found \(1, 6, 6, 3\)",
+        "dtype": r"expected x and weight both float32 or both float64, found float32 and float64",
+        "levels": r"found uint8 and float64; daskdl\.data\.image\.Normalize makes numbers",
+        "bias": r"expected bias of shape \(8,\), found \(7,\)",
+        "groups": r"expected groups that divide the 8 filters, found 3",
+        "size": r"expected an image of at least \(7, 7\) after padding, found \(6, 6\)",
+        "axes": r"expected x of shape \(N, H, W, in\), found \(6, 6, 4\)",
+    }[change]
+    if change == "channels":
+        x = x[..., :3]
+    elif change == "levels":
+        x = x.astype(np.uint8)
+    elif change == "dtype":
+        x = x.astype("f4")
+    elif change == "bias":
+        bias = bias[:7]
+    elif change == "groups":
+        settings["groups"] = 3
+    elif change == "size":
+        settings["dilation"] = (3, 3)
+    else:
+        x = x[0]
+    with pytest.raises(ShapeError, match=words):
+        ops.conv2d(x, weight, bias, **settings)
+
+
+@pytest.mark.parametrize("settings", [{}, {"stride": (2, 2)}, {"groups": 8}])
+def test_arrays_that_cannot_be_written_or_lie_otherwise_give_the_same(settings):
+    x, w = normal(2, 9, 9, 8).astype("f4"), normal(8, 3, 3, 8 // settings.get("groups", 1))
+    w = w.astype("f4")
+    expected = ops.conv2d(x, w, None, **settings).data
+    frozen = [a.copy() for a in (x, w)]
+    for a in frozen:
+        a.flags.writeable = False
+    for inputs in (frozen, [np.asfortranarray(a) for a in (x, w)], [x[::-1].copy()[::-1], w]):
+        np.testing.assert_array_equal(ops.conv2d(*inputs, None, **settings).data, expected)
+
+
+@pytest.mark.parametrize("filters", [1, 4, 8])
+def test_of_no_images_come_none(filters):
+    x, w = np.zeros((0, 12, 12, 3), "f4"), np.zeros((filters, 2, 2, 3), "f4")
+    x, w = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
+    y = ops.conv2d(x, w, None)
+    assert y.shape == (0, 11, 11, filters)
+    y.backward(y.data)
+    assert (x.grad.shape, np.count_nonzero(w.grad)) == (x.shape, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"stride": (0, 1)}, {"dilation": (1, 0)}, {"pad": (-1, 0, 0, 0)}]
+)
+def test_steps_below_one_are_refused(wrong):
+    message = "expected stride and dilation of at least 1 and pad of at least 0"
+    for operation in (ops.conv2d, ops.conv_transpose2d):
+        with pytest.raises(SettingsError, match=message):
+            operation(normal(1, 4, 4, 2), normal(2, 3, 3, 2), None, **wrong)

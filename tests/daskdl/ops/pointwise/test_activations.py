@@ -1,0 +1,224 @@
+"""Activations: one function of each number, or over channels (softmax)."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import special
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.runtime.memory import LARGE
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import check_gradient, normal
+
+
+def tanh_form(x):
+    """Return x Phi(x) by the formula with a hyperbolic tangent."""
+    return x * special.expit(np.sqrt(8 / np.pi) * (x + 0.044715 * x**3))
+
+
+#: Ours, PyTorch's name and its settings, the truth for float64.
+ALL = {
+    "relu": (ops.relu, "relu", {}, lambda x: np.maximum(x, 0)),
+    "relu6": (ops.relu6, "relu6", {}, lambda x: np.clip(x, 0, 6)),
+    "leaky_relu": (
+        partial(ops.leaky_relu, slope=0.2),
+        "leaky_relu",
+        {"negative_slope": 0.2},
+        lambda x: np.where(x > 0, x, np.float32(0.2) * x),
+    ),
+    "elu": (
+        partial(ops.elu, alpha=1.5),
+        "elu",
+        {"alpha": 1.5},
+        lambda x: np.where(x > 0, x, 1.5 * np.expm1(np.minimum(x, 0))),
+    ),
+    "gelu": (ops.gelu, "gelu", {}, lambda x: x * special.ndtr(x)),
+    "gelu_tanh": (
+        partial(ops.gelu, approximate="tanh"),
+        "gelu",
+        {"approximate": "tanh"},
+        tanh_form,
+    ),
+    "silu": (ops.silu, "silu", {}, lambda x: x * special.expit(x)),
+    "sigmoid": (ops.sigmoid, "sigmoid", {}, special.expit),
+    "tanh": (ops.tanh, "tanh", {}, np.tanh),
+    "softplus": (ops.softplus, "softplus", {}, lambda x: np.logaddexp(0, x)),
+    "hard_sigmoid": (ops.hard_sigmoid, "hardsigmoid", {}, lambda x: np.clip(x + 3, 0, 6) / 6),
+    "hard_tanh": (ops.hard_tanh, "hardtanh", {}, lambda x: np.clip(x, -1, 1)),
+    "hard_swish": (ops.hard_swish, "hardswish", {}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+}
+each = pytest.mark.parametrize("name", ALL)
+
+
+@each
+@given(shape=hnp.array_shapes(min_dims=0, max_dims=5, max_side=4))
+def test_gradient(name, shape):
+    x = 2 * normal(*shape)
+    for kink in (-3, -1, 0, 1, 3, 6):
+        x = np.where(np.abs(x - kink) < 1e-3, kink + 2e-3, x)
+    check_gradient(ALL[name][0], x)
+
+
+@each
+def test_an_empty_batch_stays_empty(name):
+    x = Tensor(np.empty((0, 3)), requires_grad=True)
+    y = ALL[name][0](x)
+    y.backward(np.empty((0, 3)))
+    assert y.shape == x.grad.shape == (0, 3)
+
+
+@each
+def test_is_as_accurate_as_float32_allows(name):
+    x = np.concatenate([np.linspace(-8, 8, 40001), np.geomspace(1e-20, 1, 1001)]).astype("f4")
+    expected = ALL[name][3](x.astype("f8"))
+    np.testing.assert_allclose(ALL[name][0](x).data, expected, rtol=2e-6, atol=1e-8)
+
+
+@each
+def test_agrees_with_pytorch(name, torch):
+    ours_function, theirs_name, settings, _ = ALL[name]
+    x = np.linspace(-8, 8, 4002, dtype=np.float32)
+    theirs = torch.tensor(x, requires_grad=True)
+    expected = getattr(torch.nn.functional, theirs_name)(theirs, **settings)
+    expected.sum().backward()
+    ours = Tensor(x, requires_grad=True)
+    result = ours_function(ours)
+    result.backward(np.ones_like(x))
+    np.testing.assert_allclose(result.data, expected.detach().numpy(), atol=1e-6, rtol=2e-6)
+    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), atol=2e-6, rtol=4e-6)
+
+
+@each
+def test_nan_and_infinity_are_pytorchs(name, torch):
+    ours_function, theirs_name, settings, _ = ALL[name]
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0], np.float32)
+    # Its float64 functions: of float32, which library computes them depends on the processor, and
+    # with it what is made of infinity.
+    wide = torch.tensor(x, dtype=torch.float64)
+    expected = getattr(torch.nn.functional, theirs_name)(wide, **settings).numpy()
+    np.testing.assert_allclose(ours_function(x).data, expected.astype(np.float32), rtol=1e-6)
+
+
+@each
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_far_out_it_is_finite_and_keeps_its_dtype(name, dtype):
+    x = Tensor(np.array([-1e18, -100, 0, 100, 1e18], dtype), requires_grad=True)
+    y = ALL[name][0](x)
+    y.backward(np.ones(5))
+    assert y.dtype == x.grad.dtype == dtype
+    if name != "gelu_tanh" or dtype == np.float64:  # x^3 of 1e18 is not a float32
+        assert np.isfinite(y.data).all()
+        assert np.isfinite(x.grad).all()
+
+
+@each
+def test_any_layout_is_right(name):
+    base = np.random.default_rng(0).normal(size=(6, 8)).astype("f4")
+    expected = ALL[name][0](np.ascontiguousarray(base[::2, ::-1])).data
+    for x in (base[::2, ::-1], np.asfortranarray(base[::2, ::-1])):
+        x.flags.writeable = False
+        tensor = Tensor(x, requires_grad=True)
+        y = ALL[name][0](tensor)
+        np.testing.assert_array_equal(y.data, expected)
+        y.backward(np.asfortranarray(np.ones_like(expected)))
+        assert tensor.grad.shape == expected.shape
+
+
+@pytest.mark.parametrize("n", [(1 << 16) + 7, LARGE // 4 + 7])
+def test_two_threads_give_the_bits_of_one(n):
+    x = np.random.default_rng(0).standard_normal(n, np.float32)
+    results = []
+    for threads in (1, 2):
+        with thread_budget(threads):
+            tensor = Tensor(x, requires_grad=True)
+            y = ops.relu(tensor)
+            y.backward(x)
+            results.append((y.data, tensor.grad))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(results[0][1], np.where(x > 0, x, 0))
+
+
+def test_relus_gradient_at_zero_is_zero():
+    x = Tensor(np.zeros(1), requires_grad=True)
+    ops.relu(x).backward()
+    assert x.grad == 0
+
+
+def test_slope_is_that_of_the_negative_side():
+    x = Tensor(np.array([-2.0, 3.0]), requires_grad=True)
+    y = ops.leaky_relu(x, slope=0.1)
+    y.backward(np.ones(2))
+    np.testing.assert_allclose(y.data, [-0.2, 3])
+    np.testing.assert_allclose(x.grad, [0.1, 1])
+
+
+@given(shape=hnp.array_shapes(max_dims=4, max_side=4))
+def test_prelu_gradient(shape):
+    x = normal(*shape)
+    x = np.where(np.abs(x) < 1e-3, 2e-3, x)
+    check_gradient(ops.prelu, x, normal(shape[-1], seed=1))
+    check_gradient(ops.prelu, x, normal(1, seed=1))
+
+
+@pytest.mark.parametrize("channels", [1, 5])
+def test_prelu_agrees_with_pytorch(channels, torch):
+    x, dy = (normal(300, 5, seed=s).astype("f4") for s in (0, 1))
+    slope = normal(channels).astype("f4")
+    theirs, a = (torch.tensor(v, requires_grad=True) for v in (x, slope))
+    expected = torch.nn.functional.prelu(theirs, a)
+    expected.backward(torch.tensor(dy))
+    ours, b = Tensor(x, requires_grad=True), Tensor(slope, requires_grad=True)
+    y = ops.prelu(ours, b)
+    y.backward(dy)
+    np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(b.grad, a.grad.numpy(), rtol=1e-5)
+
+
+def test_mistakes_are_told():
+    with pytest.raises(ShapeError, match=re.escape("expected slope of shape (3,), the channels")):
+        ops.prelu(np.ones((2, 3)), np.ones(2))
+    with pytest.raises(ShapeError, match="x of float32 or float64, found int64"):
+        ops.relu(np.ones(3, int))
+    with pytest.raises(SettingsError, match="expected approximate 'none' or 'tanh', found 'erf'"):
+        ops.gelu(np.ones(3), approximate="erf")
+
+
+each_softmax = pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+
+
+@each_softmax
+@given(shape=hnp.array_shapes(max_dims=4, max_side=5), data=st.data())
+def test_gradient_softmax(name, shape, data):
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    check_gradient(lambda x: getattr(ops, name)(x, axis=axis), normal(*shape))
+
+
+@each_softmax
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_agrees_with_pytorch_softmax(name, axis, torch):
+    x, dy = (3 * normal(6, 9, 40, seed=s).astype("f4") for s in (0, 1))
+    theirs = torch.tensor(x, requires_grad=True)
+    expected = getattr(torch, name)(theirs, axis)
+    expected.backward(torch.from_numpy(dy))
+    ours = Tensor(x, requires_grad=True)
+    y = getattr(ops, name)(ours, axis=axis)
+    y.backward(dy)
+    np.testing.assert_allclose(y.data, expected.detach().numpy(), rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(ours.grad, theirs.grad.numpy(), rtol=2e-5, atol=5e-6)
+
+
+@each_softmax
+def test_an_axis_that_is_not_there_is_told(name):
+    with pytest.raises(ShapeError, match=rf"{name}: expected an axis of x, .* \(2, 3\), found 2"):
+        getattr(ops, name)(np.ones((2, 3)), axis=2)

@@ -1,0 +1,186 @@
+"""Functions of each number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.peers import check_agreement
+
+EDGES = np.array([[-np.inf, -1, -0.0, 0, 0.5, 1, np.inf, np.nan]])
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "square", "abs"])
+def test_functions(name, torch):
+    x = np.abs(normal(3, 4)) + 0.1
+    check_gradient(getattr(ops, name), x)
+    check_agreement(torch, getattr(ops, name), getattr(torch, name), x)
+    expected = getattr(torch, name)(torch.tensor(EDGES))
+    np.testing.assert_allclose(getattr(ops, name)(EDGES).data, expected)
+
+
+@pytest.mark.parametrize("exponent", [-1.5, -1, 0, 0.5, 1, 2, 3])
+def test_powers(exponent, torch):
+    x = np.abs(normal(3, 4)) + 0.1
+    check_gradient(lambda t: ops.power(t, exponent=exponent), x)
+    check_agreement(torch, lambda t: ops.power(t, exponent=exponent), lambda t: t**exponent, x)
+    np.testing.assert_allclose(
+        ops.power(EDGES, exponent=exponent).data, torch.tensor(EDGES) ** exponent
+    )
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 0.5), (None, 0.1), (0.1, None)])
+def test_clip(low, high, torch):
+    x = np.append(normal(12), [-0.5, 0.5, 0.1]).astype("f4")
+    ours, theirs = Tensor(x, requires_grad=True), torch.tensor(x, requires_grad=True)
+    y, right = ops.clip(ours, low=low, high=high), theirs.clamp(low, high)
+    y.backward(x)
+    right.backward(torch.tensor(x))
+    np.testing.assert_array_equal(y.data, right.detach())
+    np.testing.assert_array_equal(ours.grad, theirs.grad)
+    with pytest.raises(SettingsError, match="expected low <= high, found 1 and 0"):
+        ops.clip(x, low=1, high=0)
+
+
+@settings(max_examples=10)
+@given(shapes=st.sampled_from([((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((3, 4), ())]))
+def test_choices_of_two(shapes, torch):
+    a, b = normal(*shapes[0]), normal(*shapes[1], seed=1)
+    condition = normal(3, 4, seed=2) > 0
+    for name in ("maximum", "minimum"):
+        check_gradient(getattr(ops, name), a, b)
+        check_agreement(torch, getattr(ops, name), getattr(torch, name), a, b)
+    check_gradient(lambda a, b: ops.where(condition, a, b), a, b)
+    check_agreement(
+        torch,
+        lambda a, b: ops.where(condition, a, b),
+        lambda a, b: torch.where(torch.tensor(condition), a, b),
+        a,
+        b,
+    )
+
+
+def test_equals_share_the_gradient_as_in_pytorch(torch):
+    x = np.ones((2, 3), "f4")
+    check_agreement(torch, ops.maximum, torch.maximum, x, x)
+    check_agreement(torch, ops.minimum, torch.minimum, x, x)
+
+
+def test_numbers_keep_single_precision():
+    x = np.ones((2, 3), "f4")
+    assert ops.maximum(x, 0.5).dtype == ops.minimum(0.5, x).dtype == np.float32
+    assert ops.power(x, exponent=0.5).dtype == ops.clip(x, low=0.1).dtype == np.float32
+    assert ops.where(x > 0, x, 0.0).dtype == np.float32
+
+
+def test_whole_numbers_do_not_round_the_setting():
+    x = Tensor(np.array([4, 0]))
+    np.testing.assert_allclose((x**0.5).data, [2, 0])
+    np.testing.assert_allclose(ops.clip(x, low=0.5, high=2.5).data, [2.5, 0.5])
+    np.testing.assert_allclose(ops.clip(x, low=2).data, [4, 2])
+
+
+ALL = {
+    "threshold": ({"threshold": 0.3, "value": 2.0}, "threshold", (0.3, 2.0)),
+    "hard_shrink": ({"edge": 0.4}, "hardshrink", (0.4,)),
+    "soft_shrink": ({"edge": 0.4}, "softshrink", (0.4,)),
+    "softsign": ({}, "softsign", ()),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_gradient_and_edges(name, torch):
+    settings, theirs, arguments = ALL[name]
+    check_gradient(lambda t: getattr(ops, name)(t, **settings), normal(4, 5))
+    x = np.array([-np.inf, -0.4, -0.3, 0, 0.3, 0.4, 1, np.inf, np.nan])
+    expected = getattr(torch.nn.functional, theirs)(torch.tensor(x), *arguments).numpy()
+    with np.errstate(invalid="ignore"):
+        found = getattr(ops, name)(x, **settings).data
+    finite = np.isfinite(x)
+    np.testing.assert_allclose(found[finite], expected[finite])
+    assert np.isnan(found[-1]) == np.isnan(expected[-1])
+    with pytest.raises(ShapeError, match=f"{name}: expected x of float32 or float64"):
+        getattr(ops, name)(np.arange(3), **settings)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 4, 5), (50, 60)])
+@pytest.mark.parametrize("rate", [0.0, 0.4, 1.0])
+def test_gradient(shape, rate):
+    check_gradient(lambda x: ops.dropout(x, rate=rate, seed=3, counter=5), normal(*shape))
+
+
+def test_gradient_has_the_mask_of_the_result():
+    x = Tensor(np.ones((40, 50), np.float32), requires_grad=True)
+    y = ops.dropout(x, rate=0.5, seed=1)
+    y.backward(np.asfortranarray(np.ones((40, 50), np.float32)))
+    np.testing.assert_array_equal(x.grad, y.data)
+
+
+def test_layout_does_not_change_the_draws():
+    x = np.ones((30, 40), np.float32)
+    expected = ops.dropout(x, rate=0.5, seed=1).data
+    np.testing.assert_array_equal(
+        ops.dropout(np.asfortranarray(x), rate=0.5, seed=1).data, expected
+    )
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
+def test_impossible_rates_are_refused(rate):
+    with pytest.raises(SettingsError, match=f"dropout: expected 0 <= rate <= 1, found {rate}"):
+        ops.dropout(np.ones(3), rate=rate, seed=0)
+
+
+def test_integers_are_refused():
+    with pytest.raises(ShapeError, match="dropout: expected x of float32 or float64, found int64"):
+        ops.dropout(np.ones(3, int), rate=0.5, seed=0)
+
+
+NAMES = (
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "arcsinh", "arccosh",
+    "arctanh",
+)  # fmt: skip
+EDGES_SPECIAL = np.array([-np.inf, -1.5, -1, -0.0, 0, 0.5, 1, 1.5, np.inf, np.nan])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_special(name, torch):
+    function, theirs = getattr(ops, name), getattr(torch, name)
+    x = np.tanh(normal(3, 4)) * 0.9
+    x = 1.5 + np.abs(x) if name == "arccosh" else x
+    check_gradient(function, x)
+    check_agreement(torch, function, theirs, x)
+    np.testing.assert_allclose(
+        function(EDGES_SPECIAL).data, theirs(torch.tensor(EDGES_SPECIAL)), rtol=1e-12
+    )
+
+
+def test_erf(torch):
+    check_gradient(ops.erf, normal(3, 4))
+    check_agreement(torch, ops.erf, torch.erf, normal(3, 4))
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4))])
+def test_pow(shapes, torch):
+    base, exponent = np.abs(normal(*shapes[0])) + 0.2, normal(*shapes[1], seed=1)
+    check_gradient(ops.pow, base, exponent)
+    check_agreement(torch, ops.pow, torch.pow, base, exponent)
+
+
+def test_pow_at_zero_and_below(torch):
+    base = np.array([-2.0, 0, 0, -2.0])
+    exponent = np.array([2.0, 2.0, 0.0, 0.5])
+    np.testing.assert_array_equal(ops.pow(base, exponent).data, [4, 0, 1, np.nan])
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_remainder(truncated, torch):
+    a, b = 5 * normal(3, 4), normal(3, 4, seed=1) + 3
+    theirs = torch.fmod if truncated else torch.remainder
+    check_gradient(lambda a, b: ops.remainder(a, b, truncated=truncated), a, b)
+    check_agreement(torch, lambda a, b: ops.remainder(a, b, truncated=truncated), theirs, a, b)

@@ -1,0 +1,199 @@
+"""Recurrent operations equal a loop over steps, whatever their arguments look like."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl import ops
+from daskdl.errors import ShapeError
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import as_tuple, check_gradient
+from tests.daskdl.recurrence import SUMS, arguments, loop
+
+OPERATIONS = list(SUMS)
+# What is compiled for the others takes half a minute; the LSTM stands for all every day.
+every = pytest.mark.parametrize(
+    "operation",
+    [name if name == "lstm" else pytest.param(name, marks=pytest.mark.slow) for name in OPERATIONS],
+)
+
+
+@st.composite
+def cases(draw, least=0):
+    """Draw sizes, lengths and a direction."""
+    n, steps = draw(st.integers(least, 4)), draw(st.integers(least, 4))
+    lengths = draw(st.none() | st.lists(st.integers(0, steps), min_size=n, max_size=n))
+    lengths = None if lengths is None else np.array(lengths, dtype=int)
+    sizes = n, steps, draw(st.integers(1, 3)), draw(st.integers(1, 5))
+    return sizes, {"lengths": lengths, "reverse": draw(st.booleans())}
+
+
+@every
+@given(case=cases())
+def test_is_a_loop_over_the_steps(operation, case):
+    sizes, settings = case
+    given_ = arguments(operation, *sizes)
+    results = getattr(ops, operation)(*given_, **settings)
+    for found, expected in zip(results, loop(operation, *given_, **settings), strict=True):
+        np.testing.assert_allclose(found.data, expected, atol=1e-12)
+
+
+@every
+@given(case=cases(least=1), used=st.sets(st.integers(0, 1), min_size=1))
+def test_gradient(operation, case, used):
+    sizes, settings = case
+    check_gradient(
+        lambda *a: tuple(getattr(ops, operation)(*a, **settings)[i] for i in sorted(used)),
+        *arguments(operation, *sizes),
+    )
+
+
+@every
+@pytest.mark.parametrize(("n", "steps"), [(0, 3), (2, 0), (0, 0)])
+def test_gradients_of_nothing_are_zero(operation, n, steps):
+    tensors = [Tensor(a, requires_grad=True) for a in arguments(operation, n, steps)]
+    outputs = getattr(ops, operation)(*tensors)[0]
+    outputs.backward(np.ones(outputs.shape))
+    for tensor in tensors:
+        np.testing.assert_array_equal(tensor.grad, np.zeros(tensor.shape))
+
+
+@every
+def test_what_lies_beyond_a_length_is_not_read(operation):
+    given_ = arguments(operation, 3, 4)
+    lengths = np.array([2, 4, 0])
+    results = []
+    for junk in (1.0, np.nan):
+        x = given_[0].copy()
+        x[np.arange(4) >= lengths[:, None]] = junk
+        tensors = [Tensor(a, requires_grad=True) for a in (x, *given_[1:])]
+        outputs, h, *_ = getattr(ops, operation)(*tensors, lengths=lengths)
+        dy = np.full(outputs.shape, 1.0)
+        dy[np.arange(4) >= lengths[:, None]] = junk
+        outputs.backward(dy)
+        results.append([outputs.data, h.data, *(t.grad for t in tensors)])
+    for plain, with_nan in zip(*results, strict=True):
+        np.testing.assert_array_equal(plain, with_nan)
+
+
+@every
+def test_no_layout_matters_and_no_argument_is_changed(operation):
+    given_ = arguments(operation, 3, 4, 2, 5)
+
+    def run(arrays):
+        tensors = [Tensor(a, requires_grad=True) for a in arrays]
+        results = getattr(ops, operation)(*tensors)
+        sum_ = ops.mean(results[0] * results[0])
+        for result in results[1:]:
+            sum_ = sum_ + ops.mean(result)
+        sum_.backward()
+        return [r.data for r in results] + [t.grad for t in tensors]
+
+    def spread(a):
+        wide = np.full((*a.shape[:-1], 2 * a.shape[-1]), np.nan)
+        wide[..., ::2] = a
+        return wide[..., ::2]
+
+    def fixed(a):
+        a = a.copy()
+        a.flags.writeable = False
+        return a
+
+    expected = run([a.copy() for a in given_])
+    for change in (np.asfortranarray, spread, fixed):
+        changed = [change(a) for a in given_]
+        for found, right in zip(run(changed), expected, strict=True):
+            np.testing.assert_allclose(found, right, atol=1e-12)
+        for before, after in zip(given_, changed, strict=True):
+            np.testing.assert_array_equal(before, after)
+
+
+@every
+def test_without_states_and_biases_they_are_zero(operation):
+    x, *rest = arguments(operation)
+    n_states = 2 if operation == "lstm" else 1
+    weights = rest[n_states : n_states + 2]
+    others = rest[n_states + 2 :]
+    empty = getattr(ops, operation)(x, *[None] * n_states, *weights, *[None] * len(others))
+    zeros = [np.zeros_like(a) for a in (*rest[:n_states], *others)]
+    full = getattr(ops, operation)(x, *zeros[:n_states], *weights, *zeros[n_states:])
+    for found, expected in zip(empty, full, strict=True):
+        np.testing.assert_array_equal(found.data, expected.data)
+
+
+@every
+def test_two_threads_agree_with_one(operation):
+    given_ = arguments(operation, 5, 4)
+    results = []
+    for threads in (1, 2):
+        with thread_budget(threads):
+            tensors = [Tensor(a, requires_grad=True) for a in given_]
+            outputs = getattr(ops, operation)(*tensors, lengths=[4, 1, 0, 3, 4])[0]
+            outputs.backward(np.cos(outputs.data))
+        results.append([outputs.data, *(t.grad for t in tensors)])
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-12)
+
+
+@every
+def test_nan_shows_in_its_sample_alone(operation):
+    given_ = [a.astype("f4") for a in arguments(operation, 3, 4)]
+    given_[0][1, 2, 0] = np.nan
+    outputs = getattr(ops, operation)(*given_)[0].data
+    assert np.isnan(outputs[1, 2:]).all()
+    assert np.isfinite(outputs[[0, 2]]).all()
+    assert np.isfinite(outputs[1, :2]).all()
+
+
+@every
+def test_a_wrong_shape_is_named(operation):
+    right = arguments(operation, 2, 3, 3, 4)
+    for k in range(len(right)):
+        given_ = right.copy()
+        given_[k] = given_[k][..., :-1, None]
+        with pytest.raises(ShapeError) as raised:
+            getattr(ops, operation)(*given_)
+        words = rf"{operation}: \w+: expected shape \(.*\), found \(.*\)"
+        assert re.fullmatch(words, str(raised.value))
+
+
+def test_errors_quote_what_was_found():
+    x, *rest = arguments("rnn", 2, 3)
+    for wrong, words in [
+        ((x.astype(int), *rest), "rnn: x: expected float32 or float64, found int64"),
+        ((x.astype("f4"), *rest), "rnn: weight_state: expected float32 as x has, found float64"),
+        ((x[0], *rest), r"rnn: x: expected shape \(any, any, any\), found \(3, 3\)"),
+    ]:
+        with pytest.raises(ShapeError, match=words):
+            ops.rnn(*wrong)
+    for lengths, words in [
+        ([1], r"rnn: lengths: expected 2 whole numbers, one a sample, found int64 of shape \(1,\)"),
+        ([1.0, 2.0], r"whole numbers, one a sample, found float64 of shape \(2,\)"),
+        ([1, 4], "rnn: lengths: expected 0 to 3, the steps of x, found 4"),
+        ([-1, 2], "found -1"),
+    ]:
+        with pytest.raises(ShapeError, match=words):
+            ops.rnn(x, *rest, lengths=lengths)
+
+
+@every
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_sequence_in_two_halves_is_the_whole(operation, reverse):
+    x, *rest = arguments(operation, 2, 6)
+    n_states = 2 if operation == "lstm" else 1
+    states, weights = rest[:n_states], rest[n_states:]
+    whole = as_tuple(getattr(ops, operation)(x, *states, *weights, reverse=reverse))
+    halves = [x[:, :3], x[:, 3:]]
+    outputs = []
+    for half in reversed(halves) if reverse else halves:
+        output, *states = getattr(ops, operation)(half, *states, *weights, reverse=reverse)
+        outputs.append(output.data)
+    joined = np.concatenate(outputs[::-1] if reverse else outputs, axis=1)
+    np.testing.assert_allclose(joined, whole[0].data, atol=1e-12)
+    np.testing.assert_allclose(states[0].data, whole[1].data, atol=1e-12)

@@ -1,0 +1,181 @@
+"""Shapes, scattered elements, and Fourier transforms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.tensor import Tensor
+from tests.daskdl.gradients import check_gradient, normal
+
+blocks = st.integers(1, 3)
+sizes = st.integers(1, 3)
+
+
+@given(shape=hnp.array_shapes(max_dims=4, max_side=4))
+def test_reshape(shape):
+    x = normal(*shape)
+    assert ops.reshape(Tensor(x), shape=(-1,)).shape == (x.size,)
+    check_gradient(lambda t: ops.reshape(t, shape=(1, -1)), x)
+
+
+@pytest.mark.parametrize(
+    "index", [(0,), (slice(None), -1), (slice(1, None), slice(None, None, 2)), (Ellipsis, 0)]
+)
+def test_take(index):
+    x = normal(3, 4, 5)
+    np.testing.assert_array_equal(ops.take(Tensor(x), index=index).data, x[index])
+    check_gradient(lambda t: ops.take(t, index=index), x)
+
+
+@given(axis=st.integers(-3, 2), lengths=st.lists(sizes, min_size=1, max_size=4))
+def test_concatenate(axis, lengths):
+    shapes = [tuple(n if i == axis % 3 else 2 for i in range(3)) for n in lengths]
+    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
+    result = ops.concatenate(*arrays, axis=axis)
+    np.testing.assert_array_equal(result.data, np.concatenate(arrays, axis))
+    check_gradient(lambda *tensors: ops.concatenate(*tensors, axis=axis), *arrays)
+
+
+@given(block=blocks, size=st.tuples(sizes, sizes, sizes), lead=st.lists(sizes, max_size=2))
+def test_folding_and_unfolding_are_inverse(block, size, lead):
+    x = normal(*lead, size[0] * block, size[1] * block, size[2])
+    folded = ops.space_to_depth(Tensor(x), block=block)
+    assert folded.shape == (*lead, size[0], size[1], block * block * size[2])
+    np.testing.assert_array_equal(ops.depth_to_space(folded, block=block).data, x)
+    check_gradient(lambda t: ops.space_to_depth(t, block=block), x)
+    check_gradient(lambda t: ops.depth_to_space(t, block=block), folded.data)
+
+
+def test_channels_of_a_block_lie_in_rows_of_pixels():
+    x = np.arange(4.0).reshape(1, 2, 2, 1)
+    np.testing.assert_array_equal(ops.space_to_depth(x, block=2).data.ravel(), [0, 1, 2, 3])
+
+
+def test_agrees_with_pytorch(torch):
+    """PyTorch orders channels (C, b, b), we (b, b, C): with one channel both are the same."""
+    x = normal(2, 6, 4, 1).astype("f4")
+    theirs = torch.nn.functional.pixel_unshuffle(torch.tensor(x).permute(0, 3, 1, 2), 2)
+    ours = ops.space_to_depth(Tensor(x), block=2)
+    np.testing.assert_array_equal(ours.data, theirs.permute(0, 2, 3, 1).numpy())
+
+
+@given(axes=st.permutations([0, 1, 2]), axis=st.integers(-3, 2))
+def test_orders_and_turns(axes, axis):
+    x = normal(2, 3, 4)
+    np.testing.assert_array_equal(ops.transpose(x, axes=tuple(axes)).data, x.transpose(axes))
+    check_gradient(lambda t: ops.transpose(t, axes=tuple(axes)), x)
+    np.testing.assert_array_equal(ops.flip(x, axis=axis).data, np.flip(x, axis))
+    check_gradient(lambda t: ops.flip(t, axis=axis), x)
+    np.testing.assert_array_equal(ops.repeat(x, times=3, axis=axis).data, np.repeat(x, 3, axis))
+    check_gradient(lambda t: ops.repeat(t, times=3, axis=axis), x)
+
+
+@given(axis=st.integers(-4, 3), count=st.integers(1, 3))
+def test_stack(axis, count):
+    arrays = [normal(2, 3, 4, seed=i) for i in range(count)]
+    np.testing.assert_array_equal(ops.stack(*arrays, axis=axis).data, np.stack(arrays, axis))
+    check_gradient(lambda *tensors: ops.stack(*tensors, axis=axis), *arrays)
+
+
+@given(axis=st.integers(-3, 2), lengths=st.lists(sizes, min_size=1, max_size=3))
+def test_split_undoes_concatenate(axis, lengths):
+    arrays = [
+        normal(*(n if i == axis % 3 else 2 for i in range(3)), seed=j)
+        for j, n in enumerate(lengths)
+    ]
+    joined = np.concatenate(arrays, axis)
+    for piece, array in zip(ops.split(joined, sizes=lengths, axis=axis), arrays, strict=True):
+        np.testing.assert_array_equal(piece.data, array)
+    check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis), joined)
+    check_gradient(lambda t: ops.split(t, sizes=lengths, axis=axis)[0], joined)  # the others unused
+    with pytest.raises(ShapeError, match="split: expected sizes that add up to"):
+        ops.split(joined, sizes=[*lengths, 1], axis=axis)
+
+
+widths = st.lists(st.tuples(st.integers(-1, 2), st.integers(-1, 2)), min_size=2, max_size=2)
+
+
+@given(widths=widths, mode=st.sampled_from(["constant", "reflect", "edge"]))
+def test_pad(widths, mode):
+    x = normal(5, 6)
+    cut = x[
+        tuple(slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape, widths, strict=True))
+    ]
+    settings = {"constant_values": 1.5} if mode == "constant" else {}
+    expected = np.pad(cut, [(max(0, a), max(0, b)) for a, b in widths], mode=mode, **settings)
+    found = ops.pad(x, widths=widths, value=1.5, mode=mode)
+    np.testing.assert_array_equal(found.data, expected)
+    check_gradient(lambda t: ops.pad(t, widths=widths, value=1.5, mode=mode), x)
+
+
+def test_impossible_paddings():
+    with pytest.raises(SettingsError, match="constant, reflect or edge, found 'wrap'"):
+        ops.pad(np.ones(3), widths=[(1, 1)], mode="wrap")
+    with pytest.raises(ShapeError, match=r"pad: expected 2 pairs of widths for shape \(3, 3\)"):
+        ops.pad(np.ones((3, 3)), widths=[(1, 1)])
+    with pytest.raises(ShapeError, match="expected to reflect less than x has"):
+        ops.pad(np.ones(3), widths=[(3, 1)], mode="reflect")
+
+
+def test_a_tuple_inside_an_index_takes_a_number_twice():
+    x = Tensor(np.ones(3), requires_grad=True)
+    x[((0, 0),)].backward(np.ones(2))
+    assert x.grad.tolist() == [2, 0, 0]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("length", [None, 5, 9])
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_transforms(parts, length, inverse, one_sided):
+    if one_sided and inverse and length == 5:
+        pytest.skip("numpy cuts what comes before, which is compared below")
+    x = normal(2, 7, 3, parts)
+    given = {"axis": 1, "length": length, "inverse": inverse, "one_sided": one_sided}
+    check_gradient(lambda t: ops.dft(t, **given), x)
+    z = x[..., 0] + 1j * x[..., 1] if parts == 2 else x[..., 0]
+    found = ops.dft(x, **given).data
+    if inverse and one_sided:
+        n = length or 12
+        np.testing.assert_allclose(found[..., 0], np.fft.irfft(z, n, 1), atol=1e-12)
+        return
+    right = (np.fft.ifft if inverse else np.fft.fft)(z, length or 7, 1)
+    right = right[:, : (length or 7) // 2 + 1] if one_sided else right
+    np.testing.assert_allclose(found, np.stack([right.real, right.imag], -1), atol=1e-12)
+
+
+def test_single_precision_stays():
+    x = normal(2, 7, 1).astype("f4")
+    assert ops.dft(x, axis=1).dtype == np.float32
+    with pytest.raises(ShapeError, match="an axis before its last"):
+        ops.dft(x, axis=-1)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+def test_reductions(reduction, torch):
+    x, updates = normal(4, 3), normal(2, 3, seed=1)
+    ids = np.array([[0, 2, 3], [1, 0, 2]])
+    index = (ids, np.arange(3))
+    check_gradient(lambda a, b: ops.scatter(a, b, index=index, reduction=reduction), x, updates)
+    found = ops.scatter(x, updates, index=index, reduction=reduction).data
+    names = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+    if reduction == "none":
+        right = torch.tensor(x).scatter(0, torch.tensor(ids), torch.tensor(updates))
+    else:
+        right = torch.tensor(x).scatter_reduce(
+            0, torch.tensor(ids), torch.tensor(updates), names[reduction]
+        )
+    np.testing.assert_allclose(found, right)
+
+
+def test_a_place_that_comes_twice_is_added_twice():
+    found = ops.scatter(np.zeros(3), np.ones(4), index=(np.array([1, 1, 2, 1]),), reduction="add")
+    np.testing.assert_array_equal(found.data, [0, 3, 1])
+    with pytest.raises(SettingsError, match="expected reduction none, add, mul, max, min, found"):
+        ops.scatter(np.zeros(3), np.ones(1), index=(np.array([1]),), reduction="mean")

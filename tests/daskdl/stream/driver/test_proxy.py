@@ -1,0 +1,161 @@
+"""A network that drops connections, and TLS between a stream and its broker."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import signal
+import ssl
+
+import pytest
+
+from ci.kafka_broker import make_topics, offsets_of, produce, read_all
+from ci.kafka_proxy import proxy
+from daskdl.errors import ClusterError
+from daskdl.stream import Brokers, KafkaSink, KafkaSource, Limits, Routes, Stream
+from tests.daskdl.stream.models import utterances
+
+pytest.importorskip("confluent_kafka")
+
+
+def stream_of(brokers, name, model, **options) -> Stream:
+    return Stream(
+        KafkaSource(brokers, [name], name), KafkaSink(brokers, name, exactly_once=True), model,
+        Routes(f"{name}-out", f"{name}-dead"), limits=Limits(batch=8, lease=4.0), silence=5.0,
+        **options,
+    )  # fmt: skip
+
+
+def begun(real, name, records) -> None:
+    make_topics(real.servers, 4, name, f"{name}-out", f"{name}-dead")
+    produce(real.servers, name, 4, utterances(records))
+
+
+def once_and_in_order(real, name, records) -> None:
+    for number, messages in read_all(real.servers, f"{name}-out").items():
+        assert offsets_of(messages) == list(range(len(range(number, records, 4))))
+
+
+@pytest.mark.slow
+def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name, model):
+    begun(real, name, 400)
+    with proxy(real.port) as between:
+        cuts, more = [], []
+
+        def watch(stream: Stream) -> None:
+            if len(cuts) < 4 and stream.status.records > 60 * (1 + len(cuts)):
+                cuts.append(between.drop())
+            if len(cuts) == 2 and len(more) < 5:
+                more.append(between.drop())  # again and again while they come back
+            if len(cuts) == 4 and all(r.ended for r in stream.status.workers.values()):
+                stream.stop()
+
+        status = stream_of(Brokers(between.servers), name, model).run(
+            client, watch=watch, seconds=60
+        )
+        assert sum(cuts) > 0
+        assert between.taken > between.dropped > 0
+    assert status.records >= 400
+    once_and_in_order(real, name, 400)
+
+
+@pytest.mark.kills
+@pytest.mark.long
+def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real, name, model):
+    begun(real, name, 3000)
+    brokers = Brokers(real.servers)
+
+    def watch(stream: Stream) -> None:
+        if stream.status.records > 40:
+            real.signal(signal.SIGSTOP)
+            stream.stop()
+
+    try:
+        with pytest.raises(ClusterError, match="within 2 s, found"):
+            stream_of(brokers, name, model, stop_within=2.0).run(client, watch=watch, seconds=60)
+        assert client.submit(int, "7", pure=False).result(60) == 7  # its threads are free again
+    finally:
+        real.signal(signal.SIGCONT)
+    stream_of(brokers, name, model).run(client, until_end=True, seconds=60)
+    once_and_in_order(real, name, 3000)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = (
+        x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - datetime.timedelta(1))
+        .not_valid_after(now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return folder
+
+
+@pytest.fixture
+def secured(real, certificate):
+    """The broker behind TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with proxy(real.port, tls) as between:
+        yield between
+
+
+@pytest.mark.slow
+def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, model):
+    begun(real, name, 80)
+    settings = {
+        **PLAIN,
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": str(certificate / "cert.pem"),
+    }
+    stream = stream_of(Brokers(secured.servers, settings), name, model)
+    status = stream.run(
+        client,
+        watch=lambda s: (
+            s.stop()
+            if s.status.records >= 80 and all(r.ended for r in s.status.workers.values())
+            else None
+        ),
+        seconds=60,
+    )
+    assert status.records == 80
+    assert min(secured.bytes) > 0
+    once_and_in_order(real, name, 80)
+
+
+PLAIN = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "s3cret"}
+
+
+@pytest.mark.parametrize("sasl", [None, "SCRAM-SHA-512"])
+def test_brokers_that_refuse_are_told_and_no_secret(
+    secured, certificate, name, monkeypatch, capfd, caplog, sasl
+):
+    """An authority that has not signed the certificate, and SASL that a broker does not speak."""
+    monkeypatch.setattr("daskdl.stream.queues.kafka_source.PATIENCE", 1.0)
+    settings = {"security.protocol": "ssl"}
+    if sasl:
+        settings = {**PLAIN, "security.protocol": "sasl_ssl", "sasl.mechanism": sasl}
+        settings["ssl.ca.location"] = str(certificate / "cert.pem")
+    with pytest.raises(ClusterError, match="whether TLS and SASL are set as they want") as refused:
+        KafkaSource(Brokers(secured.servers, settings), [name], name).partitions()
+    assert "s3cret" not in "".join([str(refused.value), *capfd.readouterr(), caplog.text])

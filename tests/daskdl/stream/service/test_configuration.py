@@ -1,0 +1,80 @@
+"""Options and YAML of daskdl stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci.kafka_broker import produce
+from daskdl.errors import SettingsError
+from daskdl.stream import ModelFile
+from daskdl.stream.service import command
+from daskdl.stream.service.configuration import configured
+
+GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
+
+
+def test_options_go_before_the_file(tmp_path):
+    file = tmp_path / "stream.yaml"
+    file.write_text(
+        "control:\nseconds: 5\nworkers: 2\n"
+        "in: calls\nout: elsewhere\nexactly-once: true\nkafka: {sasl.password: hidden, a: 1}\n"
+        "routes: {money: specialist}\nunsure: {below: 0.4, topic: human}\n"
+    )
+    options = {**GIVEN, "topics": None, "exactly_once": None, "kafka": {"a": "2"}}
+    found = configured(file, options)
+    assert (found.topics, found.out, found.exactly_once) == ("calls", "routes", True)
+    assert found.kafka == {"sasl.password": "hidden", "a": "2"}
+    assert "hidden" not in repr(found)
+    routes = found.routing()
+    assert routes.topics() == ["routes", "routes.dead-letter", "specialist", "human"]
+    assert routes.of("money", 0.39) == "human"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("exacty-once: true", "expected one of .*, found exacty_once; did you mean exactly_once"),
+        ("- a", "expected names and values, found list"),
+        ("a: [b", "expected a YAML file, found ParserError"),
+        ("batch: many", "batch: expected a whole number of at least 1, found 'many'"),
+        ("batch: 0", "batch: expected a whole number of at least 1, found 0"),
+        ("exactly-once: sure", "exactly_once: expected true or false, found 'sure'"),
+        ("silence: soon", "silence: expected a number, found 'soon'"),
+        ("group: 5", "group: expected a text, found 5; put it into quotes"),
+        ("kafka: hunter2", "kafka: expected names and values, found 'str'"),
+        ("routes: money", "routes: expected names and values, found 'str'"),
+        ("routes: {money: 3}", "routes, money: expected a text, found 3"),
+    ],
+)
+def test_a_file_that_says_nothing_useful(tmp_path, text, sentence):
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(SettingsError, match=sentence):
+        configured(tmp_path / "x.yaml", GIVEN)
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(SettingsError, match="stream: expected --out, found none"):
+        configured(None, {**GIVEN, "out": None})
+    with pytest.raises(SettingsError, match="unsure: expected a probability, below, and a topic"):
+        configured(None, {**GIVEN, "unsure": {"below": 0.5}}).routing()
+
+
+def test_settings_of_kafka_and_topics_are_looked_at_before_a_cluster_is_started(
+    mock, name, model: ModelFile, tmp_path, monkeypatch
+):
+    def connect(*_, **__):
+        raise AssertionError("a cluster was started")
+
+    monkeypatch.setattr(command, "connect", connect)
+    produce(mock.servers, name, 4, [b"1"])
+    (tmp_path / "m.safetensors").write_bytes(model.data)
+    given = {
+        "brokers": mock.servers, "topics": name, "out": name, "group": name,
+        "model": str(tmp_path / "m.safetensors"), "dead_letter": name,
+    }  # fmt: skip
+    with pytest.raises(SettingsError, match=r"librdkafka, found that it says.*sasl\.passwort"):
+        command.run(configured(None, {**given, "kafka": {"sasl.passwort": "hidden"}}))
+    with pytest.raises(SettingsError, match=r"topic no/name: expected a topic"):
+        command.run(configured(None, {**given, "topics": "no/name"}))
+    with pytest.raises(AssertionError, match="a cluster was started"):
+        command.run(configured(None, given))

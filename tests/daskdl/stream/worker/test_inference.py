@@ -1,0 +1,101 @@
+"""Records become answers; those that cannot be decoded or predicted become dead letters."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from daskdl.errors import ModelFileError, SettingsError
+from daskdl.stream import ModelFile, Routes
+from daskdl.stream.queues.records import Partition, Record
+from daskdl.stream.worker.inference import Inference
+from daskdl.stream.worker.messages import Field, Numbers, Text, schema
+from daskdl.stream.worker.model_file import ServedModel
+from tests.daskdl.stream.models import LABELS, number_model, text_model, utterances
+
+ROUTES = Routes("routes", "dead")
+
+
+def records(*values: bytes | None) -> list[Record]:
+    return [Record(Partition("calls", 3), 7 + i, 1000, b"k", v) for i, v in enumerate(values)]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    return ServedModel(text_model(tmp_path_factory.mktemp("models")))
+
+
+def test_an_answer_bears_label_probability_name_and_sha256(texts):
+    outputs, dead = Inference(Text(), ROUTES)(texts, records(*utterances(20)))
+    assert dead == 0
+    for output in outputs:
+        answer = json.loads(output.value)
+        assert answer["label"] in LABELS
+        assert 1 / 3 <= answer["probability"] <= 1
+        assert (answer["model"], answer["sha256"]) == ("first", texts.sha256)
+    assert [o.record.place for o in outputs] == [f"calls/3/{i}" for i in range(7, 27)]
+
+
+def test_answers_do_not_depend_on_the_batch(texts):
+    infer, all_of = Inference(Text(), ROUTES), records(*utterances(50))
+    together = [o.value for o in infer(texts, all_of)[0]]
+    alone = [infer(texts, [r])[0][0].value for r in all_of]
+    assert [json.loads(v)["label"] for v in together] == [json.loads(v)["label"] for v in alone]
+
+
+def test_poison_is_set_aside_with_reason_place_and_bytes(texts):
+    good = utterances(5)
+    given = records(good[0], b"\xff\xfe", good[1], None, good[2])
+    outputs, dead = Inference(Text(), ROUTES)(texts, given)
+    assert dead == 2
+    assert [o.topic for o in outputs] == ["routes", "dead", "routes", "dead", "routes"]
+    headers = dict(outputs[1].headers)
+    assert outputs[1].value == b"\xff\xfe"
+    assert headers["reason"].startswith(b"decode: UnicodeDecodeError")
+    where = headers["topic"], headers["partition"], headers["offset"], headers["key"]
+    assert where == (b"calls", b"3", b"8", b"k")
+    assert b"without a value" in dict(outputs[3].headers)["reason"]
+
+
+def test_one_message_that_cannot_be_predicted_spoils_no_other(tmp_path):
+    model = ServedModel(number_model(tmp_path))
+    values = [b"[1, 2, 3]", b"[1, 2]", b"[0.5, 0, 1]", b"[1, NaN, 3]", b'["a", 1, 2]']
+    nested = [b"[[1, 2, 3]]", b"[[1, 2, 3], [4, 5, 6]]"]
+    outputs, dead = Inference(Numbers(), ROUTES)(model, records(*values, *nested))
+    assert [o.topic for o in outputs] == ["routes", "dead", "routes", *["dead"] * 4]
+    assert dead == 5
+    for value in nested:  # alone in a batch they spoil no others
+        assert Inference(Numbers(), ROUTES)(model, records(value))[1] == 1
+    assert b"finite" in dict(outputs[3].headers)["reason"]
+
+
+def test_routes_by_class_and_probability():
+    routes = Routes("rest", "dead", {"money": "specialist-money"}, 0.5, "human")
+    assert routes.of("money", 0.9) == "specialist-money"
+    assert routes.of("money", 0.4) == "human"
+    assert routes.of("sports", 0.9) == "rest"
+    assert routes.topics() == ["rest", "dead", "specialist-money", "human"]
+
+
+def test_echo_has_the_message(texts):
+    given = records('w1 "w2" ä'.encode())
+    answer = json.loads(Inference(Text(), ROUTES, echo=True)(texts, given)[0][0].value)
+    assert answer["message"] == 'w1 "w2" ä'
+
+
+def test_schemas():
+    assert schema("json:call.text")(b'{"call": {"text": "hello"}}') == "hello"
+
+    assert isinstance(schema("text"), Text)
+    assert schema(Field("x")).name == "x"
+    for wrong in ("words", "json:", "no_such_module:f"):
+        with pytest.raises(SettingsError, match="schema: expected"):
+            schema(wrong)
+
+
+def test_a_file_that_is_no_model_and_one_that_does_not_fit(tmp_path):
+    with pytest.raises(ModelFileError, match=r"^broken: not a whole"):
+        ServedModel(ModelFile("broken", b"no safetensors"))
+    with pytest.raises(ModelFileError, match="expected a model for messages such as"):
+        ServedModel(number_model(tmp_path, 5)).try_on([1.0, 2.0])

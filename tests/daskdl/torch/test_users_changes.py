@@ -1,0 +1,253 @@
+"""What a user does to a torch module, or asks of one, counts; what cannot count is refused."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch.nn.utils import parametrizations, prune  # noqa: E402
+
+from daskdl.data import SampleSet  # noqa: E402
+from daskdl.errors import SettingsError  # noqa: E402
+from daskdl.optim import SGD  # noqa: E402
+from daskdl.torch import TorchLoss, TorchModule  # noqa: E402
+from daskdl.torch.module import logger  # noqa: E402
+from daskdl.train import Trainer  # noqa: E402
+
+X = np.random.default_rng(0).normal(size=(24, 6)).astype(np.float32)
+Y = (X[:, 0] > 0).astype(np.int64)
+
+
+def net(norm: bool = True) -> Any:
+    torch.manual_seed(0)
+    inner = [torch.nn.BatchNorm1d(8)] if norm else []
+    return torch.nn.Sequential(
+        torch.nn.Linear(6, 8), *inner, torch.nn.ReLU(), torch.nn.Linear(8, 2)
+    )
+
+
+def fit(
+    module: Any, loss: Any = None, x: Any = X, y: Any = Y, parts: int = 1, **options: Any
+) -> Any:
+    model = module if isinstance(module, TorchModule) else TorchModule(module)
+    samples = SampleSet.from_arrays(x=x, y=y, partitions=parts)
+    trainer = Trainer(model, loss or torch.nn.CrossEntropyLoss(), SGD(0.1), **options)
+    trainer.fit(samples, epochs=2, batch_size=24, progress=False, client=False)
+    return model
+
+
+def by_torch(module: Any, x: Any = X) -> Any:
+    return module.eval()(torch.from_numpy(x)).detach().numpy()
+
+
+def test_what_is_put_into_the_module_afterwards_is_predicted_with() -> None:
+    module = net()
+    model = TorchModule(module)
+    model.predict(X)
+    module[1].running_mean += 3  # statistics
+    np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
+    module[0].weight.data = 2 * module[0].weight.data  # another memory
+    np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
+    module.load_state_dict({name: value + 1 for name, value in module.state_dict().items()})
+    np.testing.assert_allclose(model.eval()(X).data, by_torch(module), atol=1e-6)
+    module[3] = torch.nn.Linear(8, 5)  # a head of another shape
+    assert model.predict(X).shape == (24, 5)
+    np.testing.assert_allclose(model.predict(X), by_torch(module), atol=1e-6)
+    assert {name: tuple(v.shape) for name, v in model.state_dict().items()} == {
+        name: tuple(v.shape) for name, v in module.state_dict().items()
+    }
+
+
+def test_what_is_frozen_or_in_eval_is_not_trained() -> None:
+    module = net()
+    model = TorchModule(module)
+    module[0].requires_grad_(False)
+    module[1].eval()
+    frozen, head = module[0].weight.clone(), module[3].weight.clone()
+    mean = module[1].running_mean.clone()
+    fit(model)
+    assert torch.equal(module[0].weight, frozen)
+    assert torch.equal(module[1].running_mean, mean)
+    assert not torch.equal(module[3].weight, head)
+    assert not module[0].weight.requires_grad
+    module[0].requires_grad_(True)
+    module[1].train()
+    fit(model)
+    assert not torch.equal(module[0].weight, frozen)
+    assert not torch.equal(module[1].running_mean, mean)
+    model.freeze("0.weight")  # by this side
+    kept = module[0].weight.clone()
+    fit(model)
+    assert torch.equal(module[0].weight, kept)
+
+
+def test_buffers_that_no_pass_changes_keep_their_bits() -> None:
+    class Wide(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(6, 2)
+            self.register_buffer("start", torch.tensor(1_700_000_001.25, dtype=torch.float64))
+            self.register_buffer("code", torch.tensor([33_554_433, 2**40 + 3]))
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) + (self.code % 2).sum() + (self.start - 1_700_000_000).float()
+
+    module = Wide()
+    expected = by_torch(copy.deepcopy(module))
+    np.testing.assert_allclose(TorchModule(module).predict(X), expected, atol=1e-6)
+    fit(module)
+    assert module.start.item() == 1_700_000_001.25
+    assert module.code.tolist() == [33_554_433, 2**40 + 3]
+    assert module.start.dtype == torch.float64
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "weight_norm": parametrizations.weight_norm,
+    "spectral_norm": parametrizations.spectral_norm,
+    "orthogonal": parametrizations.orthogonal,
+    "old weight_norm": torch.nn.utils.weight_norm,
+    "pruned": lambda layer: prune.l1_unstructured(layer, "weight", 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parametrized_modules_are_trained_as_by_torch(kind: str) -> None:
+    def made() -> Any:
+        module = net(norm=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            KINDS[kind](module[0])
+        return module
+
+    other, module = made(), made()
+    method = torch.optim.SGD(other.parameters(), 0.1)
+    for _ in range(2):
+        method.zero_grad()
+        torch.nn.functional.cross_entropy(
+            other(torch.from_numpy(X)), torch.from_numpy(Y)
+        ).backward()
+        method.step()
+    model = fit(module)
+    np.testing.assert_allclose(model.predict(X), by_torch(other), atol=1e-4)
+    np.testing.assert_allclose(by_torch(model.module), by_torch(other), atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_modules_of_another_dtype_take_float32(dtype: Any) -> None:
+    module = net(norm=False).to(dtype)
+    expected = module(torch.from_numpy(X).to(dtype)).detach().float().numpy()
+    np.testing.assert_allclose(TorchModule(module).predict(X), expected, atol=1e-6)
+    before = module[0].weight.clone()
+    fit(module)
+    assert not torch.equal(module[0].weight, before)
+    assert module[0].weight.dtype == dtype
+
+
+def test_bfloat16_is_autocast() -> None:
+    module = net(norm=False).eval()
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        expected = module(torch.from_numpy(X)).float().numpy()
+    np.testing.assert_array_equal(TorchModule(module).predict(X, precision="bf16"), expected)
+    exact, rounded = copy.deepcopy(module), copy.deepcopy(module)
+    fit(exact), fit(rounded, precision="bf16")
+    assert not torch.equal(exact[0].weight, rounded[0].weight)
+    np.testing.assert_allclose(exact[0].weight.detach(), rounded[0].weight.detach(), atol=0.02)
+
+
+def of_tokens(p: Any, t: Any) -> Any:
+    return torch.nn.functional.cross_entropy(p.flatten(0, 1), t.flatten())
+
+
+def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards() -> None:
+    some, late = Y.copy(), np.tile(Y, 3)
+    some[:10], late[-1] = -100, -100
+    words = np.random.default_rng(1).integers(0, 2, (24, 7))
+    words[:12, 1:] = -100
+    tokens = np.repeat(X[:, None], 7, 1)
+    for loss, x, y in (
+        (None, X, some),
+        (None, np.tile(X, (3, 1)), late),  # in the last of all samples
+        (TorchLoss(of_tokens), tokens, words),
+        (
+            TorchLoss(
+                lambda p, t: torch.nn.functional.cross_entropy(p, t, torch.tensor([1.0, 9.0]))
+            ),
+            X,
+            Y,
+        ),
+    ):
+        fit(torch.nn.Linear(6, 2), loss, x, y)
+        with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
+            fit(torch.nn.Linear(6, 2), loss, x, y, parts=2)
+    fit(torch.nn.Linear(6, 2), torch.nn.functional.cross_entropy, parts=2)  # a mean, if called so
+    fit(torch.nn.Linear(6, 2), torch.nn.KLDivLoss(reduction="batchmean"), y=np.eye(2)[Y], parts=2)
+
+
+def test_a_share_of_one_sample_under_batch_norm_is_told_before_the_first_step() -> None:
+    with pytest.raises(SettingsError, match=r"batch_size and shards.*found 1 in some"):
+        fit(net(), x=X, y=Y, parts=24)
+    model = TorchModule(
+        torch.nn.Sequential(net()[0], torch.nn.BatchNorm1d(8, track_running_stats=False))
+    )
+    np.testing.assert_allclose(model.predict(X), by_torch(model.module), atol=1e-6)
+
+
+def test_mappings_leave_out_what_is_no_tensor() -> None:
+    class Two(torch.nn.Module):
+        def __init__(self, **more: Any) -> None:
+            super().__init__()
+            self.layer, self.more = torch.nn.Linear(6, 2), more
+
+        def forward(self, x: Any) -> Any:
+            return {"logits": self.layer(x), **self.more}
+
+    for more in ({}, {"loss": None}, {"inner": {}}):
+        fit(Two(**more), {"logits": torch.nn.CrossEntropyLoss()})
+
+
+def test_names_that_a_module_has_for_something_else_are_refused() -> None:
+    for name in ("flat", "predict", "_names"):
+        module = torch.nn.Module()
+        module.register_parameter(name, torch.nn.Parameter(torch.ones(3)))
+        with pytest.raises(SettingsError, match=f"names of their own, found '{name}'.*0.{name}"):
+            TorchModule(module)
+
+
+def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting(torch.nn.Linear):
+        calls = 0
+
+        def forward(self, x: Any) -> Any:
+            self.calls = self.calls + 1
+            return super().forward(x)
+
+    told: list[str] = []
+    monkeypatch.setattr(logger, "warning", lambda text, *given: told.append(text % given))
+    module = Counting(6, 2)
+    module.calls = 0
+    fit(module)
+    assert "forward changes calls, which is no buffer" in " ".join(told)
+
+
+def test_several_threads_predict_with_one_module() -> None:
+    model, results = TorchModule(net()), {}
+    expected = model.predict(X)
+
+    def work(i: int) -> None:
+        results[i] = model.predict(X)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 8
+    for result in results.values():
+        np.testing.assert_array_equal(result, expected)

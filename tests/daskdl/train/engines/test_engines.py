@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from daskdl.data import SampleSet
+from daskdl.errors import SettingsError, TrainingError
+from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
+from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
+from daskdl.optim.schedules import Plateau
+from daskdl.train import Callback, Trainer
+from daskdl.train.engines.choice import choose, is_adaptive, make_engine
+from daskdl.train.engines.graph import GraphEngine
+from daskdl.train.engines.inprocess import InProcessEngine
+from daskdl.train.engines.job import Tools, pack
+from daskdl.train.gang.engine import GangEngine
+from tests.daskdl.train.runs import fit, problem
+
+
+def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow() -> None:
+    assert choose("auto") == "gang"
+    assert choose("auto", adaptive=True) == "graph"
+    for named in ("graph", "gang"):
+        assert choose(named) == choose(named, adaptive=True) == named
+
+
+def test_an_engine_that_is_none_is_refused_before_anything_else() -> None:
+    with pytest.raises(SettingsError, match="engine: expected one of auto, graph, gang, found 'g'"):
+        fit(problem(), engine="g")
+
+
+def test_the_engine_is_the_chosen_one(client_of: Callable[[int], Client]) -> None:
+    job = pack(Tools(Linear(2, 2, seed=0), MSELoss(), SGD(0.1)), seed=0, threads=1)
+
+    def made(engine: str, client: Client | None) -> type[Any]:
+        return type(make_engine(engine, client, job, problem(), None))
+
+    assert made("gang", None) is InProcessEngine
+    client = client_of(1)
+    assert made("auto", client) is made("gang", client) is GangEngine
+    assert made("graph", client) is GraphEngine
+
+
+def test_an_adaptive_cluster_is_known() -> None:
+    options = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+    with (
+        LocalCluster(n_workers=0, processes=False, **options) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        Client(cluster.scheduler_address, set_as_default=False) as other,
+    ):
+        assert not is_adaptive(client)
+        adaptive = cluster.adapt(minimum=0, maximum=1)
+        assert is_adaptive(client)
+        assert not is_adaptive(other)  # nobody told it
+        adaptive.stop()
+        assert not is_adaptive(client)
+        adaptive = cluster.adapt(minimum=1, maximum=1)  # only to replace what has ended
+        assert not is_adaptive(client)
+        adaptive.stop()
+
+
+@dataclass(frozen=True)
+class Signs(Method):
+    """Somebody's own method: it returns new weights, which it may."""
+
+    rate: float = 1e-2
+
+    def init(self, size: int) -> dict[str, Any]:
+        return {}
+
+    def update(
+        self, weights: Any, gradient: Any, state: Any, iteration: int, scale: float = 1.0,
+        overwrite: bool = False,
+    ) -> Any:  # fmt: skip
+        return weights - np.float32(self.rate) * np.sign(gradient), state
+
+    def rate_at(self, iteration: int, state: Any = None) -> float:
+        return self.rate
+
+
+METHODS = [
+    *(Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)),
+    *(LBFGS(0.1), Signs()),
+]
+
+
+class Largest(Module):
+    """Somebody's own layer: it puts a new array in the place of its buffer's."""
+
+    def __init__(self) -> None:
+        self.largest = Buffer(np.zeros(1, np.float32))
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            self.largest.data = np.maximum(self.largest.data, np.abs(x.data).max())
+        return x
+
+
+def normalised() -> Module:
+    """Return a network with running statistics and with draws."""
+    return Sequential(
+        *(Linear(5, 8, seed=1), BatchNorm(8), Largest(), ReLU(), Dropout(0.3)),
+        *(Linear(8, 2, seed=2), BatchNorm(2)),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_statistics_draws_and_methods_are_the_same_in_all_engines(
+    method: Method, client_of: Callable[[int], Client]
+) -> None:
+    def run(**options: Any) -> Trainer:
+        trainer = Trainer(normalised(), MSELoss(), method, seed=5)
+        samples, validation = problem(4), problem(2, 20)
+        trainer.fit(
+            samples, epochs=2, batch_size=13, validation=validation, progress=False, **options
+        )
+        return trainer
+
+    alone = run()
+    running = alone.model.flat_buffers
+    assert not np.isin(running, [0, 1]).any()
+    losses = [row["val_loss"] for row in alone.history.epochs]
+    for workers, engine in ((1, "graph"), (1, "gang"), (2, "graph"), (2, "gang"), (3, "gang")):
+        other = run(client=client_of(workers), engine=engine)
+        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
+        assert [row["val_loss"] for row in other.history.epochs] == losses
+
+
+def test_running_statistics_are_the_means_over_all_samples() -> None:
+    """Of two shards whose inputs lie apart each has half of its own mean in them."""
+    x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
+    samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
+    trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
+    trainer.fit(samples, iterations=1, batch_size=16, progress=False)
+    np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
+
+
+class Limit(Callback):
+    """Begins with other weights, and keeps them small."""
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        trainer.model.load_flat(np.linspace(-1, 1, trainer.model.flat.size, dtype=np.float32))
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
+        np.clip(trainer.model.flat, -0.1, 0.1, out=trainer.model.flat)
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(
+    client_of: Callable[[int], Client], tmp_path: Path
+) -> None:
+    def run(**options: Any) -> Trainer:
+        return fit(problem(), callbacks=[Limit()], **options)
+
+    alone = run()
+    assert np.abs(alone.model.flat).max() <= np.float32(0.1)
+    losses = alone.history["loss"]
+    for engine in ("graph", "gang"):
+        other = run(client=client_of(2), engine=engine)
+        np.testing.assert_array_equal(other.model.vector, alone.model.vector)
+        np.testing.assert_array_equal(other.history["loss"], losses)
+    kept = run(checkpoint=tmp_path)  # whose state lies apart from the model
+    np.testing.assert_array_equal(kept.history["loss"], losses)
+    assert not np.array_equal(fit(problem(), epochs=3).history["loss"], losses)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.model.freeze(), "which parameters are frozen"),
+        (lambda t: setattr(t, "optimizer", SGD(1.0)), "trainer.optimizer"),
+        (lambda t: setattr(t, "loss", MSELoss()), "trainer.loss"),
+    ],
+)
+def test_what_a_fit_cannot_follow_is_told(change: Callable[[Trainer], Any], said: str) -> None:
+    class Change(Callback):
+        def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Any) -> None:
+            change(trainer)
+
+    with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
+        fit(problem(), epochs=2, callbacks=[Change()])

@@ -1,0 +1,100 @@
+"""A fit beside others: a second cluster, joblib's processes, pytest-xdist's, a fork, a full memory.
+
+Each with real processes; the weights are the bits of a fit that is alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from tests.daskdl.train.beside import EPOCHS, plain
+from tests.daskdl.train.runs import Once, digest, fit, problem
+
+ROOT = Path(__file__).resolve().parents[4]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+def begun(what: str, **environment: str) -> subprocess.Popen[str]:
+    """Start a process of :mod:`tests.daskdl.train.beside`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.daskdl.train.beside", what], cwd=ROOT, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def digests(process: subprocess.Popen[str]) -> list[str]:
+    """Return what a process printed, without what it said of epochs."""
+    out, error = process.communicate(timeout=500)
+    assert process.returncode == 0, error
+    return [line for line in out.splitlines() if not line.startswith("epoch")]
+
+
+def test_two_clusters_on_one_machine() -> None:
+    whole = plain()
+    assert [digests(p) for p in [begun("cluster"), begun("cluster")]] == [[whole], [whole]]
+
+
+def test_joblib_around_a_fit_and_beside_it() -> None:
+    pytest.importorskip("joblib")
+    assert digests(begun("loky")) == 3 * [plain()]
+
+
+def test_a_fork_after_threads_of_ours_were_at_work() -> None:
+    assert digests(begun("forked")) == 4 * [plain()]
+
+
+def test_fits_in_the_processes_of_xdist(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "test_fits.py").write_text(
+        "import pytest\n"
+        "from daskdl.cluster import connect\n"
+        "from tests.daskdl.train.beside import EPOCHS, plain\n"
+        "from tests.daskdl.train.runs import digest, fit, problem\n"
+        "@pytest.mark.parametrize('i', range(4))\n"
+        "def test_here(i):\n"
+        f"    assert plain(1 + i) == {plain()!r}\n"
+        "@pytest.mark.parametrize('i', range(2))\n"
+        "def test_there(i):\n"
+        "    with connect('local', workers=2) as client:\n"
+        "        found = digest(fit(problem(6), epochs=EPOCHS, client=client))\n"
+        f"    assert found == {plain()!r}\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "."]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=500,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
+
+
+def fill() -> None:
+    """Take more memory than the worker may have, and wait to be ended for it."""
+    held = np.ones(160_000_000)
+    threading.Event().wait(60)
+    del held
+
+
+@pytest.mark.parametrize("engine", ["graph", "gang"])
+def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path: Path, engine: str) -> None:
+    samples = problem(6).map(Once(tmp_path / "filled", 20, fill))
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1 GB", dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        before = client.run(os.getpid)
+        found = digest(fit(samples, epochs=EPOCHS, client=client, engine=engine))
+        after = client.run(os.getpid)
+    assert (tmp_path / "filled").exists()
+    assert set(before.values()) - set(after.values())
+    assert found == plain()

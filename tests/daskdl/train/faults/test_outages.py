@@ -1,0 +1,125 @@
+"""Runs whose scheduler is killed, and runs on a cluster that encrypts all it sends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from distributed import Client, LocalCluster
+from distributed.security import Security
+
+from daskdl.cluster import connect
+from daskdl.errors import ClusterError
+from daskdl.train import Trainer
+from tests.daskdl.train.interrupted import iterations_in
+from tests.daskdl.train.runs import Do, Once, die, digest, fit, problem
+
+ROOT = Path(__file__).resolve().parents[4]
+
+pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
+
+
+@pytest.fixture(scope="session")
+def undisturbed() -> str:
+    return digest(fit(problem()))
+
+
+# --- a scheduler that is killed
+
+
+def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start what ``dask scheduler`` and ``dask worker`` start."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.{program}", "--no-dashboard", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@contextlib.contextmanager
+def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a scheduler and two workers; yield the scheduler."""
+    file.unlink(missing_ok=True)
+    where = ("--scheduler-file", str(file))
+    worker = ("dask_worker", "--nthreads=1", "--no-nanny", *where)
+    local = ("--local-directory", str(file.parent))
+    processes = [
+        start("dask_scheduler", "--host=127.0.0.1", "--port=0", *where),
+        start(*worker, *local),  # which waits for the file
+        start(*worker, *local),
+    ]
+    limit = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < limit, "no scheduler came"
+        time.sleep(0.02)
+    try:
+        yield processes[0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(30)
+
+
+@pytest.mark.kills
+@pytest.mark.usefixtures("short_groups")
+def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
+    tmp_path: Path, undisturbed: str, engine: str
+) -> None:
+    file, folder = tmp_path / "scheduler.json", tmp_path / "run"
+
+    def command(*callbacks: Do) -> Trainer:
+        options = {"checkpoint": folder, "checkpoint_every": 4, "callbacks": callbacks}
+        with connect(file) as client:
+            client.wait_for_workers(2, timeout=60)
+            return fit(problem(), client=client, engine=engine, **options)
+
+    with cluster(file) as scheduler:
+        kill = Do(10, scheduler.kill)
+        said = r"^iterations \d+ to \d+: the scheduler at tcp://\S+ does not answer .* checkpoint"
+        with pytest.raises(ClusterError, match=said):
+            command(kill)
+    assert kill.done
+    assert iterations_in(folder)[-1] >= 8
+    with cluster(file):
+        again = command()
+    assert digest(again) == undisturbed
+    assert len(again.history) == 21
+
+
+# --- TLS
+
+
+@pytest.fixture(scope="module")
+def safe() -> Iterator[Client]:
+    """Two workers that speak TLS with everybody."""
+    pytest.importorskip("cryptography")
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            protocol="tls://",
+            security=Security.temporary(),
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.kills
+def test_a_killed_worker_of_a_cluster_with_tls_changes_nothing(
+    safe: Client, tmp_path: Path, undisturbed: str, engine: str
+) -> None:
+    safe.wait_for_workers(2, timeout=60)
+    assert all(address.startswith("tls://") for address in safe.nthreads())
+    samples = problem().map(Once(tmp_path / "died", 20, die))
+    assert digest(fit(samples, client=safe, engine=engine)) == undisturbed
+    assert (tmp_path / "died").exists()

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskdl.nn import MSELoss
+from daskdl.optim import Adam
+from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
+from daskdl.train.engines.step import Record
+from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
+from daskdl.train.watch.callbacks import Logs
+from daskdl.train.watch.history import COLUMNS, History
+from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
+from tests.daskdl.train.runs import network, problem
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Any]:
+    run = Run().fit()
+    assert run.best.best_epoch == 2
+    assert len(run.trainer.history.epochs) == 5
+    return run.came_to()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_groups")
+@pytest.mark.parametrize(
+    ("when", "iteration"),
+    [
+        ({"iteration": 1}, 1),
+        ({"iteration": 9}, 9),  # within an epoch
+        ({"iteration": 14}, 14),  # all iterations of an epoch are done, but not its validation
+        ({"epoch": 0}, 7),
+        ({"epoch": 2}, 21),  # the best
+        ({"epoch": 4}, 35),  # the last
+    ],
+)
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
+    tmp_path: Path, undisturbed: dict[str, Any], when: dict[str, int], iteration: int, place: str
+) -> None:
+    first, diary = Run(), Diary()
+    with pytest.raises(KeyboardInterrupt):
+        first.fit(tmp_path, **{place: [diary, Interrupt(**when)]})
+    assert "end" not in diary.calls
+    assert iterations_in(tmp_path)[-1] == iteration
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    assert Run().fit(tmp_path / "copy").came_to() == undisturbed
+    assert first.fit(tmp_path).came_to() == undisturbed  # in the same process, too
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_groups")
+@pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
+def test_a_run_goes_on_after_its_program_was_told_to_exit(
+    tmp_path: Path, undisturbed: dict[str, Any], when: dict[str, int]
+) -> None:
+    with pytest.raises(SystemExit):
+        Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
+    assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_groups")
+def test_a_run_that_died_goes_on_from_its_last_checkpoint(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    with pytest.raises(MemoryError):
+        Run().fit(tmp_path, after=[Interrupt(13, error=MemoryError)], checkpoint_every=3)
+    assert iterations_in(tmp_path) == [9, 12]
+    with pytest.raises(MemoryError):
+        Run().fit(tmp_path, after=[Interrupt(20, error=MemoryError)])
+    assert iterations_in(tmp_path) == [12, 14]
+    diary = Diary()
+    assert Run().fit(tmp_path, after=[diary]).came_to() == undisturbed
+    assert diary.calls[:2] == ["begin", 15]
+
+
+@pytest.mark.slow
+def test_a_run_that_is_made_longer_equals_a_long_one(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    short = Run().fit(tmp_path, epochs=4)
+    assert short.came_to()["weights"] == undisturbed["weights"]  # the best ones already
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"epochs": 5}, {"epochs": 20}])
+def test_a_run_that_has_ended_is_not_run_again(
+    tmp_path: Path, undisturbed: dict[str, Any], options: dict[str, int]
+) -> None:
+    Run().fit(tmp_path)
+    diary = Diary()
+    assert Run().fit(tmp_path, before=[diary], **options).came_to() == undisturbed
+    assert diary.calls == ["end"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [0, 3, len(COLUMNS)])
+def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any], columns: int
+) -> None:
+    add = History.add
+
+    def interrupted(self: History, records: Sequence[Record], *more: Any) -> None:
+        if len(self):
+            for name in COLUMNS[:columns]:
+                self._columns[name].append(9.0)
+            raise KeyboardInterrupt
+        add(self, records, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(History, "add", interrupted)
+        run = Run()
+        with pytest.raises(KeyboardInterrupt):
+            run.fit(tmp_path)
+    assert iterations_in(tmp_path) == [len(run.trainer.history)]
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+class Count(Callback):
+    """Counts epochs."""
+
+    epochs = 0
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        self.epochs += 1
+
+    def state(self) -> dict[str, Any]:
+        return {"epochs": np.array(self.epochs)}
+
+    def restore(self, state: Any) -> None:
+        self.epochs = int(state["epochs"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_every_callback_sees_an_interrupted_epoch_once(tmp_path: Path, place: str) -> None:
+    for count, more in (Count(), [Interrupt(epoch=1)]), (Count(), []):
+        callbacks = [count, *more] if place == "after" else [*more, count]
+        try:
+            Run().fit(tmp_path, before=callbacks, epochs=3)
+        except KeyboardInterrupt:
+            assert count.epochs == 1
+    assert count.epochs == 3
+
+
+class BeforeTheModelFollows(Callback):
+    """Presses Ctrl-C once, as the weights of the first group are put into the model."""
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        model = trainer.model
+
+        def interrupted(weights: object) -> None:
+            del model.restore
+            raise KeyboardInterrupt
+
+        model.restore = interrupted  # type: ignore[method-assign,assignment]
+
+
+def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_path: Path) -> None:
+    run = Run()
+    with pytest.raises(KeyboardInterrupt):
+        run.fit(tmp_path, after=[BeforeTheModelFollows()])
+    saved = CheckpointFolder(tmp_path).read()
+    assert saved is not None
+    assert saved.iteration == len(run.trainer.history) == 1
+    np.testing.assert_array_equal(run.trainer.model.flat, saved.arrays["weights"])
+
+
+@pytest.mark.slow
+def test_that_a_callback_stopped_the_run_survives_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, Any]
+) -> None:
+    write = CheckpointFolder.write
+
+    def interrupted(self: CheckpointFolder, saved: Saved) -> None:
+        if saved.iteration == 35 and not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+        write(self, saved)
+
+    pressed: list[bool] = []
+    monkeypatch.setattr(CheckpointFolder, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Run().fit(tmp_path)
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+def test_callbacks_may_come_and_go(tmp_path: Path) -> None:
+    def fit(epochs: int, *callbacks: Callback) -> Trainer:
+        trainer = Trainer(network(), MSELoss(), Adam(5e-3), seed=5)
+        trainer.fit(
+            problem(), epochs=epochs, checkpoint=tmp_path, callbacks=callbacks, progress=False
+        )
+        return trainer
+
+    early, late = EarlyStopping(9), EarlyStopping(9, monitor="iteration")
+    fit(3, early, late)
+    best, early_again, late_again = BestModel(), EarlyStopping(9), EarlyStopping(9, monitor="epoch")
+    fit(3, Diary(), best, early_again, late_again)
+    assert (early_again.best, early_again.best_epoch) == (early.best, early.best_epoch)
+    assert (late_again.best, late_again.best_epoch) == (2, 0)
+    assert (best.best_epoch, best.weights) == (-1, None)  # nothing of another's

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+
+from daskdl.errors import CheckpointError, SettingsError, TrainingError
+from daskdl.train.engines.inprocess import InProcessEngine
+from daskdl.train.engines.step import PHASES, Record
+from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
+from daskdl.train.fit.loop import GroupSize, inside
+from tests.daskdl.train.interrupted import Diary, Interrupt, Run, iterations_in
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Any]:
+    run = Run().fit()
+    assert run.best.best_epoch == 2
+    assert len(run.trainer.history.epochs) == 5
+    return run.came_to()
+
+
+# --- checkpoints
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_groups")
+def test_without_resume_a_run_begins_anew(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Run().fit(tmp_path, after=[Interrupt(30)], checkpoint_every=29)
+    diary, run = Diary(), Run()
+    with pytest.raises(KeyboardInterrupt):
+        run.fit(tmp_path, before=[diary], after=[Interrupt(2)], resume=False)
+    assert diary.calls == ["begin", 1, 2]
+    assert iterations_in(tmp_path) == [2]
+    assert Run().fit(tmp_path).came_to() == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch_size": 9}, "expected batch_size 9, found 8"),
+        ({"shards": 3}, "expected shards of 3 entries, found 4"),
+    ],
+)
+def test_another_runs_checkpoint_is_refused_and_kept(
+    tmp_path: Path, options: dict[str, int], said: str
+) -> None:
+    Run().fit(tmp_path, epochs=1)
+    with pytest.raises(CheckpointError) as raised:
+        Run().fit(tmp_path, **options)
+    assert str(raised.value) == (
+        f"{tmp_path}: holds the checkpoint of another run: {said}; give another folder, or "
+        "resume=False to begin anew"
+    )
+    assert iterations_in(tmp_path) == [7]
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Iteration and number of epochs of what is written."""
+    calls: list[tuple[int, int]] = []
+    write = CheckpointFolder.write
+
+    def noting(self: CheckpointFolder, saved: Saved) -> None:
+        calls.append((saved.iteration, len(saved.more["epochs"])))
+        write(self, saved)
+
+    monkeypatch.setattr(CheckpointFolder, "write", noting)
+    return calls
+
+
+ENDS = [(7, 1), (14, 2), (16, 3)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("interval", "every", "expected"),
+    [
+        ("1 hour", None, ENDS),
+        ("0 s", None, [(1, 0), (5, 0), (7, 0), (7, 1), (14, 1), (14, 2), (16, 2), (16, 3)]),
+        ("0 s", 100, ENDS),
+        ("0 s", 6, [(6, 0), (7, 1), (12, 1), (14, 2), (16, 3)]),
+        ("0 s", 7, [(7, 0), (7, 1), (14, 1), (14, 2), (16, 3)]),
+    ],
+)
+def test_a_checkpoint_is_written_when_it_is_due(
+    tmp_path: Path, written: list[tuple[int, int]], interval: str, every: int | None, expected
+) -> None:
+    settings = {"daskdl.checkpoint-interval": interval, "daskdl.group-time": "1 hour"}
+    with dask.config.set(settings):
+        Run().fit(tmp_path, epochs=None, iterations=16, checkpoint_every=every)
+    assert written == expected
+
+
+@pytest.mark.parametrize("name", ["checkpoint-interval", "group-time"])
+def test_a_setting_that_cannot_be_is_refused_before_the_first_iteration(name: str) -> None:
+    run = Run()
+    with (
+        dask.config.set({f"daskdl.{name}": "soon"}),
+        pytest.raises(SettingsError, match=f"daskdl.{name}: expected a duration .* 'soon'"),
+    ):
+        run.fit()
+    assert len(run.trainer.history) == 0
+
+
+# --- groups, epochs and callbacks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("every", "groups"),
+    [(None, [1, 5, 7, 14, 16]), (4, [1, 4, 7, 8, 12, 14, 16])],
+)
+def test_groups_end_with_epochs_and_checkpoints(
+    tmp_path: Path, every: int | None, groups: list[int]
+) -> None:
+    diary = Diary()
+    with dask.config.set({"daskdl.group-time": "1 hour"}):
+        Run().fit(tmp_path, before=[diary], epochs=None, iterations=16, checkpoint_every=every)
+    assert [call for call in diary.calls if isinstance(call, int)] == groups
+
+
+def test_the_end_of_a_run_within_an_epoch_has_a_row() -> None:
+    diary, run = Diary(), Run()
+    with dask.config.set({"daskdl.group-time": "1 hour"}):
+        run.fit(before=[diary], epochs=None, iterations=9)
+    assert diary.calls == ["begin", 1, 5, 7, "epoch 0", 9, "epoch 1", "end"]
+    row = run.trainer.history.epochs[-1]
+    assert (row["epoch"], row["iteration"], row["samples"]) == (1, 9, 16)
+    assert row["loss"] == pytest.approx(run.trainer.history["loss"][7:].mean())
+    counts = {"epoch", "iteration", "loss", "samples", "val_loss"}
+    times = {"seconds", "samples_per_second", "validation", *PHASES}
+    assert set(row) == counts | times
+    assert row["validation"] > 0
+    assert row["samples_per_second"] == row["samples"] / row["seconds"]
+    assert row["forward"] == run.trainer.history["forward"][7:].sum()
+
+
+def test_every_callback_sees_the_epoch_in_which_one_stops() -> None:
+    one, other = Diary(stop=1), Diary()
+    run = Run().fit(before=[one], after=[other])
+    assert len(run.trainer.history.epochs) == 2
+    assert one.calls == other.calls
+    assert one.calls[-2:] == ["epoch 1", "end"]
+
+
+def test_the_size_of_a_group_follows_its_time() -> None:
+    with dask.config.set({"daskdl.group-time": "8 s"}):
+        size = GroupSize(100)
+    sizes = [size.size]
+    for seconds_each in (0.0, 1e-3, 1e-3, 1e-3, 0.5, 100.0, 3.0):
+        size.learn(seconds_each * size.size, size.size, seconds_each * size.size)
+        sizes.append(size.size)
+    assert sizes == [1, 4, 16, 64, 100, 16, 1, 2]
+    with dask.config.set({"daskdl.group-time": float("1e400")}), pytest.raises(SettingsError):
+        GroupSize(100)
+
+
+@pytest.mark.parametrize(("each_group", "size"), [(0.1, 80), (0.4, 80), (1.0, 200), (60.0, 320)])
+def test_a_group_is_worth_what_comes_with_each(each_group: float, size: int) -> None:
+    """Twenty times as long, such as of a second in which tables go to the driver."""
+    with dask.config.set({"daskdl.group-time": "8 s"}):
+        sizes = GroupSize(1000)
+    for _ in range(6):
+        sizes.learn(each_group + 0.1 * sizes.size, sizes.size, 0.1 * sizes.size)
+    assert sizes.size == size
+
+
+def test_what_of_a_group_its_iterations_take() -> None:
+    def record(finished: float) -> Record:
+        return Record(0.0, 1, 0.1, 0.2, 0.3, 0.1, finished, reduce=0.05)
+
+    assert inside([record(5.0), record(6.0), record(7.0)], 9.0) == pytest.approx(3.0)
+    assert inside([record(5.0)], 9.0) == pytest.approx(0.75)
+    assert inside([record(5.0)], 0.5) == 0.5
+    assert inside([record(6.0), record(5.0)], 9.0) == 0  # by another clock
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, TrainingError])
+def test_samples_are_let_go_of_in_any_case(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException] | None
+) -> None:
+    closed: list[bool] = []
+    monkeypatch.setattr(InProcessEngine, "close", lambda self: closed.append(True))
+    if error is None:
+        Run().fit(epochs=1)
+    else:
+        with pytest.raises(error):
+            Run().fit(after=[Interrupt(1, error=error)])
+    assert closed == [True]

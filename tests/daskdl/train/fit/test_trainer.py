@@ -1,0 +1,329 @@
+"""Trainer.fit: what it refuses, where it runs, and how it goes on after an interruption."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.metrics import mean_squared_error, roc_auc_score
+
+from daskdl.data import SampleSet
+from daskdl.errors import CheckpointError, SettingsError, ShapeError
+from daskdl.metrics import F1, ROCAUC, MeanSquaredError
+from daskdl.nn import Conv2d, GlobalAvgPool, LayerNorm, Linear, Module, MSELoss, Sequential
+from daskdl.optim import SGD, Adam
+from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
+from tests.daskdl.train.runs import digest, fit, network, problem
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def test_a_trainer_tells_what_it_trains_and_how() -> None:
+    told = repr(Trainer(Linear(4, 200), MSELoss(), SGD(0.1)))
+    assert told.startswith("Trainer(Linear of 1,000 parameters, MSELoss(), SGD(learning_rate=0.1")
+
+
+# --- what does not fit together
+
+
+def test_what_the_model_cannot_read_is_known_before_any_task(client: Client, tmp_path) -> None:
+    trainer = Trainer(Linear(4, 2), MSELoss(), SGD(0.1))
+    with pytest.raises(ShapeError):
+        trainer.fit(problem(), epochs=1, client=client, checkpoint=tmp_path / "c", progress=False)
+    assert not (tmp_path / "c").exists()
+
+
+# --- where it runs
+
+
+@pytest.mark.slow
+def test_the_default_client_is_used(cluster: LocalCluster, client: Client) -> None:
+    class Where(Callback):
+        held = 0
+
+        def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+            self.held = max(self.held, sum(map(len, client.has_what().values())))
+
+    alone, together = Where(), Where()
+    expected = digest(fit(problem(), callbacks=[alone]))
+    assert alone.held == 0
+    with Client(cluster):
+        assert digest(fit(problem(), callbacks=[together])) == expected
+    assert together.held >= 4  # shards
+
+
+@pytest.mark.slow
+def test_shards_are_the_partitions_unless_told(client: Client) -> None:
+    four = digest(fit(problem(4)))
+    assert digest(fit(problem(1), shards=4)) == four
+    assert digest(fit(problem(7), shards=4, client=client)) == four
+    assert digest(fit(problem(4), shards=1)) != four
+
+
+@pytest.mark.slow
+def test_after_a_fit_the_workers_hold_nothing(client: Client) -> None:
+    gc.collect()  # what exceptions of earlier tests hold
+    fit(problem(), client=client, validation=problem(3))
+    limit = time.monotonic() + 20
+    while any(client.has_what().values()):
+        assert time.monotonic() < limit, client.has_what()
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_the_history_has_every_iteration_and_epoch(client: Client) -> None:
+    trainer = fit(problem(), epochs=2, validation=problem(3), client=client)
+    assert len(trainer.history["loss"]) == 2 * 7
+    assert [epoch["epoch"] for epoch in trainer.history.epochs] == [0, 1]
+    model = trainer.model
+    whole = problem(1).head(53)
+    expected = float(MSELoss()(model(whole["x"]), whole["y"]))
+    np.testing.assert_allclose(trainer.history.epochs[-1]["val_loss"], expected, rtol=1e-5)
+
+
+# --- metrics and weights
+
+
+def weighted(partitions: int) -> SampleSet:
+    """Return the problem's samples with weights, to tell apart those whose sum is positive."""
+    held = problem(1).head(53)
+    weight = np.random.default_rng(4).lognormal(size=53).astype(np.float32)
+    y = (held["x"][:, :4].sum(1, keepdims=True) > 0).astype(np.float32)
+    y = np.concatenate([y, 1 - y], 1)
+    return SampleSet.from_arrays(x=held["x"], y=y, sample_weight=weight, partitions=partitions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", [True, False])
+def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
+    client_of: Callable[[int], Client], weights: bool
+) -> None:
+    def samples(partitions: int) -> SampleSet:
+        return weighted(partitions) if weights else weighted(partitions).map(without)
+
+    def run(**options: Any) -> Trainer:
+        metrics = {"auc": ROCAUC(), "brier": MeanSquaredError(), "f1": F1(threshold=0.0)}
+        trainer = Trainer(network(), MSELoss(), Adam(1e-2), seed=5, metrics=metrics)
+        validation = samples(3)
+        trainer.fit(
+            samples(4), epochs=2, batch_size=16, validation=validation, progress=False, **options
+        )
+        return trainer
+
+    def values(trainer: Trainer) -> list[list[float]]:
+        names = ("loss", "val_loss", "val_auc", "val_brier", "val_f1")
+        return [[row[name] for name in names] for row in trainer.history.epochs]
+
+    def training(trainer: Trainer) -> list[list[float]]:
+        return [trainer.history[name].tolist() for name in ("auc", "brier", "f1")]
+
+    alone = run()
+    if not weights:  # a metric divides by the weights, a loss by the samples
+        np.testing.assert_allclose(alone.history["brier"], alone.history["loss"], rtol=1e-6)
+        row = alone.history.epochs[0]
+        assert row["brier"] == pytest.approx(row["loss"], rel=1e-6)
+    whole = weighted(1).head(53)
+    scores = alone.model.eval()(whole["x"]).data
+    weight = np.repeat(whole["sample_weight"] if weights else np.ones(53), 2)
+    expected = [
+        theirs(whole["y"].ravel(), scores.ravel(), sample_weight=weight)
+        for theirs in (roc_auc_score, mean_squared_error)
+    ]
+    assert values(alone)[-1][2:4] == pytest.approx(expected, rel=1e-6)
+    for workers, engine in ((1, "graph"), (2, "graph"), (2, "gang"), (3, "gang")):
+        other = run(client=client_of(workers), engine=engine)
+        assert digest(other) == digest(alone)
+        assert values(other) == values(alone)
+        assert training(other) == training(alone)
+        evaluated = other.evaluate(samples(3), batch_size=16, client=client_of(workers))
+        assert [*evaluated.values()] == values(alone)[-1][1:]
+    evaluated = alone.evaluate(samples(5))
+    # Whatever the shards; a product of more rows may be rounded otherwise.
+    assert [*evaluated.values()][1:] == pytest.approx(values(alone)[-1][2:], rel=1e-6)
+    assert [*evaluated] == ["loss", "auc", "brier", "f1"]
+
+
+def without(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: batch[name] for name in ("x", "y")}
+
+
+def test_a_weight_counts_as_so_many_copies() -> None:
+    """Of one batch: the loss and the gradient are divided by the samples, not by their weights."""
+    held = problem(1).head(6)
+    weight = np.array([0, 1, 2, 0, 3, 0], np.float32)
+    copies = {name: np.repeat(array, weight.astype(int), 0) for name, array in held.items()}
+    found = [
+        fit(SampleSet.from_arrays(**arrays, partitions=2), iterations=1, batch_size=6)
+        for arrays in ({**held, "sample_weight": weight}, copies)
+    ]
+    np.testing.assert_allclose(found[0].model.flat, found[1].model.flat, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found[0].history["loss"], found[1].history["loss"], rtol=1e-5)
+
+
+# --- interruptions
+
+
+class Interrupt(Callback):
+    """Raises what Ctrl-C raises, once, after so many iterations."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
+        if iteration >= self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [3, 7, 11])
+def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(
+    client: Client, tmp_path: Path, after: int
+) -> None:
+    def options() -> dict[str, object]:
+        kept = [BestModel(), EarlyStopping(patience=5)]
+        return {"validation": problem(3), "checkpoint": tmp_path / "c", "callbacks": kept}
+
+    whole = fit(problem(), validation=problem(3), callbacks=[BestModel()])
+    first = options()
+    first["callbacks"].append(Interrupt(after))  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        fit(problem(), client=client, **first)
+    again = fit(problem(), **options())
+    assert digest(again) == digest(whole)
+    np.testing.assert_array_equal(again.history["loss"], whole.history["loss"])
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
+    done = fit(problem(), checkpoint=tmp_path / "c")
+    again = fit(problem(), checkpoint=tmp_path / "c", callbacks=[Interrupt(0)])
+    assert digest(again) == digest(done)
+    np.testing.assert_array_equal(again.history["loss"], done.history["loss"])
+
+
+def test_another_run_does_not_go_on_from_it(tmp_path: Path) -> None:
+    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
+    before = sorted((tmp_path / "c").rglob("*"))
+    for other in ({"batch_size": 9}, {"shards": 2}, {"wire": "bfloat16"}):
+        with pytest.raises(CheckpointError, match=str(tmp_path / "c")):
+            fit(problem(), checkpoint=tmp_path / "c", epochs=1, **other)
+    assert sorted((tmp_path / "c").rglob("*")) == before
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    one = fit(problem(), checkpoint=tmp_path / "c", batch_size=np.int64(9), epochs=1)
+    assert digest(one) == digest(fit(problem(), batch_size=9, epochs=1))
+
+
+def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path: Path) -> None:
+    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
+    with (
+        dask.config.set({"daskdl.checkpoint-interval": "often"}),
+        pytest.raises(SettingsError),
+    ):
+        fit(problem(), checkpoint=tmp_path / "c", epochs=1, resume=False)
+    assert list((tmp_path / "c").glob("step-*"))
+
+
+def test_afresh_when_told(tmp_path: Path) -> None:
+    fit(problem(), checkpoint=tmp_path / "c", epochs=1)
+    afresh = fit(problem(), checkpoint=tmp_path / "c", batch_size=9, epochs=1, resume=False)
+    assert digest(afresh) == digest(fit(problem(), batch_size=9, epochs=1))
+
+
+SCRIPT = """
+import sys
+from daskdl.cluster import connect
+from daskdl.train import Callback
+from tests.daskdl.train.runs import digest, fit, problem
+
+class Say(Callback):
+    def on_group_end(self, trainer, iteration):
+        print(iteration, flush=True)
+
+if __name__ == "__main__":
+    workers, folder = int(sys.argv[1]), sys.argv[2]
+    with connect("local", workers=workers) as client:
+        print(*(client.run(__import__("os").getpid).values()), flush=True)
+        trainer = fit(
+            problem(), client=client, epochs=30, checkpoint=folder, checkpoint_every=10,
+            callbacks=[Say()],
+        )
+    print(digest(trainer))
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.kills
+def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path: Path) -> None:
+    """The same command, after kill -9 and on another number of workers."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def start(workers: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(script), str(workers), str(tmp_path / "c")],
+            stdout=subprocess.PIPE, text=True, env=environment,
+        )  # fmt: skip
+
+    with start(2) as driver:
+        assert driver.stdout is not None
+        workers = [int(pid) for pid in driver.stdout.readline().split()]
+        for line in driver.stdout:
+            if int(line) > 60:
+                driver.kill()
+                break
+    assert driver.returncode == -9
+    limit = time.monotonic() + 60
+    while any(map(alive, workers)):
+        assert time.monotonic() < limit, "workers outlive their driver"
+        time.sleep(0.05)
+    with start(1) as driver:
+        said, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 0
+    lines = said.split("\n")
+    assert int(lines[1]) > 50  # it did not begin anew
+    assert lines[-2] == digest(fit(problem(), epochs=30))
+
+
+# --- what is trained
+
+
+def test_samples_without_y_are_refused() -> None:
+    from daskdl.errors import DataError
+
+    samples = SampleSet.from_arrays(x=np.zeros((4, 5), np.float32))
+    with pytest.raises(DataError, match="y"):
+        Trainer(network(), MSELoss(), Adam(1e-3)).fit(samples, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("layer", [Conv2d(2, 3, 3, padding=1, seed=1), LayerNorm(2)])
+def test_float64_samples_train_as_float32(layer: Module) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(12, 4, 4, 2)).astype("f4"), rng.normal(size=(12, 1))
+    found = []
+    for kind in ("f4", "f8"):
+        head = Linear(3 if isinstance(layer, Conv2d) else 2, 1, seed=2)
+        model = Sequential(copy.deepcopy(layer), GlobalAvgPool(), head)
+        samples = SampleSet.from_arrays(x=x.astype(kind), y=y)
+        trainer = Trainer(model, MSELoss(), SGD(0.1))
+        trainer.fit(samples, epochs=2, batch_size=4, validation=samples, progress=False)
+        found.append((digest(trainer), trainer.history.epochs[-1]["val_loss"]))
+    assert found[0] == found[1]

@@ -1,0 +1,228 @@
+"""One sample through everything, and labels that are no class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskdl.data import Ragged, SampleSet
+from daskdl.errors import DataError, SettingsError, ShapeError, TrainingError
+from daskdl.metrics import Accuracy, Mean
+from daskdl.metrics.metric import Metric
+from daskdl.nn import Buffer, CrossEntropyLoss, Linear, Module, MSELoss, ReLU
+from daskdl.optim import SGD
+from daskdl.train import Trainer
+from daskdl.train.fit.trial import check_sample
+from tests.daskdl.train.jobs import new_job, raising, samples
+
+
+def plain(prediction: Any, target: Any) -> Any:
+    return float(np.mean((prediction.data - target) ** 2))
+
+
+def of_every_sample(prediction: Any, target: Any) -> Any:
+    return prediction - target
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        (
+            {"loss": raising},
+            TrainingError,
+            "Linear: one sample .* ZeroDivisionError: a",
+        ),
+        ({"loss": plain}, TrainingError, r"plain: expected the loss .* number, found \d"),
+        (
+            {"loss": of_every_sample},
+            TrainingError,
+            r"of_every_sample: expected the loss .* number, found shape \(1, 2\)",
+        ),
+        ({"metrics": (Mean(raising),)}, TrainingError, "ZeroDivisionError"),
+        ({"metrics": (Accuracy(),)}, ShapeError, "Accuracy: expected integer labels"),
+        ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
+    ],
+)
+def test_a_mistake_shows_in_one_sample(options, kind, said: str) -> None:
+    job, _ = new_job(**options)
+    with pytest.raises(kind, match=said):
+        check_sample(job, samples().take(np.arange(1)))
+
+
+def test_samples_need_x_and_y() -> None:
+    job, _ = new_job()
+    with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
+        check_sample(job, {"x": np.zeros((1, 3)), "rain": np.zeros(1)})
+
+
+class OffTheTape(Linear):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x).data
+
+
+def frozen() -> Linear:
+    model = Linear(3, 2)
+    model.freeze()
+    return model
+
+
+@pytest.mark.parametrize("model", [OffTheTape(3, 2), frozen(), ReLU()])
+def test_a_loss_that_no_parameter_changes_is_refused(model: Module) -> None:
+    batch = samples().take(np.arange(1))
+    batch["y"] = np.zeros_like(batch["x"]) if isinstance(model, ReLU) else batch["y"]
+    job, _ = new_job(model=model)
+    with pytest.raises(TrainingError, match="expected a loss that depends on parameters to train"):
+        check_sample(job, batch)
+
+
+class Limited(Linear):
+    """Keeps its weights small, where it must not."""
+
+    def forward(self, x: Any) -> Any:
+        np.clip(self.weight.data, -0.01, 0.01, out=self.weight.data)
+        return super().forward(x)
+
+
+def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(caplog) -> None:
+    job, _ = new_job(model=Limited(3, 2, seed=4))
+    job.tools().model.vector[:] = before = np.arange(8)
+    check_sample(job, samples().take(np.arange(1)))
+    assert "Limited: expected forward to leave parameters" in caplog.text
+    assert "it changes weight; what it writes" in caplog.text
+    np.testing.assert_array_equal(job.tools().model.vector, before)
+
+
+class Replacing(Linear):
+    """Makes a new buffer where it should write into the one that it has."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.calls = Buffer(np.zeros(1, np.float32))
+
+    def forward(self, x: Any) -> Any:
+        self.calls = Buffer(self.calls.data + 1)
+        return super().forward(x)
+
+
+def test_a_forward_that_replaces_its_buffers_is_refused() -> None:
+    job, _ = new_job(model=Replacing())
+    with pytest.raises(TrainingError, match="Replacing: expected forward to keep the model's"):
+        check_sample(job, samples().take(np.arange(1)))
+
+
+def test_samples_of_objects_are_named() -> None:
+    job, _ = new_job()
+    batch = samples().take(np.arange(1))
+    with pytest.raises(ShapeError, match=r"linear: expected x of numbers, found object \(1, 3\)"):
+        check_sample(job, batch | {"x": batch["x"].astype(object)})
+
+
+class Padding(Linear):
+    """Reads ragged sequences."""
+
+    def forward(self, x: Any) -> Any:
+        rows = np.zeros((len(x), 3), np.float32)
+        for row, sequence in zip(rows, x, strict=True):
+            row[: len(sequence)] = sequence
+        return super().forward(rows)
+
+
+def test_a_model_may_read_ragged_samples() -> None:
+    job, _ = new_job(model=Padding(3, 2))
+    check_sample(job, {"x": Ragged.of([[0.5, 1.0]]), "y": np.zeros((1, 2), np.float32)})
+
+
+class Unweighted(Metric):
+    def statistics(self, prediction: Any, target: Any) -> Any:  # type: ignore[override]
+        return {"n": np.asarray(len(target))}
+
+    def value(self, statistics: Any) -> float:
+        return float(statistics["n"])
+
+
+class Unweighing:
+    def __call__(self, prediction: Any, target: Any) -> Any:
+        return MSELoss()(prediction, target)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"loss": Unweighing()}, "Unweighing"),
+        ({"loss": of_every_sample}, "of_every_sample"),
+        ({"metrics": (Unweighted(),)}, "Unweighted.statistics"),
+    ],
+)
+def test_weights_that_nobody_reads_are_refused(options, name: str) -> None:
+    job, _ = new_job(**options)
+    batch = samples().take(np.arange(1)) | {"sample_weight": np.ones(1)}
+    with pytest.raises(SettingsError, match=rf"have sample_weight, expected {name} to take"):
+        check_sample(job, batch)
+
+
+def test_weights_have_to_be_one_for_each_sample() -> None:
+    job, _ = new_job()
+    batch = samples().take(np.arange(1)) | {"sample_weight": np.ones((1, 2))}
+    with pytest.raises(ShapeError, match=r"sample_weight .* shape \(1,\), found float64 \(1, 2\)"):
+        check_sample(job, batch)
+
+
+def fit(y, loss=None, samples=None, **options):
+    x = np.zeros((len(y), 4), np.float32)
+    made = SampleSet.from_arrays(x=x, y=np.asarray(y), partitions=3)
+    trainer = Trainer(Linear(4, 3, seed=0), loss or CrossEntropyLoss(), SGD(0.1))
+    trainer.fit(made if samples is None else samples(made), epochs=1, progress=False, **options)
+    return trainer
+
+
+def labels(wrong=None):
+    y = np.arange(12) % 3
+    if wrong is not None:
+        y[10] = wrong
+    return y
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_a_wrong_label_in_memory_is_found_before_any_iteration(wrong):
+    with pytest.raises(
+        DataError, match=rf"0 to 2, as .* 3 outputs, found y = {wrong} in sample 10"
+    ):
+        fit(labels(wrong))
+
+
+def test_an_ignored_label_is_none_of_them():
+    assert len(fit(labels(-1), CrossEntropyLoss(ignore_index=-1)).history) == 1
+    with pytest.raises(DataError, match="found y = 7 in sample 10"):
+        fit(labels(7), CrossEntropyLoss(ignore_index=-1))
+
+
+def test_a_wrong_label_that_a_function_makes_names_its_sample():
+    """Sample 10 of twelve in three partitions is the third of the last."""
+    with pytest.raises(TrainingError, match=r"shard 2: .* to 2, found 9 in sample 2 of the partit"):
+        fit(labels(9), samples=lambda made: made.map(dict), batch_size=12)
+
+
+def test_evaluations_name_it_too():
+    trainer = fit(labels())
+    x = np.zeros((12, 4), np.float32)
+    samples = SampleSet.from_arrays(x=x, y=labels(9), partitions=3)
+    with pytest.raises(
+        TrainingError, match=r"validation, shard 2: .* found 9 in sample 2 of the p"
+    ):
+        trainer.evaluate(samples)
+
+
+def test_words_are_told_how_to_become_numbers():
+    with pytest.raises(DataError, match=r"found words such as 'cat'; number the classes from 0"):
+        fit(np.array(["cat", "dog", "cat"]))
+
+
+def test_a_batch_of_more_than_all_samples_is_told_once(caplog):
+    assert len(fit(labels(), batch_size=12).history) == 1
+    assert not caplog.records
+    assert len(fit(labels(), batch_size=13).history) == 1
+    assert [r.message[:62] for r in caplog.records] == [
+        "Trainer.fit: batch_size 13 is more than the 12 samples, so tha"
+    ]

@@ -1,0 +1,85 @@
+"""Members of a gang: their task, their slices and their draws."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskdl.collective.errors import BrokenGangError
+from daskdl.data import Batches
+from daskdl.train.engines.tables import Tables
+from daskdl.train.gang.member import run_groups
+from daskdl.train.gang.members import Gang, cut, put_together
+from daskdl.train.gang.outcome import draws_of, note_of, noted
+from tests.daskdl.train.runs import digest, fit, problem
+
+
+@pytest.mark.slow
+def test_members_that_are_asked_for_one_group_return_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As behind a gateway, where the driver cannot speak to the first member.
+    def of_one(*arguments: Any, stays: bool, unit: int) -> Gang:
+        assert stays
+        return Gang(*arguments, stays=False, unit=unit)
+
+    monkeypatch.setattr("daskdl.train.gang.engine.Gang", of_one)
+    with dask.config.set({"daskdl.group-time": "1 us"}):
+        together = fit(problem(), iterations=6, client=client, engine="gang")
+    alone = fit(problem(), iterations=6)
+    assert digest(together) == digest(alone)
+    np.testing.assert_array_equal(together.history["loss"], alone.history["loss"])
+
+
+def test_a_task_that_was_moved_does_not_take_its_place(client: Client) -> None:
+    gang = Gang("g", ("tcp://127.0.0.1:1",), (0,), 1.0)
+    task = client.submit(run_groups, None, gang, 0, 0, 0, None, None, pure=False)
+    with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:1 \(shard 0\) is lost"):
+        task.result(60)
+
+
+def test_members_share_the_vector_and_the_tables_out() -> None:
+    gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
+    tables = Tables(("users", "items"), ((90, 6), (1, 7)), 1000)
+    covered = [
+        i for rank in range(3) for s in gang.slices(rank, tables) for i in range(s.start, s.stop)
+    ]
+    assert sorted(covered) == list(range(1000 + 90 * 6 + 7))
+
+
+@given(size=st.integers(1, 400), members=st.integers(1, 7))
+def test_a_state_is_cut_and_put_together(size: int, members: int) -> None:
+    weights = np.arange(size, dtype=np.float32)
+    slots = {"mean": weights + 1000, "square": weights + 2000}
+    gang = Gang("g", tuple(map(str, range(members))), tuple(range(members)), 1.0)
+    slices = [gang.slices(rank, Tables((), (), size)) for rank in range(members)]
+    parts = [cut(weights, slots, own) for own in slices]
+    assert sum(sys.getsizeof(p) for p in parts) >= 3 * weights.nbytes
+    found, state = put_together(parts, slices, size)
+    np.testing.assert_array_equal(found, weights)
+    assert state.keys() == slots.keys()
+    for name, slot in slots.items():
+        np.testing.assert_array_equal(state[name], slot)
+
+
+def test_draws_are_what_the_shares_say() -> None:
+    shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
+    draws = draws_of(shares, [1, 3])
+    for share, draw in zip(shares, draws.each(), strict=True):
+        assert (draw.epoch, draw.iteration) == (share.epoch, share.iteration)
+        assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
+
+
+def test_what_is_noted_is_what_there_was() -> None:
+    shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
+    for share, found in zip(shares, noted(note_of(shares)), strict=True):
+        assert (found.epoch, found.iteration) == (share.epoch, share.iteration)
+        np.testing.assert_array_equal(found.starts, share.starts)
+        np.testing.assert_array_equal(found.counts, share.counts)
