@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 from itertools import chain
 
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Batches
-from daskdl.data.random import permutation
+from daskdl.data.random import generator, permutation
 from daskdl.errors import DataError, SettingsError
 
 LENGTHS = st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(any)
@@ -118,3 +121,27 @@ def test_batches_that_cannot_be_are_refused(batch_size, said):
 def test_no_samples_are_refused():
     with pytest.raises(DataError, match=r"expected samples, found shards of \(0, 0\)"):
         Batches([0, 0], 4)
+
+
+DRAW = "from daskdl.data.random import generator; print(generator(3, 'order', 1, 2).random())"
+
+
+@pytest.mark.slow
+def test_another_process_draws_the_same():
+    # The hash of a string differs between processes; a seed made with it would, too.
+    run = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True, check=True)
+    assert float(run.stdout) == generator(3, "order", 1, 2).random()
+
+
+def test_draws_differ_by_seed_purpose_and_numbers():
+    numbers = [(), (0,), (0, 0), (1,), (1, 0), (0, 1), (-1,), (2**32,), (2**63,)]
+    draws = {
+        generator(seed, purpose, *more).integers(2**63)
+        for seed, purpose, more in itertools.product((0, 1), ("order", "map"), numbers)
+    }
+    assert len(draws) == 4 * len(numbers)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(SettingsError, match="seed: expected at least 0, found -1"):
+        generator(-1, "order")

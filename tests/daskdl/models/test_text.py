@@ -1,3 +1,5 @@
+"""The encoder-forecaster: shapes, gradient, what it refuses."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,8 +8,10 @@ import pytest
 from daskdl import Trainer, nn
 from daskdl.data import SampleSet
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.models import ConvLSTMForecaster
 from daskdl.models.text import TextClassifier
-from daskdl.nn import NLLLoss
+from daskdl.nn import MSELoss, NLLLoss, load, save
+from daskdl.ops.shape.shape import depth_to_space
 from daskdl.optim import Adagrad
 
 ENCODERS = pytest.mark.parametrize("encoder", ["lstm", "gru", "cnn"])
@@ -84,3 +88,94 @@ def test_refusals():
         made("bert")
     with pytest.raises(ShapeError, match=r"expected ids of shape \(N, T\), found \(4,\)"):
         made("cnn")(np.zeros(4, int))
+
+
+def small(**settings) -> ConvLSTMForecaster:
+    return ConvLSTMForecaster(2, 3, **{"channels": (4, 3), "block": 2, "seed": 1} | settings)
+
+
+def test_makes_as_many_images_as_asked_for_of_the_same_size():
+    y = small()(np.zeros((2, 2, 6, 8, 1), np.float32))
+    assert y.shape == (2, 3, 6, 8, 1)
+    assert y.dtype == np.float32
+
+
+def test_images_begin_as_an_interpolation_between_blocks():
+    model = small(block=4)
+    weight = model.state_dict()["head.weight"].astype(np.float64)
+    rows, columns, channels = 5, 6, weight.shape[-1]
+    mixture = weight.sum((1, 2))
+    np.testing.assert_allclose(mixture, mixture[:1].repeat(16, 0), atol=1e-6)  # of all pixels
+    places = np.add.outer(3.0 * np.arange(rows), -2.0 * np.arange(columns))  # a plane
+    below = (places[..., None] * np.ones(channels)).astype(np.float32)[None]
+    model.head.bias.data[:] = 0
+    images = depth_to_space(model.head(below), block=4).data[0, ..., 0]
+    middles = [(np.arange(4 * n) + 0.5) / 4 - 0.5 for n in (rows, columns)]  # in blocks
+    plane = np.add.outer(3.0 * middles[0], -2.0 * middles[1])[4:-4, 4:-4]
+    np.testing.assert_allclose(images, plane * mixture[0].sum(), rtol=1e-3, atol=1e-3)
+
+
+def test_a_wet_plain_is_no_drier_at_its_edges():
+    model = small(block=4)
+    for layer in (*model.encoder, *model.forecaster):  # whose outputs are alike everywhere
+        layer.load_state_dict(
+            {n: np.full_like(v, "bias" in n) for n, v in layer.state_dict().items()}
+        )
+    y = model(np.ones((1, 2, 16, 16, 1), np.float32)).data - model.head.bias.data[0]
+    np.testing.assert_allclose(y, y[:, :, :1, :1].repeat(16, 2).repeat(16, 3), rtol=1e-4)
+    assert (np.abs(y) > 1e-3).all()
+
+
+def test_every_input_image_reaches_every_output_image():
+    model, x = small(), np.zeros((1, 2, 6, 6, 1), np.float32)
+    plain = model(x).data
+    for frame in range(2):
+        changed = x.copy()
+        changed[0, frame] = 1
+        difference = np.abs(model(changed).data - plain)[0].max((1, 2, 3))
+        assert (difference > 0).all()
+
+
+def test_gradient_along_a_random_direction():
+    rng = np.random.default_rng(0)
+    model, loss = small(), MSELoss()
+    x = rng.normal(size=(1, 2, 4, 4, 1)).astype(np.float32)
+    y = rng.normal(size=(1, 3, 4, 4, 1)).astype(np.float32)
+    direction = rng.normal(size=model.flat.size)
+    start = model.flat.copy()
+
+    model.zero_grad()
+    loss(model(x), y).backward()
+    slope = float(model.flat_grad @ direction)
+
+    def value(step: float) -> float:
+        model.load_flat((start + step * direction).astype(np.float32))
+        return float(loss(model(x), y))
+
+    step = 2e-3
+    assert slope == pytest.approx((value(step) - value(-step)) / (2 * step), rel=2e-2)
+
+
+def test_same_seed_same_weights_other_seed_others():
+    assert np.array_equal(small().flat, small().flat)
+    assert not np.array_equal(small().flat, small(seed=2).flat)
+
+
+def test_model_file_brings_back_the_same_forecast(tmp_path):
+    model, x = small(), np.ones((1, 2, 4, 4, 1), np.float32)
+    save(model, tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert np.array_equal(again(x).data, model(x).data)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ((1, 3, 4, 4, 1), "expected 2 input images, found 3"),
+        ((1, 2, 5, 4, 1), "multiples of 2, found 5 x 4"),
+        ((1, 2, 4, 4, 2), r"channels last, found \(1, 2, 4, 4, 2\)"),
+    ],
+)
+def test_refuses_other_shapes(shape, sentence):
+    with pytest.raises(ShapeError, match=sentence):
+        small()(np.zeros(shape, np.float32))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskdl import ops
+from daskdl import nn, ops
 from daskdl.errors import ShapeError
+from daskdl.kernels.attention import attention
+from daskdl.kernels.products import packed
+from daskdl.kernels.runtime.amx import permitted
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.kernels.tiles import gradient, product
+from daskdl.ops.arguments import check_floats, check_like
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
 from tests.daskdl.peers import check_agreement
@@ -118,3 +127,104 @@ def test_what_does_not_fit_is_said():
         ops.einsum(x, equation="ij,jk->ik")
     with pytest.raises(ShapeError, match="does not fit shapes"):
         ops.einsum(x, x, equation="ij,jk->ik")
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "linear": (lambda: nn.Linear(33, 20, seed=0), (5, 3, 33)),
+    "convolution": (lambda: nn.Conv2d(19, 21, 3, 2, padding=1, seed=0), (2, 9, 8, 19)),
+    "pointwise": (lambda: nn.Conv2d(19, 21, 1, seed=0), (2, 9, 8, 19)),
+    "strided pointwise": (lambda: nn.Conv2d(16, 40, 1, 2, seed=0), (2, 9, 8, 16)),
+    "dilated": (lambda: nn.Conv2d(16, 34, 3, dilation=2, seed=0), (2, 9, 8, 16)),
+    "lstm": (lambda: nn.LSTM(18, 17, seed=0), (7, 4, 18)),
+    "gru": (lambda: nn.GRU(18, 17, seed=0), (7, 4, 18)),
+    "rnn": (lambda: nn.RNN(18, 17, seed=0), (7, 4, 18)),
+    "many": (lambda: nn.LSTM(40, 64, seed=0), (37, 3, 40)),
+    "attention": (lambda: nn.MultiHeadAttention(80, 2, seed=0), (2, 300, 80)),
+}
+
+
+def passed(make: Callable[[], nn.Module], x: np.ndarray, precision: str) -> list[np.ndarray]:
+    """Return a layer's result, and the gradients to its input and its parameters."""
+    layer, tensor = make(), Tensor(x, requires_grad=True)
+    with computing_in(precision):
+        y: Any = layer(tensor)
+    y = y[0] if isinstance(y, tuple) else y
+    y.backward(np.random.default_rng(1).standard_normal(y.shape, np.float32))  # outside
+    return [y.data, tensor.grad, layer.flat_grad]
+
+
+#: Kernels that take long to compile.
+LONG = "gru", "rnn"
+NAMES = [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in LAYERS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["bf16-pairs", "bf16-tiles"])
+@pytest.mark.parametrize("name", NAMES)
+def test_near_float32_and_not_the_same(name: str, order: str) -> None:
+    make, shape = LAYERS[name]
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    for rounded, exact in zip(*(passed(make, x, p) for p in (order, "float32")), strict=True):
+        assert (rounded != exact).any()
+        assert np.abs(rounded - exact).max() < 0.02 * np.abs(exact).max()
+
+
+def test_few_numbers_and_float64_are_as_ever() -> None:
+    rng = np.random.default_rng(0)
+    for make, shape in (
+        (lambda: nn.Linear(40, 15, seed=0), (5, 40)),
+        (lambda: nn.Conv2d(3, 20, 3, 2, seed=0), (2, 9, 8, 3)),
+        (lambda: nn.Conv2d(16, 16, 3, padding=1, seed=0), (2, 9, 8, 16)),  # Winograd's
+    ):
+        x = rng.standard_normal(shape, np.float32)
+        for found, expected in zip(
+            *(passed(make, x, p) for p in ("bf16-pairs", "float32")), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not permitted(), reason="this processor has no AMX")
+@pytest.mark.parametrize("name", NAMES)
+def test_tiles_have_the_same_bits_by_amx_and_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, shape = LAYERS[name]
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    pairs = passed(make, x, "bf16-pairs")
+    tiles = passed(make, x, "bf16-tiles")
+    assert any((one != other).any() for one, other in zip(pairs, tiles, strict=True))
+    for module in (attention, gradient, packed, product):
+        monkeypatch.setattr(module, "usable", lambda: False)
+    for one, other in zip(tiles, passed(make, x, "bf16-tiles"), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_floats_of_the_right_axes_pass(dtype):
+    x = np.zeros((2, 3), dtype)
+    check_floats("something", x)
+    check_floats("something", x, axes=2)
+    check_like("something", x, (3,), weight=np.zeros(3, dtype), bias=None)
+
+
+@pytest.mark.parametrize(
+    ("x", "axes", "sentence"),
+    [
+        (np.zeros((2, 3)), 4, "something: x: expected 4 axes, found shape (2, 3)"),
+        (np.zeros(()), None, "something: x: expected at least 1 axis, found a scalar"),
+        (np.zeros(2, "f2"), 1, "something: x: expected float32 or float64, found float16"),
+    ],
+)
+def test_what_else_is_refused(x, axes, sentence):
+    with pytest.raises(ShapeError) as error:
+        check_floats("something", x, axes=axes)
+    assert str(error.value).startswith(sentence)
+
+
+def test_what_does_not_fit_x_is_refused():
+    x = np.zeros((2, 3))
+    with pytest.raises(ShapeError, match=r"weight: expected shape \(3,\) for x of shape \(2, 3\)"):
+        check_like("something", x, (3,), weight=np.zeros(2))
+    with pytest.raises(ShapeError, match="bias: expected float64 as x, found float32"):
+        check_like("something", x, (3,), bias=np.zeros(3, "f4"))

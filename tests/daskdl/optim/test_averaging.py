@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
-from daskdl.optim import EMA, SGD, Accumulate, Adam
+from daskdl.optim import EMA, LAMB, SGD, Accumulate, Adam, ClipNorm, ClipValue
 from daskdl.optim.schedules import Step
+from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 
 
@@ -88,3 +89,89 @@ def test_slices_have_the_bits_of_the_whole_ema(points):
 def test_a_decay_of_one_is_refused():
     with pytest.raises(SettingsError, match="EMA: expected 0 <= decay < 1, found 1"):
         EMA(SGD(), 1)
+
+
+@given(norm=st.floats(0.01, 20))
+def test_it_is_pytorchs(norm, torch):
+    g = runs.gradients(runs.start(), 0)
+    parameter = torch.nn.Parameter(torch.zeros(runs.SIZE))
+    parameter.grad = torch.tensor(g)
+    torch.nn.utils.clip_grad_norm_([parameter], norm)
+    method = ClipNorm(SGD(1.0), norm)
+    new, _ = method.update(np.zeros_like(g), g, {}, 0)
+    np.testing.assert_allclose(new, -parameter.grad.numpy(), rtol=2e-6)
+
+
+def test_zero_gradient_can_be_clipped():
+    method, zeros = ClipNorm(Adam(), 1.0), np.zeros(2, np.float32)
+    w, _ = method.update(zeros, zeros, method.init(2), 0)
+    np.testing.assert_array_equal(w, 0)
+
+
+def test_slices_step_alike_when_the_norm_is_added_up():
+    runs.check_pure(ClipNorm(Adam(0.1), 0.5))
+    runs.check_joint_slices(ClipNorm(Adam(0.1), 0.5))
+    runs.check_joint_slices(ClipNorm(ClipValue(Adam(0.1), 0.2), 0.5))
+
+
+def test_what_needs_sums_of_its_own_is_not_cut():
+    assert ClipNorm(LAMB(), 0.5).on(runs.LAYOUT).part([slice(0, 3)]) is None
+
+
+def test_zero_and_what_is_not_finite():
+    method, w = ClipNorm(SGD(1.0), 1.0), np.zeros(2, np.float32)
+    np.testing.assert_array_equal(method.update(w, w, {}, 0)[0], w)
+    new, _ = method.update(w, np.array([np.nan, 1], np.float32), {}, 0)
+    assert np.isnan(new[0])
+    new, _ = method.update(w, np.array([np.inf, 1], np.float32), {}, 0)
+    assert np.isnan(new[0])
+
+
+@pytest.mark.parametrize("norm", [0.0, -1, float("nan")])
+def test_impossible_norms_are_refused(norm):
+    with pytest.raises(SettingsError, match=f"ClipNorm: expected norm > 0, found {norm}"):
+        ClipNorm(SGD(), norm)
+
+
+def test_the_rows_of_tables_count_in_the_norm():
+    gradient, rows = np.full(4, 3, np.float32), Rows.all_of(np.full((4, 4), 4, np.float32))
+    whole = np.concatenate([gradient, rows.values.ravel()])
+    method = ClipNorm(SGD(1.0), 2.0)
+    expected, _ = method.update(np.zeros(20, np.float32), whole, {}, 0)
+
+    terms = method.terms(gradient, gradient, {}, 0)
+    known, table = method.knowing(terms, method.row_terms([rows])), np.zeros((4, 4), np.float32)
+    weights, _ = known.update(np.zeros(4, np.float32), gradient, {}, 0)
+    known.update_rows("table", table, rows, {}, 0)
+    np.testing.assert_allclose(np.concatenate([weights, table.ravel()]), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(expected), 2, rtol=1e-6)
+
+
+@given(value=st.floats(0, 3, width=32))
+def test_it_is_pytorchs_clipvalue(value, torch):
+    g = runs.gradients(runs.start(), 0)
+    parameter = torch.nn.Parameter(torch.zeros(runs.SIZE))
+    parameter.grad = torch.tensor(g)
+    torch.nn.utils.clip_grad_value_([parameter], value)
+    method = ClipValue(SGD(1.0), value)
+    new, _ = method.update(np.zeros_like(g), g, {}, 0)
+    np.testing.assert_array_equal(new, -parameter.grad.numpy())
+
+
+@runs.few
+@given(points=runs.cuts)
+def test_slices_have_the_bits_of_the_whole_of_clipping(points):
+    runs.check_pure(ClipValue(SGD(0.1, 0.9), 0.5))
+    runs.check_slices(ClipValue(SGD(0.1, 0.9), 0.5), points)
+
+
+def test_a_negative_bound_is_refused():
+    with pytest.raises(SettingsError, match="ClipValue: expected 0 <= value < inf, found -1"):
+        ClipValue(SGD(), -1)
+
+
+def test_rows_are_clipped_too():
+    table = np.zeros((3, 2), np.float32)
+    rows = Rows(np.array([2]), np.array([[-9, 1]], np.float32), (3, 2))
+    ClipValue(SGD(1.0), 1.5).update_rows("table", table, rows, {}, 0, 0.5)
+    np.testing.assert_array_equal(table, [[0, 0], [0, 0], [1.5, -0.5]])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daskdl.errors import SettingsError
-from daskdl.optim import SGD, Adam, Method
+from daskdl.optim import LBFGS, SGD, Adam, Method
 from daskdl.optim.method import at_least_zero, below_one, in_range
 from daskdl.optim.schedules import Cosine, Warmup
+from tests.daskdl.optim import runs
 from tests.daskdl.optim.runs import LAYOUT, descend, start
 
 METHODS = [SGD(0.1), SGD(0.1, momentum=0.9), Adam(0.05), Adam(Warmup(Cosine(0.05, 25), 5))]
@@ -65,3 +69,138 @@ def test_errors_name_method_setting_and_value():
     below_one(SGD(), "momentum")
     with pytest.raises(SettingsError, match=r"SGD: expected 0 <= learning_rate < 1, found 3$"):
         below_one(SGD(3), "learning_rate")
+
+
+@st.composite
+def options(draw):
+    """Draw settings that PyTorch gives the same names."""
+    momentum = draw(st.just(0.0) | runs.betas)
+    nesterov = bool(momentum) and draw(st.booleans())
+    dampening = 0.0 if nesterov or not momentum else draw(st.just(0.0) | runs.betas)
+    decay = draw(runs.decays)
+    return {
+        "momentum": momentum,
+        "nesterov": nesterov,
+        "dampening": dampening,
+        "weight_decay": decay,
+    }
+
+
+@runs.few
+@given(rate=runs.rates, options=options(), dtype=runs.dtypes)
+def test_agrees_with_pytorch(rate, options, dtype, torch):
+    expected = runs.torch_descends(
+        lambda p: torch.optim.SGD(p, lr=rate, **options), torch, np.dtype(dtype)
+    )
+    runs.assert_close(runs.descend(SGD(rate, **options), dtype=np.dtype(dtype)), expected)
+
+
+@runs.few
+@given(options=options(), points=runs.cuts)
+def test_slices_have_the_bits_of_the_whole(options, points):
+    runs.check_pure(SGD(0.05, **options))
+    runs.check_slices(SGD(0.05, **options), points)
+
+
+def test_two_steps_by_hand():
+    method = SGD(learning_rate=0.1, momentum=0.5)
+    w, g = np.array([1.0], np.float32), np.array([2.0], np.float32)
+    w, state = method.update(w, g, method.init(1), 0)
+    np.testing.assert_allclose((w[0], state["velocity"][0]), (0.8, 2))
+    w, state = method.update(w, g, state, 1)
+    np.testing.assert_allclose((w[0], state["velocity"][0]), (0.5, 3))
+
+
+def test_state_is_what_momentum_needs():
+    assert SGD().init(runs.SIZE) == {}
+    velocity = SGD(momentum=0.9).init(runs.SIZE)["velocity"]
+    assert velocity.dtype == np.float32
+    assert velocity.shape == (runs.SIZE,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"learning_rate": -1}, "SGD: expected 0 <= learning_rate < inf, found -1"),
+        ({"learning_rate": float("nan")}, "SGD: expected 0 <= learning_rate < inf, found nan"),
+        ({"learning_rate": "fast"}, "SGD: expected 0 <= learning_rate < inf, found 'fast'"),
+        ({"momentum": 1.0}, "SGD: expected 0 <= momentum < 1, found 1.0"),
+        ({"dampening": 1.0}, "SGD: expected 0 <= dampening < 1, found 1.0"),
+        ({"nesterov": True}, "SGD: expected momentum > 0 and dampening = 0 with nesterov=True"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        SGD(**settings)
+
+
+def test_settings_cannot_change_under_a_run():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SGD().learning_rate = 1.0
+
+
+def torchs(torch, rate, history):
+    def make(parameters):
+        # A first evaluation of each step is all that one iteration makes.
+        return torch.optim.LBFGS(parameters, lr=rate, max_iter=1, history_size=history)
+
+    return make
+
+
+@runs.few
+@given(rate=st.floats(0.1, 1), history=st.integers(1, 6), dtype=runs.dtypes)
+def test_agrees_with_pytorch_of_lbfgs(rate, history, dtype, torch):
+    expected = runs.torch_descends(torchs(torch, rate, history), torch, np.dtype(dtype))
+    found = runs.descend(LBFGS(rate, history), dtype=np.dtype(dtype))
+    # The gradients wobble: what little they share is divided by.
+    tolerance = 1e-3 if dtype == "f4" else 1e-7
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_bowl_needs_few_steps():
+    """Of 37 steepnesses between 1 and 100, gradient descent would need hundreds."""
+    method, w = LBFGS(history=20), np.full(37, 5.0)
+    steep, state = np.linspace(1, 100, 37), LBFGS(history=20).init(37)
+    for i in range(60):
+        w, state = method.update(w, steep * (w - 1), state, i)
+    np.testing.assert_allclose(w, 1, atol=1e-4)
+
+
+def test_it_stays_where_the_gradient_vanishes():
+    method, w = LBFGS(), runs.start()
+    state = method.init(runs.SIZE)
+    new, after = method.update(w, np.zeros_like(w), state, 0)
+    np.testing.assert_array_equal(new, w)
+    assert after.keys() == state.keys()
+    g = runs.gradients(w, 0)
+    later, early = (method.update(w, g, s, i)[0] for s, i in ((after, 1), (state, 0)))
+    np.testing.assert_array_equal(later, early)  # a first step, whenever it comes
+
+
+def test_it_changes_none_of_its_inputs():
+    method, w = LBFGS(history=2), runs.start()
+    state = method.init(runs.SIZE)
+    for i in range(4):
+        g = runs.gradients(w, i)
+        arrays = [w, g, *state.values()]
+        kept = [a.copy() for a in arrays]
+        for array in arrays:
+            array.flags.writeable = False
+        new, after = method.update(w, g, state, i)
+        again, _ = method.update(w, g, state, i)
+        for before, array in zip(kept, arrays, strict=True):
+            np.testing.assert_array_equal(before, array)
+        np.testing.assert_array_equal(new, again)
+        assert after.keys() == state.keys()
+        assert all(a.shape == (runs.SIZE,) and a.dtype == np.float32 for a in after.values())
+        w, state = new, after
+
+
+def test_only_the_whole_vector_can_be_stepped():
+    assert LBFGS().part([slice(0, 3)]) is None
+    assert not LBFGS().by_element
+
+
+def test_impossible_settings_are_refused_of_lbfgs():
+    with pytest.raises(SettingsError, match="LBFGS: expected history to be a whole number of at"):
+        LBFGS(history=0)

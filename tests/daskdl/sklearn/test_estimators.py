@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 from distributed import Client
 
+from daskdl.errors import DataError
 from daskdl.optim import Adam
 from daskdl.sklearn import Classifier, Regressor
 from daskdl.sklearn.classifier import softmax
+from daskdl.sklearn.lazily import array_of, computed, each, is_lazy, no_rows
 
 NAMES = np.array(["dry", "rain", "snow"])
 
@@ -118,3 +120,36 @@ def test_without_scikit_learn_there_is_one_sentence() -> None:
         "daskdl.errors.MissingExtraError: daskdl.sklearn needs scikit-learn from 1.6 on, which is "
         "not installed: pip install 'daskdl[sklearn]'."
     )
+
+
+X_LAZILY = np.arange(12.0).reshape(6, 2)
+
+
+def test_what_is_lazy() -> None:
+    frame = pd.DataFrame(X_LAZILY, columns=["a", "b"])
+    lazy = dd.from_pandas(frame, npartitions=2)
+    assert [is_lazy(v) for v in (X_LAZILY, frame, da.from_array(X_LAZILY), lazy, lazy["a"])] == [
+        False, False, True, True, True,
+    ]  # fmt: skip
+    assert array_of(lazy).npartitions == 2
+    np.testing.assert_array_equal(array_of(lazy).compute(), X_LAZILY)
+    assert array_of(X_LAZILY) is X_LAZILY
+    assert list(no_rows(lazy).columns) == ["a", "b"]
+    assert no_rows(da.from_array(X_LAZILY)).shape == (0, 2)
+    with pytest.raises(DataError, match="found 1 axes"):
+        no_rows(da.ones(3))
+
+
+def test_each_chunk_goes_through_the_function() -> None:
+    lazy = da.from_array(X_LAZILY, chunks=(4, 2))
+    found = each(lambda x: x.argmax(1), lazy, drop_axis=1)
+    assert (found.chunks, found.dtype) == (((4, 2),), np.int64)
+    np.testing.assert_array_equal(found.compute(), each(lambda x: x.argmax(1), X_LAZILY))
+    wide = each(lambda x: x[:, np.newaxis], lazy[:, 0], new_axis=1)
+    assert wide.shape == (6, 1)
+
+
+def test_only_what_is_lazy_is_computed() -> None:
+    assert computed(X_LAZILY, None)[0] is X_LAZILY
+    found = computed(da.from_array(X_LAZILY), X_LAZILY, None)
+    assert [type(v) for v in found] == [np.ndarray, np.ndarray, type(None)]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from daskdl.console import run
+from nowcast.cli import app
 from nowcast.commands import demo
 from nowcast.forecasters.file import open_forecast
 from nowcast.model.folder import load_model
 from nowcast.rain.store import open_rain
+from nowcast.simulate import simulate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.long
 def test_all_that_it_promises_is_there_and_right(tmp_path):
     """One test: its processes are not to be started by each of those that run tests."""
@@ -51,3 +55,49 @@ def test_all_that_it_promises_is_there_and_right(tmp_path):
     reference = forecast["forecast_reference_time"].values
     assert model.split.test[0].first < reference < model.split.test[0].last
     assert np.isfinite(forecast["rain_rate"].values).any()
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("scans")
+    simulate(folder, hours=0.5)
+    return folder
+
+
+def ingest(*arguments: object) -> int:
+    return run(app, ["ingest", *map(str, arguments), "--size", "40", "--workers", "1"])
+
+
+@pytest.mark.slow
+def test_a_repetition_writes_nothing_twice_and_json_goes_to_stdout(scans, tmp_path, capsys):
+    out = tmp_path / "rain.zarr"
+    assert ingest(scans, "--out", out) == 0
+    assert "3 scans written" in capsys.readouterr().err
+    assert ingest(scans, "--out", out, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["written"], report["existing"], report["failed"]) == (0, 3, [])
+    assert open_rain(out).sizes == {"time": 3, "y": 40, "x": 40}
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_ingested(scans, tmp_path, capsys):
+    bad = tmp_path / "bad.h5"
+    bad.write_text("not HDF5 at all")
+    assert ingest(scans, bad, "--out", tmp_path / "rain.zarr") == 3
+    said = capsys.readouterr().err
+    assert "bad.h5" in said
+    assert "3 scans written" in said
+    assert open_rain(tmp_path / "rain.zarr").sizes["time"] == 3
+
+
+@pytest.mark.slow
+def test_nothing_to_read_is_one_sentence_and_nothing_is_written(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    assert ingest(tmp_path / "empty", "--out", tmp_path / "rain.zarr") == 3
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "rain.zarr").exists()
+
+
+def test_a_setting_out_of_range_is_a_usage_error(scans, tmp_path, capsys):
+    assert ingest(scans, "--out", tmp_path / "rain.zarr", "--zr", "nonsense") == 2
+    assert "nonsense" in capsys.readouterr().err

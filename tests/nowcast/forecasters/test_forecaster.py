@@ -1,17 +1,31 @@
-"""Tests of what all forecasters share."""
+"""Forecasts: their steps, and writing them."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
+from scipy.ndimage import gaussian_filter
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
-from nowcast.forecasters import Forecaster, forecaster, method_names
+from nowcast.forecasters import (
+    Forecaster,
+    Persistence,
+    Sprog,
+    Steps,
+    forecaster,
+    method_names,
+    writing,
+)
+from nowcast.forecasters.file import open_forecast
+from nowcast.forecasters.predict import predict, predict_to
 from nowcast.forecasters.pysteps import pysteps_installed
 from tests.nowcast.fields import translation
+from tests.nowcast.stores import moving_rain
 
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 OWN = [name for name in method_names() if name != "model" and not name.startswith("pysteps")]
@@ -85,3 +99,50 @@ def test_the_threads_do_not_change_a_bit(name: str) -> None:
             assert (first is None) == (second is None)
             if first is not None:
                 np.testing.assert_array_equal(first, second)
+
+
+GRID_STEPS = {"spacing_km": 1.0, "step_minutes": 10.0}
+
+
+def showers(height: int, width: int) -> np.ndarray:
+    """Three frames (time, y, x) of rain that stays, with changes."""
+    rng = np.random.default_rng(0)
+    stays = 20 * gaussian_filter(rng.normal(size=(height, width)), 4)
+    frames = [stays + 4 * gaussian_filter(rng.normal(size=stays.shape), 3) for _ in range(3)]
+    return np.maximum(np.stack(frames), 0).astype(np.float32)
+
+
+def test_as_many_members_reach_a_threshold_as_the_probability_says() -> None:
+    made = Steps().forecast(showers(96, 120), 2, members=20, **GRID_STEPS)
+    assert made.members is not None
+    assert made.probability is not None
+    share = (made.members >= 1).mean(axis=0)
+    wrong = share - made.probability[made.thresholds.index(1.0)]
+    assert np.sqrt(np.nanmean(wrong**2)) < 0.04  # 0.046 of members with independent noise
+
+
+def test_a_grid_of_few_pixels_has_members() -> None:
+    made = Steps().forecast(showers(8, 8), 2, members=4, **GRID_STEPS)
+    assert made.members is not None
+    known = np.isfinite(made.rain)
+    assert known.any()
+    assert np.isfinite(made.members[:, known]).all()
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
+@pytest.mark.parametrize("forecaster", [Sprog(), Persistence()], ids=["sprog", "persistence"])
+def test_leads_one_by_one(
+    name: str, forecaster: Sprog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "SMALL", 0)
+    rain = moving_rain()
+    asked = {"thresholds": (1.0, 5.0), "members": 2}
+    leads, time = predict_to(tmp_path / name, forecaster, rain, **asked)
+    whole = predict(forecaster, rain, **asked)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+    with open_forecast(tmp_path / name) as written:
+        assert leads == whole.sizes["lead_time"]
+        assert time == rain["time"].values[-1]
+        xr.testing.assert_equal(written.load().drop_vars("crs"), whole.drop_vars("crs"))
+        assert written["rain_rate"].dims == ("lead_time", "y", "x")
+        assert np.isfinite(written["rain_rate"].values).any()

@@ -1,12 +1,19 @@
-"""Arguments of transforms: pairs, ranges and fractions."""
+"""Arguments of transformations, pillow's place and reading of pixels."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
 
+from daskdl import plot
 from daskdl.data.image.arguments import below, one_of, pair, share, span
-from daskdl.errors import SettingsError
+from daskdl.data.image.decode import _decode
+from daskdl.data.image.pixels import nearest, room, rows_contiguous, stacked_images, warped
+from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.kernels.pixels.resample import COLUMNS, HEIGHT, MIRRORED, ROWS, WIDTH, H, W
+from tests.daskdl.data.image.pictures import photo
 
 
 def test_pairs():
@@ -41,3 +48,56 @@ def test_whole_numbers_up_to_limits():
     drawn = below(np.random.default_rng(0), np.tile([0, 2], (60, 1)))
     assert set(drawn[:, 0]) == {0}
     assert set(drawn[:, 1]) == {0, 1, 2}
+
+
+def test_what_decodes_or_draws_names_the_extra(monkeypatch):
+    for name in ("PIL", "PIL.Image", "PIL.ImageDraw", "PIL.ImageFont", "PIL.ImageOps"):
+        monkeypatch.setitem(sys.modules, name, None)
+    said = r"expected Pillow, .* found it not installed; pip install 'daskdl\[images\]'"
+    picture = np.zeros((4, 4, 3), np.float32)
+    with pytest.raises(MissingExtraError, match=f"^a.png: {said}"):
+        _decode(b"", "RGB", None, True, "a.png")
+    with pytest.raises(MissingExtraError, match=f"^plot.boxes: {said}"):
+        plot.boxes(picture, [[0, 0, 1, 1]])
+    with pytest.raises(MissingExtraError, match=f"^plot.contact_sheet: {said}"):
+        plot.contact_sheet([picture], [[picture]])
+
+
+def test_images_of_one_size_become_one_array():
+    assert stacked_images([photo(), photo()]).shape == (2, 75, 100, 3)
+    assert stacked_images([photo()]).shape == (1, 75, 100, 3)
+    mixed = stacked_images([photo(), photo()[:5]])
+    assert mixed.shape == (2,)
+    assert mixed[1].shape == (5, 100, 3)
+    assert stacked_images([]).shape == (0,)
+
+
+def test_there_is_room_for_each_size():
+    whole = room(np.array([[4, 5], [4, 5]]), 3, np.dtype(np.uint8))
+    assert whole.shape == (2, 4, 5, 3)
+    each = room(np.array([[4, 5], [5, 4]]), 1, np.dtype(np.float32))
+    assert [a.shape for a in each] == [(4, 5, 1), (5, 4, 1)]
+
+
+def test_only_rows_need_to_be_contiguous():
+    window = photo()[3:9, 4:20]
+    assert rows_contiguous(window) is window
+    for other in (photo()[:, ::-1], photo()[..., ::-1], photo()[:, ::2]):
+        assert rows_contiguous(other) is not other
+        np.testing.assert_array_equal(rows_contiguous(other), other)
+
+
+def test_masks_take_the_nearest_value():
+    mask = np.array([[1, 2], [3, 4]], np.int16)
+    g = np.zeros(12, np.int64)
+    g[[HEIGHT, WIDTH]], g[[ROWS, COLUMNS]], g[[H, W]], g[MIRRORED] = 2, 4, 4, 1
+    expected = np.kron(mask, np.ones((2, 2), int))[:, ::-1]
+    np.testing.assert_array_equal(nearest(mask, g), expected)
+    layers = nearest(np.stack([mask, mask], 2), g)
+    np.testing.assert_array_equal(layers[..., 1], expected)
+
+
+def test_masks_are_nothing_where_a_map_leads_outside():
+    mask = np.array([[1, 2], [3, 4]], np.uint8)
+    turned = warped(mask, np.array([[1.0, 0, -1], [0, 1, 0]]), np.array([2, 3]))
+    np.testing.assert_array_equal(turned, [[0, 1, 2], [0, 3, 4]])

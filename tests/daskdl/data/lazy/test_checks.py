@@ -1,11 +1,16 @@
-"""Checks: NaN, labels out of range and wrong shapes are named, counted, and left out if wanted."""
+"""Lazy sample sets: what is checked, counted and transformed."""
 
 from __future__ import annotations
 
+import pickle
+
+import dask.bag as db
 import numpy as np
 import pytest
 
 from daskdl.data import Ragged, SampleSet
+from daskdl.data.arrays import Arrays
+from daskdl.data.lazy.transformations import MapBatches, Permuted, Range, Select, stretches
 from daskdl.errors import DataError
 from tests.daskdl.data.epochs import everything
 
@@ -46,3 +51,75 @@ def test_a_bad_sample_is_an_error():
     assert len(everything(samples().check(finite=False))["id"]) == 6
     with pytest.raises(DataError, match=r"expected \['z'\] in every sample, found \['boxes',"):
         everything(samples().check(classes={"z": 3}))
+
+
+def test_sets_made_of_each_other_are_counted_once():
+    read = []
+
+    def record(i):
+        read.append(i)
+        return i
+
+    samples = SampleSet.from_bag(db.from_sequence(range(6), npartitions=2), record)
+    mapped = samples.map(lambda batch: batch)
+    assert (len(mapped), len(samples)) == (6, 6)
+    assert len(read) == 6
+    assert all(recipe.is_counted for recipe in samples.known)
+    assert samples.recipes[0].known is samples.recipes[0]
+
+
+def test_a_chain_of_filters_is_counted_in_one_go():
+    read = []
+    samples = SampleSet.from_bag(db.from_sequence(range(30), npartitions=3), lambda i: i)
+    samples = samples.map_batches(lambda batch: read.extend(batch["x"]) or batch)
+    some = samples.filter(lambda batch: batch["x"] % 2 == 0).filter(lambda b: b["x"] % 3 == 0)
+    assert not some.is_counted
+    assert some.lengths == (2, 2, 1)
+    assert sorted(read) == list(range(30))
+
+
+def test_a_source_that_changes_is_noticed():
+    rows = [3, 2]
+    samples = SampleSet.from_arrays(x=np.arange(3)).filter(
+        lambda batch: batch["x"] < (rows.pop(0) if rows else 0)
+    )
+    assert len(samples) == 3
+    with pytest.raises(DataError, match="the 3 samples that were counted in a partition, found 2"):
+        samples.recipes[0].load()
+
+
+def test_nothing_left_is_an_error():
+    with pytest.raises(DataError, match="expected at least one sample, found none"):
+        len(SampleSet.from_arrays(x=np.arange(3)).filter(lambda batch: batch["x"] > 9))
+
+
+def test_drawn_places_are_cut_of_one_permutation():
+    a, b = Permuted(1, "split", 0, 0, 4), Permuted(1, "split", 0, 4, 10)
+    assert sorted([*a(10), *b(10)]) == list(range(10))
+    assert pickle.loads(pickle.dumps(a))(10).tolist() == a(10).tolist()
+    assert Permuted(1, "split", 0, 0, 4, sort=True)(10).tolist() == sorted(a(10))
+    assert Permuted(1, "split", 1, 0, 4)(10).tolist() != a(10).tolist()
+    assert len(pickle.dumps(a)) < 200
+
+
+def test_what_was_left_out_stays_known():
+    held = Arrays({"x": np.arange(4)}, bad=("row 3 (bad)",))
+    some = Select(Range(1, 3))(held)
+    assert some.take(np.arange(2))["x"].tolist() == [1, 2]
+    mapped = MapBatches(lambda batch: {"z": batch["x"]}, 3)(some)
+    assert mapped.pick(np.array([1])).bad == ("row 3 (bad)",)
+    assert len(MapBatches(lambda batch: batch, 3)(Arrays({}))) == 0
+
+
+def test_stretches():
+    assert [s.tolist() for s in stretches(5, 2)] == [[0, 1], [2, 3], [4]]
+    assert stretches(0, 2) == []
+
+
+def test_a_shuffle_is_known_below_what_is_made_of_it():
+    samples = SampleSet.from_arrays(x=np.arange(6), partitions=2)
+    mixed = samples.shuffle(1)
+    more = mixed.map_batches(dict).repartition(3)
+    assert all(recipe.is_shuffled for recipe in [*mixed.recipes, *more.recipes])
+    part, _ = samples.split([0.5, 0.5])
+    assert not any(recipe.is_shuffled for recipe in [*samples.recipes, *part.recipes])

@@ -1,13 +1,28 @@
+"""Samples on workers: tasks, spreading, shards, and another cluster."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import dask
+import dask.array as da
+import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Future, LocalCluster, wait
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import TaskError
+from daskdl.data import SampleSet
+from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.shards import Shards
+from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.tasks import graph_of, on_each, stand_alone
+from daskdl.errors import SettingsError
+from daskdl.nn import Linear, MSELoss
+from daskdl.optim import SGD
+from daskdl.train import Trainer
+from tests.daskdl.train.partitions import Counted
 from tests.daskdl.train.runs import problem
 
 
@@ -61,3 +76,77 @@ def test_waiting_raises_what_went_wrong(client_of: Callable[..., Client], tmp_pa
     shards.placed(cluster.workers("a test"))
     with pytest.raises(TaskError, match=r"shard \d at worker \S+: its samples cannot be loaded"):
         shards.wait("a test")
+
+
+def test_samples_of_another_cluster_are_refused_before_any_task(client: Client) -> None:
+    x = np.arange(8, dtype=np.float32)[:, None]
+    trainer = Trainer(Linear(1, 1, seed=0), MSELoss(), SGD(0.01))
+    with (
+        LocalCluster(1, processes=False, dashboard_address=":0", threads_per_worker=1) as other,
+        Client(other, set_as_default=False) as holder,
+    ):
+        held = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(holder)
+        for use in (trainer.evaluate, lambda s, client: trainer.fit(s, epochs=1, client=client)):
+            with pytest.raises(SettingsError, match=r"at tcp.* on the one at inproc"):
+                use(held, client=client)
+        with Client(client.scheduler.address, set_as_default=False) as again:
+            same = SampleSet.from_arrays(x=x, y=x, partitions=2).persist(again)
+            assert trainer.evaluate(same, client=client) == trainer.evaluate(same, client=False)
+    with pytest.raises(SettingsError, match=r"a client that was closed.*persist\(\) them again"):
+        trainer.evaluate(held, client=client)
+
+
+def doubled(batch: dict[str, Any]) -> dict[str, Any]:
+    return {"x": 2 * batch["x"]}
+
+
+def test_data_are_spread_over_the_workers(current: Client) -> None:
+    samples = SampleSet.from_arrays(x=np.arange(26)).repartition(4).map_batches(doubled)
+    held = spread(samples.recipes, Cluster(current), "prediction")
+    assert all(isinstance(recipe, FromTasks) for recipe in held)
+    futures = [future for recipe in held for future in recipe.futures]
+    wait(futures)
+    assert all(isinstance(future, Future) for future in futures)
+    where = [current.who_has([f])[f.key] for f in futures]
+    assert where[0] == where[2] != where[1] == where[3]
+    assert [len(recipe) for recipe in held] == list(samples.lengths)
+    found = np.concatenate([recipe.load().take(np.arange(6))["x"] for recipe in held])
+    assert found.tolist() == [2 * n for a in (0, 6, 13, 19) for n in range(a, a + 6)]
+
+
+def test_what_workers_read_themselves_stays_as_it_is(client: Client) -> None:
+    recipes = [Counted(3, 0), Counted(4, 3)]
+    assert spread(recipes, Cluster(client), "prediction") == recipes
+
+
+def graph(samples):
+    """Return the tasks of a set's partitions, and those behind them."""
+    return graph_of(dict(enumerate(samples.recipes)), lambda i: ("load", i))
+
+
+def test_recipes_that_stand_alone_are_a_task_each():
+    samples = SampleSet.from_arrays(x=np.arange(9), partitions=3).map_batches(lambda b: b)
+    tasks, behind = graph(samples)
+    assert (list(tasks), behind) == ([("load", 0), ("load", 1), ("load", 2)], {})
+    assert stand_alone(samples.recipes)
+
+
+def test_what_several_need_is_loaded_once():
+    loaded = []
+    samples = SampleSet.from_arrays(x=np.arange(9), partitions=3)
+    mixed = samples.map_batches(lambda b: loaded.append(1) or b).shuffle(1)
+    assert not stand_alone(mixed.recipes)
+    sizes = on_each(mixed.recipes, lambda partition, i: (i, len(partition)))
+    assert sizes == [(0, 3), (1, 3), (2, 3)]
+    assert len(loaded) == 3
+
+
+def test_tasks_of_dask_stay_tasks():
+    array = da.arange(9, chunks=3) * 2
+    samples = SampleSet.from_arrays(x=array)
+    tasks, behind = graph(samples)
+    assert set(dict(dask.optimize(array)[0].__dask_graph__())) == set(behind)
+    assert all(recipe.is_lazy for recipe in samples.recipes)
+    held = dask.get({**behind, **tasks}, [("load", 2)])[0]
+    assert held.arrays["x"].tolist() == [12, 14, 16]
+    assert not any(r.is_lazy for r in SampleSet.from_arrays(x=np.arange(3)).recipes)

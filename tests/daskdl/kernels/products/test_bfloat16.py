@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import llvmlite.binding
 import numpy as np
 import pytest
+from numba import njit
 
 from daskdl.kernels.products import bfloat16
+from daskdl.kernels.products.bfloat16_pair import ARITHMETICS
+from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, keep, product_of
 from daskdl.kernels.runtime.threads import thread_budget
 
 SPECIAL = np.array(
@@ -79,3 +83,109 @@ def test_nothing_and_no_summands():
         y = bfloat16.product(bfloat16.along(x), bfloat16.columns_of(w), 5)
         assert y.shape == (rows, 5)
         assert not y.any()
+
+
+HAS = llvmlite.binding.get_host_cpu_features().get("avx512bf16", False)
+#: Ranges of the exponents of two of A and of B.
+RANGES = {
+    "ordinary": ((-2, 2), (-2, 2)),
+    "tiny": ((-80, -50), (-80, -50)),
+    "denormal": ((-132, -120), (-4, 4)),
+    "huge": ((55, 70), (55, 70)),
+}
+
+
+def block_of(way):
+    """Return a function that adds to c (ROWS, COLUMNS) the pairs a (ROWS, K) @ b (K, COLUMNS)."""
+    multiply = product_of(ROWS, way=way)
+
+    @njit
+    def block(a, b, c):
+        table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
+        for i in range(ROWS):
+            table[i] = address(a) + i * a.shape[1] * 4
+            targets[i] = address(c) + i * COLUMNS * 4
+        table[ROWS], table[ROWS + 1] = 0, a.shape[1]
+        multiply(a, address(table), 1, 4, address(b), COLUMNS * 4, address(targets), 0, False)
+        keep(table)
+        keep(targets)
+
+    return block
+
+
+def flushed(x):
+    return np.where(np.abs(x) < np.float32(2**-126), np.copysign(np.float32(0), x), x)
+
+
+def as_the_manual_says(a, b):
+    """Sum up pairs (ROWS, K) and (K, COLUMNS), each product exact and each sum rounded once."""
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        for half in (0xFFFF0000, 0x0000FFFF):
+            shift = np.uint32(0 if half == 0xFFFF0000 else 16)
+            left, right = (
+                flushed(((x & np.uint32(half)) << shift).view(np.float32))
+                for x in (a[:, k, None], b[None, k])
+            )
+            exact = left.astype(np.longdouble) * right + total
+            total = flushed(exact.astype(np.float32))
+    return total
+
+
+def drawn(rng, shape, exponents):
+    scale = 2.0 ** rng.integers(*exponents, (*shape, 2))
+    words = (rng.normal(size=(*shape, 2)) * scale).astype(np.float32).view(np.uint32)
+    return words[..., 0] >> np.uint32(16) | (words[..., 1] & np.uint32(0xFFFF0000))
+
+
+@pytest.mark.parametrize("way", ARITHMETICS)
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no 80-bit arithmetic to compare")
+def test_same_bits_as_the_manuals(way):
+    if way == "instruction" and not HAS:
+        pytest.skip("a processor without AVX512_BF16")
+    block, rng = block_of(way), np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        for name, exponents in RANGES.items():
+            a = drawn(rng, (ROWS, 40), exponents[0])
+            b = drawn(rng, (40, COLUMNS), exponents[1])
+            c = np.empty((ROWS, COLUMNS), np.float32)
+            block(a, b, c)
+            expected = as_the_manual_says(a, b)
+            if name != "huge":
+                assert np.isfinite(expected).all()
+                assert expected.any()
+            nan = np.isnan(expected)
+            assert (np.isnan(c) == nan).all(), name
+            same = c.view(np.uint32) == expected.view(np.uint32)
+            assert (same | nan).all(), name
+    # Denormals of float32 are nobody's again: the control register is as it was before.
+    assert np.float32(1e-39) * np.float32(0.5) != 0
+
+
+def as_a_tile_sums(a, b):
+    """Sum up as TDPBF16PS does: of 16 pairs the lower and the upper halves apart, then both."""
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for first in range(0, a.shape[1], 16):
+        halves = [np.zeros_like(total), np.zeros_like(total)]
+        for k in range(first, min(first + 16, a.shape[1])):
+            for which, (mask, shift) in enumerate(((0x0000FFFF, 16), (0xFFFF0000, 0))):
+                left, right = (
+                    ((x & np.uint32(mask)) << np.uint32(shift)).view(np.float32)
+                    for x in (a[:, k, None], b[None, k])
+                )
+                exact = left.astype(np.longdouble) * right + halves[which]
+                halves[which] = exact.astype(np.float32)
+        total += halves[0] + halves[1]
+    return total
+
+
+@pytest.mark.parametrize(
+    ("pairs", "least", "most"), [(1, 0, 0.01), (16, 0.15, 0.45), (128, 0.5, 1)]
+)
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no 80-bit arithmetic to compare")
+def test_tiles_of_amx_would_give_other_bits(pairs, least, most):
+    rng = np.random.default_rng(0)
+    a, b = (drawn(rng, shape, (-2, 2)) for shape in ((32, pairs), (pairs, 32)))
+    ours, tiles = as_the_manual_says(a, b), as_a_tile_sums(a, b)
+    np.testing.assert_allclose(tiles, ours, atol=1e-4 * np.abs(ours).max())
+    assert least <= (tiles != ours).mean() <= most

@@ -1,4 +1,4 @@
-"""Matrix products inside numba functions."""
+"""Products by BLAS, with an affine map at the end, and bfloat16 pairs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.blas import gemm, gemm_scratch, gemm_tn
+from daskdl.kernels.products.pointwise import FEW
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.threads import thread_budget
 
 sizes = st.integers(1, 9)
 
@@ -62,3 +65,29 @@ def test_outside_numba_it_says_what_to_use(function):
     a = np.eye(2)
     with pytest.raises(NotImplementedError, match=r"daskdl\.kernels\.(products\.)?matmul"):
         function(a, a, a, 0.0, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)])
+@pytest.mark.parametrize("rows", [1, 4, 7, 19, FEW + 5])
+def test_rows_are_finished_and_have_their_own_bits(inside, outside, rows):
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, inside)).astype(np.float32)
+    weight = rng.standard_normal((outside, inside)).astype(np.float32)
+    bias = rng.standard_normal(outside).astype(np.float32)
+    beside = rng.standard_normal((rows, outside)).astype(np.float32)
+    made = Affine(weight, bias)
+    found = made(x, beside, -1, 4)
+    expected = np.clip(x.astype(float) @ weight.T + bias + beside, -1, 4)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    for threads in (1, 2):
+        with thread_budget(threads):
+            np.testing.assert_array_equal(made(x, beside, -1, 4), found)
+            np.testing.assert_array_equal(made(x[-1:], beside[-1:], -1, 4), found[-1:])
+    np.testing.assert_allclose(made(x), x.astype(float) @ weight.T + bias, atol=1e-4)
+
+
+def test_leading_axes_stay():
+    made = Affine(np.ones((2, 3), np.float32))
+    assert made(np.ones((4, 5, 3), np.float32)).shape == (4, 5, 2)
+    assert made(np.ones((0, 3), np.float32)).shape == (0, 2)

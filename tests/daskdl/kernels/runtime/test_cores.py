@@ -6,19 +6,22 @@ import os
 import sys
 import threading
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from daskdl.kernels.runtime import scratch as module
 from daskdl.kernels.runtime import team
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.memory import LARGE
+from daskdl.kernels.runtime.nontemporal import drain, put
+from daskdl.kernels.runtime.passes import UNIT, flat, one_pass
+from daskdl.kernels.runtime.scratch import scratch
 from daskdl.kernels.runtime.signals import IDLE, THREAD, atomic_load
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
-
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
-)
 
 
 @jit
@@ -64,6 +67,9 @@ def _woken_from(core, cores):
     return os.sched_getaffinity(_read(slot, THREAD))
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
+)
 def test_a_woken_thread_may_run_on_all_cores_but_its_wakers():
     def work():
         for core in [*cores, *cores]:
@@ -73,9 +79,101 @@ def test_a_woken_thread_may_run_on_all_cores_but_its_wakers():
     _in_a_thread(work)
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
+)
 def test_it_may_run_on_its_wakers_only_core():
     def work():
         assert _woken_from(core, {core}) == {core}
 
     core = min(os.sched_getaffinity(0))
     _in_a_thread(work)
+
+
+def test_the_same_name_has_the_same_memory_in_any_shape_that_fits():
+    first = scratch("test", (3, 4), np.float64)
+    assert first.shape == (3, 4)
+    second = scratch("test", (5,), np.float32)
+    assert second.dtype == np.float32
+    assert np.shares_memory(first, second)
+    assert not np.shares_memory(second, scratch("another test", (5,), np.float32))
+
+
+def test_it_grows():
+    scratch("growing", (2,), np.float32)
+    large = scratch("growing", (1000,), np.float32)
+    assert large.shape == (1000,)
+    assert np.shares_memory(large, scratch("growing", (2,), np.float32))  # not the old one
+    assert scratch("growing", (0, 7), np.float32).shape == (0, 7)
+
+
+def test_it_begins_at_a_cache_line():
+    arrays = [scratch(f"aligned {n}", (n,), np.uint8) for n in (1, 100, 5000, 3 << 20)]
+    assert not any(array.ctypes.data % 64 for array in arrays)
+
+
+def test_the_old_memory_is_gone_before_there_is_new(monkeypatch):
+    old = weakref.ref(scratch("changing", (10,), np.uint8).base)
+    gone = []
+    make = np.empty
+    monkeypatch.setattr(np, "empty", lambda *a: gone.append(old() is None) or make(*a))
+    scratch("changing", (1000,), np.uint8)
+    assert gone == [True]
+
+
+def test_every_thread_has_its_own():
+    mine = scratch("test", (3,), np.float32)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(scratch, "test", (3,), np.float32).result()
+    assert not np.shares_memory(mine, other)
+
+
+def test_the_same_shape_is_the_same_array_and_few_are_kept(monkeypatch):
+    assert scratch("kept", (9,), np.float32) is scratch("kept", (9,), np.float32)
+    assert scratch("kept", (9,), np.float32) is not scratch("kept", (9,), np.float64)
+    monkeypatch.setattr(module, "VIEWS", 3)
+    shapes = [scratch("kept", (n,), np.float32).shape for n in range(9)]
+    assert shapes == [(n,) for n in range(9)]
+    assert len(module._kept.__dict__["kept"][1]) <= 3
+
+
+@jit
+def both(x, y, total, difference, factors, past):
+    for k in range(x.size):
+        put(total, k, x[k] + factors[0] * y[k], past)
+        put(difference, k, x[k] - factors[0] * y[k], past)
+    drain(past)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [0, 1, UNIT, 100 * UNIT + 5, LARGE // 4 + 9])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_elements_of_all_results(n, threads):
+    x, y = np.random.default_rng(0).random((2, n), np.float32)
+    with thread_budget(threads):
+        total, difference = one_pass(both, x, y, settings=np.array([2], "f4"), results=2)
+    np.testing.assert_allclose(total, x + 2 * y, rtol=1e-6)
+    np.testing.assert_allclose(difference, x - 2 * y, rtol=1e-6, atol=1e-6)
+
+
+def test_any_layout_of_its_inputs_is_right_and_compiles_once():
+    rng = np.random.default_rng(0)
+    wide = rng.random((6, 10), np.float32)
+    read_only, fortran = rng.random((6, 5), np.float32), np.asfortranarray(wide[:, :5])
+    read_only.flags.writeable = False
+    unaligned = np.frombuffer(b"x" + read_only.tobytes(), np.float32, offset=1).reshape(6, 5)
+    factors = np.array([1], "f4")
+    one_pass(both, wide, wide, settings=factors, results=2)
+    compiled = len(both.signatures)
+    for x in (wide[:, ::2], wide[::-1, :5], fortran, read_only, unaligned):
+        total, _ = one_pass(both, x, read_only, settings=factors, results=2)
+        np.testing.assert_allclose(total, x + read_only, rtol=1e-6)
+    assert len(both.signatures) == compiled
+
+
+def test_flat_is_a_view_that_cannot_be_written():
+    x = np.zeros((2, 3))
+    vector = flat(x)
+    assert np.shares_memory(vector, x)
+    assert not vector.flags.writeable
+    assert x.flags.writeable

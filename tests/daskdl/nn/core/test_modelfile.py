@@ -6,6 +6,7 @@ import json
 import pickle
 
 import cloudpickle
+import fsspec
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -13,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from daskdl import nn
 from daskdl.errors import ModelFileError
 from daskdl.nn.core import modelfile
+from daskdl.nn.core.model_urls import is_url
 
 
 class Doubled(nn.Module):
@@ -270,3 +272,52 @@ def test_numbers_of_another_dtype_are_refused(path):
     rewrite(path, {name: a.view(np.int32) for name, a in load_file(path).items()})
     with pytest.raises(ModelFileError, match=r"expected float32 numbers.* of int32; save the"):
         nn.load(path)
+
+
+URL = "memory://models/small.safetensors"
+
+
+@pytest.fixture
+def memory():
+    store = fsspec.filesystem("memory")
+    yield store
+    store.rm("/models", recursive=True) if store.exists("/models") else None
+
+
+def test_a_model_travels_through_a_store(memory):
+    model = nn.Sequential(nn.Linear(3, 4, seed=0), nn.ReLU(), nn.Linear(4, 1, seed=1))
+    nn.save(model, URL, {"units": "mm h-1"})
+    loaded = nn.load(URL)
+    np.testing.assert_array_equal(loaded.flat, model.flat)
+    assert nn.read_metadata(URL) == {"units": "mm h-1"}
+
+
+def test_a_file_url_is_a_file(tmp_path):
+    nn.save(nn.Linear(2, 1, seed=0), f"file://{tmp_path}/m.safetensors")
+    same = nn.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(same.flat, nn.Linear(2, 1, seed=0).flat)
+
+
+def test_what_goes_wrong_names_the_url(memory):
+    with pytest.raises(
+        ModelFileError, match=f"^{URL}: there is no such model file; see the bucket"
+    ):
+        nn.load(URL)
+    memory.pipe("/models/small.safetensors", b"not a model")
+    with pytest.raises(ModelFileError, match=f"^{URL}: not a whole safetensors file"):
+        nn.load(URL)
+    with pytest.raises(ModelFileError, match=r"^nowhere://x/y: the store cannot be reached"):
+        nn.load("nowhere://x/y")
+    with pytest.raises(ModelFileError, match="expected plain data"):
+        nn.save(nn.Sequential(nn.Linear(2, 1), _Odd(object())), URL)
+    assert memory.cat("/models/small.safetensors") == b"not a model"  # nothing half-written
+
+
+def test_names_with_a_protocol_are_urls(tmp_path):
+    assert is_url("s3://bucket/m.safetensors")
+    assert not is_url(tmp_path / "m.safetensors")
+
+
+class _Odd(nn.Module):
+    def __init__(self, thing):
+        self.thing = thing

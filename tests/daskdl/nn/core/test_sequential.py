@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -100,3 +103,135 @@ def test_what_does_not_fit_is_said():
         nn.Parallel(nn.Tanh(), nn.Tanh())(X)
     with pytest.raises(ShapeError, match=r"Residual: .* found \(2, 12\) and \(2, 3, 4\)"):
         nn.Residual(nn.Flatten())(X)
+
+
+def model():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding="same", seed=0),
+        nn.BatchNorm(4),
+        nn.Residual(nn.Dropout(0.5)),
+        nn.Flatten(),
+        nn.Linear(144, 2, seed=1).freeze("bias"),
+    )
+
+
+def test_rows_and_totals():
+    summary = model().summary((6, 6, 1))
+    rows = {row.name: row for row in summary.rows}
+    assert list(rows)[:3] == ["", "layers.0", "layers.1"]
+    assert rows["layers.0"].output_shapes == (("N", 6, 6, 4),)
+    assert rows["layers.0"].parameters == 9 * 4 + 4
+    assert rows["layers.0"].bytes == 6 * 6 * 4 * 4
+    assert rows["layers.4"].output_shapes == rows[""].output_shapes == (("N", 2),)
+    assert sum(row.parameters for row in summary.rows) == summary.parameters == 40 + 8 + 290
+    assert summary.trainable == summary.parameters - 2
+    assert summary.buffers == 8
+
+
+def test_text_and_html():
+    summary = model().summary((6, 6, 1))
+    lines = str(summary).split("\n")
+    assert lines[0].split() == ["name", "layer", "output", "shape", "parameters", "bytes"]
+    assert lines[3].split() == ["layers.0", "Conv2d", "(N,", "6,", "6,", "4)", "40", "576"]
+    assert lines[-1] == "338 parameters (336 trainable) and 8 numbers in buffers, 1,384 bytes"
+    assert repr(summary) == str(summary)
+    html = summary._repr_html_()
+    assert html.count("<tr>") == len(summary.rows) + 1
+    assert "<td>Conv2d</td>" in html
+
+
+def test_the_model_is_left_as_it_was():
+    network = model()
+    network.layers[2].eval()
+    before = network.flat_buffers.copy()
+    network.summary((6, 6, 1))
+    np.testing.assert_array_equal(network.flat_buffers, before)
+    modes = [module.training for _, module in network.modules()]
+    assert modes == [True] * 3 + [False] * 2 + [True] * 2
+    assert not any("forward" in vars(module) for _, module in network.modules())
+    with pytest.raises(ValueError, match="Conv2d: expected"):
+        network.summary((6, 6, 2))
+    assert not any("forward" in vars(module) for _, module in network.modules())
+
+
+def test_several_inputs_ids_and_results():
+    assert nn.Bilinear(3, 4, 5).summary([(3,), (4,)]).rows[0].output_shapes == (("N", 5),)
+    assert nn.Embedding(9, 4).summary((7,), "int64").rows[0].output_shapes == (("N", 7, 4),)
+    assert len(nn.LSTM(3, 4).summary((7, 3)).rows[0].output_shapes) == 3
+
+
+def test_shared_parameters_count_once():
+    layer = nn.Linear(3, 3)
+    summary = nn.Sequential(layer, layer).summary((3,))
+    assert summary.parameters == sum(row.parameters for row in summary.rows) == 12
+
+
+def network_joined() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 2, seed=0), nn.BatchNorm(2), nn.Embedding(5, 2, sparse=True))
+
+
+def test_a_module_that_stays_the_same_is_not_looked_through_again(monkeypatch):
+    model = network_joined()
+    vector, gradient, tables = model.vector, model.flat_grad, model.tables
+
+    def refuse(self: nn.Module) -> None:
+        raise AssertionError("looked for the tensors again")
+
+    monkeypatch.setattr(nn.Module, "held", refuse)
+    assert model.vector is vector
+    assert model.flat_grad is gradient
+    assert model.tables is tables
+    model.zero_grad()
+    model.layers.append(nn.Linear(2, 2))
+    with pytest.raises(AssertionError, match="again"):
+        model.zero_grad()
+
+
+@pytest.mark.parametrize("change", [
+    lambda model: model.layers.reverse(),
+    lambda model: setattr(model[0], "bias", nn.Parameter(np.ones(2))),
+    lambda model: setattr(model[0], "more", nn.Parameter(np.ones(3))),
+    lambda model: delattr(model[1], "bias"),
+    lambda model: setattr(model[1].running_mean, "data", np.full(2, 7, np.float32)),
+])  # fmt: skip
+def test_what_changes_a_module_is_seen(change):
+    model = network_joined()
+    assert model.vector.size == 8 + 4 + 4
+    change(model)
+    tensors = [p for p in model.parameters() if not p.sparse]
+    tensors += [buffer for _, buffer in model.named_buffers()]
+    expected = np.concatenate([t.data.ravel() for t in tensors])
+    np.testing.assert_array_equal(model.vector, expected)
+    assert all(np.shares_memory(t.data, model.vector) for t in tensors)
+
+
+def test_what_is_put_in_the_place_of_an_array_is_taken_into_the_vector():
+    model = network_joined()
+    vector, mean, weight = model.vector, model[1].running_mean, model[0].weight
+    mean.data = mean.data + np.float32(7)
+    weight.data = np.full((2, 3), 5.0)  # of another dtype
+    assert model.vector is vector
+    np.testing.assert_array_equal(model.flat_buffers[:2], 7)
+    np.testing.assert_array_equal(model.flat[:6], 5)
+    assert weight.data.dtype == np.float32
+    assert all(np.shares_memory(t.data, vector) for t in (mean, weight))
+
+
+def test_other_attributes_leave_the_vector_where_it_is():
+    model = network_joined()
+    vector = model.vector
+    model.eval()
+    model[1].momentum = 0.5
+    assert model.vector is vector
+
+
+def test_a_module_goes_with_its_last_reference():
+    gc.disable()
+    try:
+        model = network_joined()
+        model.zero_grad()
+        gone = weakref.ref(model)
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -97,3 +97,88 @@ def test_the_layer_is_the_operation(name):
 def test_slope_reaches_the_operation():
     assert nn.LeakyReLU(0.5)(np.array([-2.0])).data == -1
     assert nn.GELU("tanh")(np.array([1.0])).data != nn.GELU()(np.array([1.0])).data
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_learned_slopes_agree_with_pytorch(channels, torch):
+    theirs, names = torch.nn.PReLU(channels), {"slope": "weight"}
+    check_like_pytorch(torch, nn.PReLU(channels), theirs, (2, 3, 5, 4), names=names)
+
+
+def test_drawn_slopes():
+    layer, x = nn.RReLU(0.1, 0.3), normal(50, 40).astype("f4")
+    with nn.drawing(1):
+        y = layer(x).data
+    slopes = (y / x)[x < 0]
+    assert 0.1 <= slopes.min() < 0.11
+    assert 0.29 < slopes.max() <= 0.3001
+    np.testing.assert_array_equal(y[x >= 0], x[x >= 0])
+    np.testing.assert_allclose(layer.eval()(x).data, np.where(x < 0, 0.2 * x, x), rtol=1e-5)
+    with pytest.raises(SettingsError, match="low <= high, found 2 and 1"):
+        nn.RReLU(2, 1)
+
+
+def test_three_pieces():
+    layer, x = nn.SReLU(3), (3 * normal(40, 3)).astype("f4")
+    joints = [layer.left, layer.slope_left, layer.right, layer.slope_right]
+    for held, values in zip(
+        joints, ([-1, 0, -2], [0.1, 0.2, 2], [1, 0.5, 2], [3, 2, 1]), strict=True
+    ):
+        held.data[:] = values
+    left, a, right, b = (held.data for held in joints)
+    expected = np.where(x >= right, right + b * (x - right), x)
+    expected = np.where(x <= left, left + a * (x - left), expected)
+    np.testing.assert_allclose(layer(x).data, expected, rtol=1e-5)
+    with pytest.raises(ShapeError, match=r"SReLU: expected .* \(\.\.\., 3\)"):
+        layer(x[:, :2])
+
+
+X = normal(3, 2, 4).astype("f4")
+
+
+def test_maxout_takes_the_largest_map():
+    layer = nn.Maxout(4, 3, 5, seed=0)
+    pieces = (X @ layer.linear.weight.data.T + layer.linear.bias.data).reshape(3, 2, 5, 3)
+    np.testing.assert_allclose(layer(X).data, pieces.max(2), atol=1e-6)
+
+
+def test_highway_is_a_mean_of_input_and_map():
+    layer = nn.Highway(4, nn.ReLU(), seed=0)
+    gate = 1 / (1 + np.exp(-(X @ layer.gate.weight.data.T - 2)))
+    mapped = np.maximum(X @ layer.linear.weight.data.T + layer.linear.bias.data, 0)
+    np.testing.assert_allclose(layer(X).data, gate * mapped + (1 - gate) * X, atol=1e-5)
+    assert gate.mean() < 0.3
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Maxout(3, 2, 2), lambda: nn.Highway(3)])
+def test_other_channels_are_refused(make):
+    with pytest.raises(ShapeError, match=r"(Maxout|Highway): expected .* \(\.\.\., 3\)"):
+        make()(X)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("name", ["Softmax", "LogSoftmax", "Softmin"])
+def test_agrees_with_pytorch(name, axis, torch):
+    ours, theirs = getattr(nn, name)(axis), getattr(torch.nn, name)(axis)
+    check_like_pytorch(torch, ours, theirs, (3, 4, 5), channels=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs", "arguments"),
+    [
+        ("Threshold", "Threshold", (0.2, -3.0)),
+        ("HardTanh", "Hardtanh", (-0.4, 0.3)),
+        ("HardShrink", "Hardshrink", (0.3,)),
+        ("SoftShrink", "Softshrink", (0.3,)),
+    ],
+)
+def test_agrees_with_pytorch_thresholds(name, theirs, arguments, torch):
+    x = np.append(normal(20), arguments).astype("f4")
+    ours, theirs = getattr(nn, name)(*arguments), getattr(torch.nn, theirs)(*arguments)
+    check_like_pytorch(torch, ours, theirs, x, channels=False)
+
+
+def test_binary():
+    x = np.array([-1, 0, 0.5, 2], "f4")
+    y = nn.BinaryThreshold(0.5)(x).data
+    np.testing.assert_array_equal(y, np.array([0, 0, 0, 1], "f4"))

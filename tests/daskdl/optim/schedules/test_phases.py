@@ -17,7 +17,7 @@ from daskdl.optim.schedules import (
     Step,
     Warmup,
 )
-from tests.daskdl.optim.schedules.rates import check, torchs
+from tests.daskdl.optim.schedules.test_schedule import check, torchs
 
 
 @given(

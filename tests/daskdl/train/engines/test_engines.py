@@ -1,5 +1,8 @@
+"""Identity: a checkpoint is of one run, and what differs from another is named."""
+
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from daskdl.data import SampleSet
-from daskdl.errors import SettingsError, TrainingError
+from daskdl.errors import CheckpointError, SettingsError, TrainingError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups, Method
 from daskdl.optim.schedules import Plateau
@@ -19,6 +22,7 @@ from daskdl.train.engines.choice import choose, is_adaptive, make_engine
 from daskdl.train.engines.graph import GraphEngine
 from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.engines.job import Tools, pack
+from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.train.runs import fit, problem
 
@@ -186,3 +190,34 @@ def test_what_a_fit_cannot_follow_is_told(change: Callable[[Trainer], Any], said
 
     with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
         fit(problem(), epochs=2, callbacks=[Change()])
+
+
+IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "said"),
+    [
+        ("batch_size", 16, "expected batch_size 16, found 8; give another folder"),
+        (
+            "model",
+            [["0.weight", [5, 8]], ["2.weight", [8, 3]]],
+            'expected model[1] ["2.weight", [8, 3]], found ["2.weight", [8, 2]];',
+        ),
+        ("model", [["0.weight", [5, 8]]], "expected model of 1 entries, found 2;"),
+        ("seed", 1, "expected seed 1, found null;"),
+    ],
+)
+def test_what_differs_is_named(name: str, wanted: object, said: str) -> None:
+    with pytest.raises(CheckpointError) as raised:
+        check_identity(Path("runs"), IDENTITY, {**IDENTITY, name: wanted})
+    sentence = str(raised.value)
+    assert sentence.startswith("runs: holds the checkpoint of another run: ")
+    assert said in sentence
+
+
+def test_a_run_goes_on_from_its_own() -> None:
+    check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)
+
+
+# --- where nothing can be written

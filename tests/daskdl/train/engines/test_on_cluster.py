@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import logging
+import pickle
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from fractions import Fraction
 
 import dask
+import numpy as np
 import pytest
 from distributed import Client
 
 from daskdl.cluster.failures import TaskError
-from daskdl.errors import ClusterError, TrainingError
-from daskdl.nn import Linear, MSELoss
+from daskdl.collective.plan import plans
+from daskdl.errors import ClusterError, SettingsError, TrainingError
+from daskdl.nn import Embedding, Linear, MSELoss, Sequential
 from daskdl.optim import SGD
-from daskdl.train.engines.job import Tools, pack
+from daskdl.rows import Rows
+from daskdl.train.engines.job import Job, Tools, pack
 from daskdl.train.engines.on_cluster import OnCluster
-from tests.daskdl.train.runs import fit, problem
+from daskdl.train.engines.tables import Tables
+from tests.daskdl.train.ratings import ITEMS, USERS, Recommender
+from tests.daskdl.train.runs import fit, network, problem
 
 
 class Attempts:
@@ -104,3 +115,108 @@ def test_a_worker_without_avx2_is_told(
     assert "alone, which lacks AVX2 or FMA; daskdl" in line
     assert f"({old})" in line
     assert f"({new})" in line
+
+
+def new_job(**options: object) -> Job:
+    return pack(Tools(network(), MSELoss(), SGD(0.1), **options), seed=1, threads=1)
+
+
+def test_a_thread_unpacks_once_and_has_a_model_of_its_own() -> None:
+    job = pickle.loads(pickle.dumps(new_job()))
+    assert job.tools() is job.tools()
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(job.tools).result().model is not job.tools().model
+
+
+def test_a_thread_holds_the_last_two_jobs_only() -> None:
+    def turns() -> None:
+        one, two, three = new_job(), new_job(), new_job()
+        of_one, of_two = one.tools(), two.tools()
+        assert one.tools() is of_one  # and is the latest now
+        three.tools()
+        assert one.tools() is of_one
+        assert two.tools() is not of_two
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(turns).result()
+
+
+def test_a_class_of_the_users_script_travels_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "class Loss:\n    def __call__(self, prediction, target):\n        return 42\n"
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "Loss", None, raising=False)
+    exec(source, vars(main))
+    job = pack(Tools(network(), main.Loss(), SGD(0.1)), seed=1, threads=1)
+    monkeypatch.delattr(main, "Loss")
+    assert job.tools().loss(0, 0) == 42
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Tools)])
+def test_what_does_not_pickle_is_named(name: str) -> None:
+    parts = {"model": network(), "loss": MSELoss(), "optimizer": SGD(0.1)}
+    with pytest.raises(SettingsError) as raised:
+        pack(Tools(**{**parts, name: threading.Lock()}), seed=1, threads=1)
+    sentence = str(raised.value)
+    assert sentence.startswith(f"Trainer: expected {name.replace('_', ' ')} that can be pickled")
+    assert "_thread.lock" in sentence
+    assert "\n" not in sentence
+
+
+def test_its_size_is_its_payloads() -> None:
+    job = new_job()
+    assert sys.getsizeof(job) >= len(job.payload)
+
+
+def test_numbers_do_not_travel_with_a_job() -> None:
+    model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
+    job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
+    assert len(job.payload) < 10_000  # of 320,000
+    found = job.tools().model
+    assert [(n, t.shape, t.requires_grad) for n, t in found.tables.items()] == [
+        ("layers.0.weight", (10_000, 8), False)
+    ]
+    assert not found.flat.any()
+    found.restore(model.snapshot())
+    np.testing.assert_array_equal(found.snapshot(), model.snapshot())
+
+
+TABLES = Tables(("a", "b"), ((5, 2), (3, 4)), 10)
+
+
+def test_tables_of_a_model_lie_behind_all_else() -> None:
+    model = Recommender()
+    tables, whole = Tables.of(model.joined), model.snapshot()
+    assert tables.names == ("users.weight", "items.weight")
+    assert tables.shapes == ((USERS, 6), (ITEMS, 7))
+    assert (tables.start, tables.size) == (model.vector.size, whole.size)
+    for view, parameter in zip(tables.views(whole), model.tables.values(), strict=True):
+        np.testing.assert_array_equal(view, parameter.data)
+        assert np.shares_memory(view, whole)
+    assert not Tables.of(network().joined)
+    assert not Tables.of(Recommender(sparse=False).joined)
+
+
+def test_parts_have_each_number_once_and_whole_rows() -> None:
+    for owners in ([0], [0, 1], [2, 0, 1, 1]):
+        found = [s for plan in plans(owners) for s in TABLES.slices(plan.owned)]
+        numbers = sorted(k for s in found for k in range(s.start, s.stop))
+        assert numbers == list(range(10, TABLES.size))
+        assert all((s.start - 10) % 2 == 0 for s in found if s.stop <= 20)
+        assert all((s.start - 20) % 4 == 0 for s in found if s.start >= 20)
+
+
+def test_stretches_step_their_own_rows_in_place() -> None:
+    weights = np.zeros(TABLES.size, np.float32)
+    span = Fraction(1, 5), Fraction(4, 5)  # rows 1 to 3 of five, 0 and 1 of three
+    slots = {"velocity": np.zeros(3 * 2 + 2 * 4, np.float32), "rate": np.array(1.0)}
+    stretches = TABLES.stretches(weights, slots, [span])
+    assert [(s.table, s.first, s.weights.shape) for s in stretches] == [
+        (0, 1, (3, 2)),
+        (1, 0, (2, 4)),
+    ]
+    gradients = [Rows.all_of(np.ones(shape, np.float32)) for shape in TABLES.shapes]
+    TABLES.step(SGD(1.0, momentum=0.5), stretches, gradients, 0, scale=3.0)
+    a, b = TABLES.views(weights)
+    np.testing.assert_array_equal(a[:, 0], [0, -3, -3, -3, 0])
+    np.testing.assert_array_equal(b[:, 0], [-3, -3, 0])
+    np.testing.assert_array_equal(slots["velocity"], 3)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
+from tests.daskdl.train.beside import EPOCHS, plain
+from tests.daskdl.train.faults.test_neighbours import begun
 from tests.daskdl.train.runs import Do, Once, digest, fit, problem
 
-pytestmark = pytest.mark.kills
 ClientOf = Callable[[int], Client]
 
 
@@ -33,6 +36,7 @@ def stop() -> Iterator[Callable[[int], None]]:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.kills
 def test_a_gang_goes_on_without_a_worker_that_is_silent(
     client_of: ClientOf,
     stop: Callable[[int], None],
@@ -68,6 +72,7 @@ def woken(client_of: ClientOf) -> Iterator[Client]:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.kills
 def test_the_graph_engine_goes_on_without_a_worker_that_is_stopped_in_its_task(
     woken: Client, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -80,6 +85,7 @@ def test_the_graph_engine_goes_on_without_a_worker_that_is_stopped_in_its_task(
     assert any("has sent no heartbeat for" in text for text in caplog.messages)
 
 
+@pytest.mark.kills
 def test_an_evaluation_goes_on_without_a_worker_that_is_stopped_in_its_task(
     woken: Client, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -90,3 +96,80 @@ def test_an_evaluation_goes_on_without_a_worker_that_is_stopped_in_its_task(
         assert trainer.evaluate(stopping, client=woken) == alone
     assert (tmp_path / "stopped").exists()
     assert any("has sent no heartbeat for" in text for text in caplog.messages)
+
+
+#: Seconds of a stop.
+STOP = 60
+#: Where Debian has the library that makes a process believe in another time.
+FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
+
+
+def watched(process: subprocess.Popen[str], after: Callable[[int, list[int]], None]) -> str:
+    """Call ``after(epoch, pids)`` after each epoch; return the digest of the weights."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    last = ""
+    for line in process.stdout:
+        last = line.strip()
+        if line.startswith("epoch"):
+            _, epoch, *pids = map(str, line.split())
+            after(int(epoch), list(map(int, pids)))
+            process.stdin.write("\n")
+            process.stdin.flush()
+    assert process.wait(60) == 0
+    return last
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[str]]:
+    """Return a fit on a cluster of its own, which waits after each epoch."""
+    process = begun("watched")
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("who", ["one worker", "driver and scheduler", "all"])
+def test_a_stop_of_a_minute(process: subprocess.Popen[str], who: str) -> None:
+    def after(epoch: int, pids: list[int]) -> None:
+        if epoch != 1:
+            return
+        stopped = {"one worker": pids[1:2], "driver and scheduler": pids[:1], "all": pids}[who]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        process.stdin.write("\n")  # the fit goes on without those
+        process.stdin.flush()
+        try:
+            time.sleep(STOP)
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+
+    assert watched(process, after) == plain()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(FAKETIME is None, reason="no libfaketime here: apt-get install libfaketime")
+@pytest.mark.parametrize("jump", ["+3600", "-3600"])
+def test_a_clock_that_jumps(tmp_path: Path, jump: str) -> None:
+    stamp = tmp_path / "time"
+    stamp.write_text("+0")
+    process = begun(
+        "watched", LD_PRELOAD=str(FAKETIME), FAKETIME_TIMESTAMP_FILE=str(stamp),
+        FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1",
+    )  # fmt: skip
+    epochs: list[int] = []
+
+    def after(epoch: int, pids: list[int]) -> None:
+        epochs.append(epoch)
+        stamp.write_text(jump if epoch % 2 == 0 else "+0")
+
+    try:
+        assert watched(process, after) == plain()
+    finally:
+        process.kill()
+        process.communicate()
+    assert epochs == list(range(EPOCHS))

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from daskdl.interop.description import describe
+from daskdl.kernels.runtime.precision import computing_in
+from daskdl.ops import mean
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.arrival import arrivals
@@ -13,6 +15,7 @@ from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.model.folder import load_model
+from nowcast.model.moving.features import CHANNELS
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import NAMES, Averaged, network
 from nowcast.model.split import Split
@@ -123,3 +126,21 @@ def test_the_folder_brings_it_back(rain, tmp_path):
 def _arrival(rain: np.ndarray):
     cascade = Cascade.of(rain, spacing_km=GRID["spacing_km"])
     return cascade, next(arrivals(cascade, 1, **GRID))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long) if n == "trajgru" else n for n in NAMES]
+)
+def test_their_products_are_float32s_in_both_precisions(name):
+    x = np.random.default_rng(0).standard_normal((2, 24, 24, CHANNELS + len(THRESHOLDS)))
+    found = []
+    for precision in ("float32", "bf16-pairs"):
+        made = network(name, 1).eval()
+        made.head.weight.data[...] = 0.1
+        with computing_in(precision):
+            y = made(x.astype(np.float32))
+            mean(y * y).backward()
+        found.append((y.data, made.flat_grad.copy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
