@@ -29,11 +29,6 @@ class Linear(Module, pure=True):
     bias : bool
     seed : int, optional
         Of the initial weights.
-
-    Examples
-    --------
-    >>> nn.Linear(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(
@@ -59,12 +54,6 @@ class Bilinear(Module, pure=True):
     bias : bool
     seed : int, optional
         Of the initial weights.
-
-    Examples
-    --------
-    >>> layer = nn.Bilinear(3, 4, 5, seed=0)
-    >>> layer(np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)).shape
-    (2, 5)
     """
 
     def __init__(
@@ -110,11 +99,6 @@ class Euclidean(Module, pure=True):
         Is added to the squared distance, so that the slope at a centre is finite.
     seed : int, optional
         Of the centres.
-
-    Examples
-    --------
-    >>> nn.Euclidean(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(
@@ -141,11 +125,6 @@ class Cosine(Module, pure=True):
         The least length that is divided by.
     seed : int, optional
         Of the vectors.
-
-    Examples
-    --------
-    >>> nn.Cosine(4, 3, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(

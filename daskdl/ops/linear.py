@@ -130,11 +130,6 @@ def einsum(*arrays: Array, equation: str):
     ------
     ShapeError
         When the equation does not fit the arrays.
-
-    Examples
-    --------
-    >>> ops.einsum(np.ones((2, 3)), np.ones((3, 4)), equation="ij,jk->ik").shape
-    (2, 4)
     """
     inputs, output = _subscripts(equation, arrays)
     full = f"{','.join(inputs)}->{output}"

@@ -67,12 +67,6 @@ class Conv1d(_Conv, pure=True):
 
     Arguments as :class:`Conv2d`'s, of one axis; a padding may also be "causal": all zeros come
     before, so that no result sees a later step.
-
-    Examples
-    --------
-    >>> layer = nn.Conv1d(4, 8, 3, padding="causal", dilation=2, seed=0)
-    >>> layer(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 8)
     """
 
     axes, _operation = 1, "conv1d"
@@ -96,12 +90,6 @@ class Conv2d(_Conv, pure=True):
         Pixels from one tap of the kernel to the next.
     groups : int
         Each has its share of the channels; ``in_channels`` of them make it depthwise.
-
-    Examples
-    --------
-    >>> layer = nn.Conv2d(4, 8, 3, 2, "same", groups=2, seed=0)
-    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 3, 3, 8)
     """
 
     axes, _operation = 2, "conv2d"
@@ -111,12 +99,6 @@ class Conv3d(_Conv, pure=True):
     """Convolution of volumes, (N, D, H, W, in) -> (N, depths, rows, columns, out).
 
     Arguments as :class:`Conv2d`'s, of three axes.
-
-    Examples
-    --------
-    >>> layer = nn.Conv3d(2, 4, (2, 3, 3), padding=1, seed=0)
-    >>> layer(np.ones((2, 4, 5, 4, 2), np.float32)).shape
-    (2, 5, 5, 4, 4)
     """
 
     axes, _operation = 3, "conv3d"
@@ -137,12 +119,6 @@ class SeparableConv2d(Module, pure=True):
     bias : bool
         Of the second.
     seed : int, optional
-
-    Examples
-    --------
-    >>> layer = nn.SeparableConv2d(4, 6, 3, multiplier=2, seed=0)
-    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 4, 3, 6)
     """
 
     def __init__(

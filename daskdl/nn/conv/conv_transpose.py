@@ -59,11 +59,6 @@ class ConvTranspose1d(_ConvTranspose):
     """Transposed convolution of sequences, (N, T, in) -> (N, steps, out).
 
     Arguments as :class:`ConvTranspose2d`'s, of one axis.
-
-    Examples
-    --------
-    >>> nn.ConvTranspose1d(4, 3, 4, 2, 1, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 12, 3)
     """
 
     axes = 1
@@ -105,11 +100,6 @@ class ConvTranspose2d(_ConvTranspose):
         Of the initial weights.
     dilation : int or (down, across)
     groups : int
-
-    Examples
-    --------
-    >>> nn.ConvTranspose2d(4, 3, 4, 2, 1, seed=0)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 12, 10, 3)
     """
 
     axes, _operation = 2, "conv_transpose2d"
@@ -119,12 +109,6 @@ class ConvTranspose3d(_ConvTranspose):
     """Transposed convolution of volumes, (N, D, H, W, in) -> (N, depths, rows, columns, out).
 
     Arguments as :class:`ConvTranspose2d`'s, of three axes.
-
-    Examples
-    --------
-    >>> layer = nn.ConvTranspose3d(2, 3, 3, 2, 1, 1, seed=0)
-    >>> layer(np.ones((2, 4, 5, 4, 2), np.float32)).shape
-    (2, 8, 10, 8, 3)
     """
 
     axes, _operation = 3, "conv_transpose3d"

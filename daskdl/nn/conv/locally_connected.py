@@ -30,12 +30,6 @@ class LocallyConnected2d(Module, pure=True):
     bias : bool
         One for each place and channel.
     seed : int, optional
-
-    Examples
-    --------
-    >>> layer = nn.LocallyConnected2d((6, 5), 4, 3, (3, 2), (2, 1), 1, seed=0)
-    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 3, 6, 3)
     """
 
     def __init__(
@@ -92,11 +86,6 @@ class LocallyConnected1d(Module, pure=True):
     """A convolution of sequences with weights of its own at each step, (N, T, in) -> (N, ..., out).
 
     Arguments as :class:`LocallyConnected2d`'s, of one axis.
-
-    Examples
-    --------
-    >>> nn.LocallyConnected1d(6, 4, 3, 2, 2, 1, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 4, 3)
     """
 
     def __init__(

@@ -32,11 +32,6 @@ class BatchNorm(Module, pure=True):
         Whether to scale and shift by parameters.
     relu : bool
         Whether a ReLU follows, which then costs nothing.
-
-    Examples
-    --------
-    >>> nn.BatchNorm(4)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(

@@ -34,11 +34,6 @@ class LayerNorm(Module, pure=True):
         Is added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
-
-    Examples
-    --------
-    >>> nn.LayerNorm((5, 4))(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, shape: Sizes, eps: float = 1e-5, affine: bool = True) -> None:
@@ -70,11 +65,6 @@ class GroupNorm(Module, pure=True):
         Is added to the variance.
     affine : bool
         Whether to scale and shift by parameters.
-
-    Examples
-    --------
-    >>> nn.GroupNorm(2, 4)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, groups: int, channels: int, eps: float = 1e-5, affine: bool = True) -> None:
@@ -108,11 +98,6 @@ class Normalize(Module, pure=True):
         At the start.
     eps : float
         The least that is divided by.
-
-    Examples
-    --------
-    >>> nn.Normalize(4, scale=20)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int | None = None, scale: float = 1.0, eps: float = 1e-12) -> None:
@@ -131,11 +116,6 @@ class LocalResponseNorm(Module, pure=True):
     """Divide each number by a power of the squares of its neighbours in channels.
 
     ``x * (k + alpha / size * sum of squares) ** -beta``, the sum over ``size`` channels around.
-
-    Examples
-    --------
-    >>> nn.LocalResponseNorm(3, alpha=0.5)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(
@@ -158,11 +138,6 @@ class WithinChannelLRN(Module, pure=True):
 
     ``x * (1 + alpha * mean of squares) ** -beta``, the mean over ``size`` x ``size`` pixels of
     which those beyond the edges count as 0, as Caffe's.
-
-    Examples
-    --------
-    >>> nn.WithinChannelLRN(3)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, size: int = 5, alpha: float = 1.0, beta: float = 0.75) -> None:

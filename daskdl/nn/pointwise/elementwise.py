@@ -116,13 +116,7 @@ class Power(Module, pure=True):
 
 
 class Clip(Module, pure=True):
-    """x from ``low`` to ``high``.
-
-    Examples
-    --------
-    >>> nn.Clip(-0.5, 0.5)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """x from ``low`` to ``high``."""
 
     def __init__(self, low: float, high: float) -> None:
         if not low <= high:
@@ -137,13 +131,7 @@ class Clip(Module, pure=True):
 
 
 class Affine(Module, pure=True):
-    """scale * x + shift with two numbers that are given, not learned.
-
-    Examples
-    --------
-    >>> nn.Affine(2.0, 1.0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """scale * x + shift with two numbers that are given, not learned."""
 
     def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
         self.scale, self.shift = scale, shift
@@ -163,11 +151,6 @@ class Scale(Module, pure=True):
         ``channels`` for one number for each channel; (1,) for one number for all.
     weight, bias : bool
         Whether there are such.
-
-    Examples
-    --------
-    >>> nn.Scale(4)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, shape: Sizes, weight: bool = True, bias: bool = True) -> None:

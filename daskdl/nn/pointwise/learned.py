@@ -43,11 +43,6 @@ class PReLU(Module, pure=True):
         Slopes; 1 for one that all channels share.
     slope : float
         At the start.
-
-    Examples
-    --------
-    >>> nn.PReLU(4)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int = 1, slope: float = 0.25) -> None:
@@ -70,11 +65,6 @@ class RReLU(Module, pure=True):
     ----------
     low, high : float
         What the slopes are drawn between.
-
-    Examples
-    --------
-    >>> nn.RReLU()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, low: float = 1 / 8, high: float = 1 / 3) -> None:
@@ -98,11 +88,6 @@ class SReLU(Module):
 
     ``right + slope_right * (x - right)`` above ``right``, ``left + slope_left * (x - left)`` below
     ``left``, x in between; each (C,), the joints 0 and 1 at the start and the slopes 0.2 and 1.
-
-    Examples
-    --------
-    >>> nn.SReLU(4)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 6, 5, 4)
     """
 
     def __init__(self, channels: int) -> None:
@@ -127,11 +112,6 @@ class Maxout(Module, pure=True):
     """The largest of ``pieces`` affine maps, (..., in) -> (..., out).
 
     I. Goodfellow et al., arXiv 1302.4389.
-
-    Examples
-    --------
-    >>> nn.Maxout(4, 3, 2, seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(
@@ -165,11 +145,6 @@ class Highway(Module, pure=True):
         Tanh without.
     bias : bool
     seed : int, optional
-
-    Examples
-    --------
-    >>> nn.Highway(4, nn.ReLU(), seed=0)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(

@@ -36,11 +36,6 @@ class Dropout(Module, pure=True):
     ----------
     rate : float
         The part, from 0 to 1.
-
-    Examples
-    --------
-    >>> nn.Dropout()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -62,11 +57,6 @@ class SpatialDropout(Dropout):
     """Set whole channels of a sample to zero and scale the others up, (N, ..., C) -> the same.
 
     Of sequences, images and volumes alike (J. Tompson et al., arXiv 1411.4280).
-
-    Examples
-    --------
-    >>> nn.SpatialDropout()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def forward(self, x: Any) -> Tensor:
@@ -82,11 +72,6 @@ class AlphaDropout(Dropout):
     """Set a part of all numbers to SELU's value at -infinity; mean and variance stay.
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv 1706.02515.
-
-    Examples
-    --------
-    >>> nn.AlphaDropout()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def forward(self, x: Any) -> Tensor:
@@ -115,11 +100,6 @@ class GaussianDropout(Module, pure=True):
     """Multiply by normal numbers of mean 1 and variance rate / (1 - rate); in inference by none.
 
     N. Srivastava et al., JMLR 15 (2014), section 10.
-
-    Examples
-    --------
-    >>> nn.GaussianDropout()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, rate: float = 0.5) -> None:
@@ -139,13 +119,7 @@ class GaussianDropout(Module, pure=True):
 
 
 class GaussianNoise(Module, pure=True):
-    """Add normal numbers of standard deviation ``sigma``; in inference none.
-
-    Examples
-    --------
-    >>> nn.GaussianNoise()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """Add normal numbers of standard deviation ``sigma``; in inference none."""
 
     def __init__(self, sigma: float = 0.1) -> None:
         if not sigma >= 0:
@@ -165,11 +139,6 @@ class GaussianSampler(Module, pure=True):
     """Draw from normal distributions: (mean, log of the variance) -> mean + deviation * draw.
 
     In inference the mean. D. Kingma and M. Welling, arXiv 1312.6114.
-
-    Examples
-    --------
-    >>> nn.GaussianSampler()(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)).shape
-    (2, 3)
     """
 
     def forward(self, mean: Any, log_variance: Any = None) -> Tensor:
@@ -203,11 +172,6 @@ class ActivityRegularization(Module, pure=True):
     ----------
     l1, l2 : float
         Not negative.
-
-    Examples
-    --------
-    >>> nn.ActivityRegularization()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
@@ -232,11 +196,6 @@ class NegativeEntropyPenalty(Module, pure=True):
     Parameters
     ----------
     beta : float
-
-    Examples
-    --------
-    >>> nn.NegativeEntropyPenalty()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
     """
 
     def __init__(self, beta: float = 0.01) -> None:

@@ -98,11 +98,6 @@ class MaxPool1d(_Pool):
     """The largest number of each window, (N, T, C) -> (N, steps, C).
 
     Arguments as :class:`MaxPool2d`'s, of one axis.
-
-    Examples
-    --------
-    >>> nn.MaxPool1d(2)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 3, 4)
     """
 
     _axes, _operation = 1, "max_pool1d"
@@ -120,11 +115,6 @@ class MaxPool2d(_Pool):
         Cells that are in no maximum.
     ceil_mode : bool
         Whether a last window may reach beyond image and padding.
-
-    Examples
-    --------
-    >>> nn.MaxPool2d(3, 2, 1, True)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 4, 3, 4)
     """
 
     _axes, _operation = 2, "max_pool2d"
@@ -134,11 +124,6 @@ class MaxPool3d(_Pool):
     """The largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     Arguments as :class:`MaxPool2d`'s, of three axes.
-
-    Examples
-    --------
-    >>> nn.MaxPool3d(2, padding=1)(np.ones((2, 4, 5, 4, 2), np.float32)).shape
-    (2, 3, 3, 3, 2)
     """
 
     _axes, _operation = 3, "max_pool3d"
@@ -148,11 +133,6 @@ class AvgPool1d(_AvgPool):
     """The mean of each window, (N, T, C) -> (N, steps, C).
 
     Arguments as :class:`AvgPool2d`'s, of one axis.
-
-    Examples
-    --------
-    >>> nn.AvgPool1d(3, 2, (1, 0))(np.ones((2, 6, 4), np.float32)).shape
-    (2, 3, 4)
     """
 
     _axes, _operation = 1, "avg_pool1d"
@@ -169,12 +149,6 @@ class AvgPool2d(_AvgPool):
         Zeros.
     count_include_pad : bool
         Whether cells of the padding count as cells of a window.
-
-    Examples
-    --------
-    >>> layer = nn.AvgPool2d(2, count_include_pad=False, padding=1)
-    >>> layer(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 4, 3, 4)
     """
 
     _axes, _operation = 2, "avg_pool2d"
@@ -184,24 +158,13 @@ class AvgPool3d(_AvgPool):
     """The mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     Arguments as :class:`AvgPool2d`'s, of three axes.
-
-    Examples
-    --------
-    >>> nn.AvgPool3d((2, 3, 1))(np.ones((2, 4, 5, 4, 2), np.float32)).shape
-    (2, 2, 1, 4, 2)
     """
 
     _axes, _operation = 3, "avg_pool3d"
 
 
 class GlobalAvgPool(Module, pure=True):
-    """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C).
-
-    Examples
-    --------
-    >>> nn.GlobalAvgPool()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 4)
-    """
+    """The mean of each channel of a sequence, image or volume, (N, ..., C) -> (N, C)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to (N, C)."""
@@ -209,13 +172,7 @@ class GlobalAvgPool(Module, pure=True):
 
 
 class GlobalMaxPool(Module, pure=True):
-    """The largest number of each channel, (N, ..., C) -> (N, C).
-
-    Examples
-    --------
-    >>> nn.GlobalMaxPool()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 4)
-    """
+    """The largest number of each channel, (N, ..., C) -> (N, C)."""
 
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to (N, C)."""
@@ -223,13 +180,7 @@ class GlobalMaxPool(Module, pure=True):
 
 
 class AdaptiveAvgPool2d(Module, pure=True):
-    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
-
-    Examples
-    --------
-    >>> nn.AdaptiveAvgPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 2, 3, 4)
-    """
+    """Means over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveAvgPool2d.size", size, 2)
@@ -241,13 +192,7 @@ class AdaptiveAvgPool2d(Module, pure=True):
 
 
 class AdaptiveMaxPool2d(Module, pure=True):
-    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C).
-
-    Examples
-    --------
-    >>> nn.AdaptiveMaxPool2d((2, 3))(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 2, 3, 4)
-    """
+    """Maxima over ``size`` windows that share an image out, (N, H, W, C) -> (N, size..., C)."""
 
     def __init__(self, size: Sizes) -> None:
         self.size = sizes("AdaptiveMaxPool2d.size", size, 2)

@@ -28,12 +28,6 @@ class RoIPool(Module, pure=True):
         Boxes of a region.
     scale : float
         From the regions' units to pixels.
-
-    Examples
-    --------
-    >>> regions = np.array([[0, 1, 1, 6, 6]], np.float32)
-    >>> nn.RoIPool((2, 2))(np.ones((1, 8, 8, 3), np.float32), regions).shape
-    (1, 2, 2, 3)
     """
 
     def __init__(self, size: Sizes, scale: float = 1.0) -> None:
@@ -61,12 +55,6 @@ class RoIAlign(Module, pure=True):
         Points of a box along each axis; 0 for as many as it has pixels.
     aligned : bool
         Whether pixel centres lie at halves.
-
-    Examples
-    --------
-    >>> regions = np.array([[0, 1, 1, 6, 6]], np.float32)
-    >>> nn.RoIAlign((2, 2))(np.ones((1, 8, 8, 3), np.float32), regions).shape
-    (1, 2, 2, 3)
     """
 
     def __init__(
@@ -98,11 +86,6 @@ class Upsample(Module, pure=True):
         For all axes between the first and the last, or for each.
     mode : "nearest" or "bilinear"
         Each element again and again, or (images only) lines between pixels' centres.
-
-    Examples
-    --------
-    >>> nn.Upsample((2, 3), mode="bilinear")(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 12, 15, 4)
     """
 
     def __init__(self, scale: Sizes, mode: str = "nearest") -> None:
@@ -137,11 +120,6 @@ class Resize(Module, pure=True):
     size : int or (rows, columns)
     align_corners : bool
         Whether the corners' pixels lie on each other; otherwise the images' edges do.
-
-    Examples
-    --------
-    >>> nn.Resize((3, 9), align_corners=True)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 3, 9, 4)
     """
 
     def __init__(self, size: Sizes, align_corners: bool = False) -> None:

@@ -32,13 +32,6 @@ class ConvLSTM(Module, pure=True):
         Odd.
     seed : int, optional
         Of the initial weights.
-
-    Examples
-    --------
-    >>> layer = nn.ConvLSTM(2, 3, seed=0)
-    >>> outputs, state = layer(np.ones((2, 4, 5, 4, 2), np.float32))
-    >>> outputs.shape
-    (2, 4, 5, 4, 3)
     """
 
     def __init__(

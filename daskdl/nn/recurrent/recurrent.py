@@ -154,12 +154,6 @@ class RNN(_Recurrent):
     seed : int, optional
         Of the initial weights.
     nonlinearity : "tanh" or "relu"
-
-    Examples
-    --------
-    >>> outputs, state = nn.RNN(4, 3, seed=0)(np.ones((2, 6, 4), np.float32))
-    >>> outputs.shape
-    (2, 6, 3)
     """
 
     _gates = 1
@@ -195,12 +189,6 @@ class LSTM(_Recurrent):
         As :class:`RNN`'s. The bias of the forget gates starts at 1.
     peepholes : bool
         Whether the gates see the state too, each number its own (F. Gers, J. Schmidhuber, 2000).
-
-    Examples
-    --------
-    >>> layer = nn.LSTM(4, 3, bidirectional=True, returns="last", peepholes=True, seed=0)
-    >>> layer(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6)
     """
 
     _gates, _states = 4, 2
@@ -241,12 +229,6 @@ class GRU(_Recurrent):
     ----------
     in_features, channels, layers, bidirectional, dropout, returns, seed
         As :class:`RNN`'s.
-
-    Examples
-    --------
-    >>> layer = nn.GRU(4, 3, layers=2, returns="sequence", seed=0)
-    >>> layer(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     _gates = 3

@@ -48,85 +48,43 @@ class _Merge(Module, pure=True):
 
 
 class Add(_Merge):
-    """The sum of all inputs.
-
-    Examples
-    --------
-    >>> nn.Add()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The sum of all inputs."""
 
     _operation = ops.add
 
 
 class Subtract(_Merge):
-    """The first input minus all others.
-
-    Examples
-    --------
-    >>> nn.Subtract()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The first input minus all others."""
 
     _operation = ops.subtract
 
 
 class Multiply(_Merge):
-    """The product of all inputs.
-
-    Examples
-    --------
-    >>> nn.Multiply()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The product of all inputs."""
 
     _operation = ops.multiply
 
 
 class Divide(_Merge):
-    """The first input divided by all others.
-
-    Examples
-    --------
-    >>> nn.Divide()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The first input divided by all others."""
 
     _operation = ops.divide
 
 
 class Maximum(_Merge):
-    """The largest of all inputs, element by element.
-
-    Examples
-    --------
-    >>> nn.Maximum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The largest of all inputs, element by element."""
 
     _operation = ops.maximum
 
 
 class Minimum(_Merge):
-    """The smallest of all inputs, element by element.
-
-    Examples
-    --------
-    >>> nn.Minimum()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The smallest of all inputs, element by element."""
 
     _operation = ops.minimum
 
 
 class Average(_Merge):
-    """The mean of all inputs, element by element.
-
-    Examples
-    --------
-    >>> nn.Average()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """The mean of all inputs, element by element."""
 
     _operation = ops.add
 
@@ -137,25 +95,13 @@ class Average(_Merge):
 
 
 class MatMul(_Merge):
-    """The matrix product of all inputs over their last two axes.
-
-    Examples
-    --------
-    >>> nn.MatMul()(np.ones((2, 3, 4), np.float32), np.ones((2, 4, 5), np.float32)).shape
-    (2, 3, 5)
-    """
+    """The matrix product of all inputs over their last two axes."""
 
     _operation = ops.matmul
 
 
 class Dot(Module, pure=True):
-    """The inner product of two inputs over their last axis, (..., C) twice -> (...).
-
-    Examples
-    --------
-    >>> nn.Dot()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3)
-    """
+    """The inner product of two inputs over their last axis, (..., C) twice -> (...)."""
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map two arrays to one."""
@@ -164,14 +110,7 @@ class Dot(Module, pure=True):
 
 
 class CosineSimilarity(Module, pure=True):
-    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...).
-
-    Examples
-    --------
-    >>> layer = nn.CosineSimilarity()
-    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3)
-    """
+    """The cosine of the angle between two inputs over their last axis, (..., C) twice -> (...)."""
 
     def __init__(self, eps: float = 1e-8) -> None:
         self.eps = eps
@@ -192,12 +131,6 @@ class PairwiseDistance(Module, pure=True):
         Of the norm: 2 for Euclid's, 1 for the sum of magnitudes; more than 0 and finite.
     eps : float
         Is added to each difference, so that the slope at 0 is finite.
-
-    Examples
-    --------
-    >>> layer = nn.PairwiseDistance()
-    >>> layer(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3)
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6) -> None:
@@ -214,13 +147,7 @@ class PairwiseDistance(Module, pure=True):
 
 
 class Join(Module, pure=True):
-    """Join all inputs along an axis, by default the channels.
-
-    Examples
-    --------
-    >>> nn.Join()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 3, 8)
-    """
+    """Join all inputs along an axis, by default the channels."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -234,13 +161,7 @@ class Join(Module, pure=True):
 
 
 class Stack(Module, pure=True):
-    """Join all inputs along a new axis.
-
-    Examples
-    --------
-    >>> nn.Stack()(np.ones((2, 3, 4), np.float32), np.ones((2, 3, 4), np.float32)).shape
-    (2, 2, 3, 4)
-    """
+    """Join all inputs along a new axis."""
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = axis
@@ -284,13 +205,7 @@ class Split(Module, pure=True):
 
 
 class Pick(Module, pure=True):
-    """Take one of several inputs by its number, such as the outputs of an LSTM.
-
-    Examples
-    --------
-    >>> nn.Pick(-1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """Take one of several inputs by its number, such as the outputs of an LSTM."""
 
     def __init__(self, index: int = 0) -> None:
         self.index = index

@@ -26,13 +26,7 @@ __all__ = [
 
 
 class TimeDistributed(Module, pure=True):
-    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...).
-
-    Examples
-    --------
-    >>> nn.TimeDistributed(nn.Linear(4, 3, seed=0))(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
-    """
+    """Apply a layer to each step alone, (N, T, ...) -> (N, T, ...)."""
 
     def __init__(self, layer: Module) -> None:
         self.layer = layer
@@ -58,12 +52,6 @@ class Bidirectional(Module, pure=True):
     ahead, back : Module
         RNN, LSTM or GRU.
     merge : "concatenate", "sum", "mean" or "multiply"
-
-    Examples
-    --------
-    >>> layer = nn.Bidirectional(nn.GRU(4, 3, seed=0), nn.GRU(4, 3, seed=1), merge="mean")
-    >>> layer(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 3)
     """
 
     def __init__(self, ahead: Module, back: Module, merge: str = "concatenate") -> None:
@@ -97,12 +85,6 @@ class RecurrentDecoder(Module, pure=True):
     steps : int
     head : Module, optional
         Makes the output, and next input, of the layer's output; needed where it has other channels.
-
-    Examples
-    --------
-    >>> layer = nn.RecurrentDecoder(nn.LSTM(4, 3, seed=0), 3, nn.Linear(3, 4, seed=1))
-    >>> layer(np.ones((2, 4), np.float32)).shape
-    (2, 3, 4)
     """
 
     def __init__(self, layer: Module, steps: int, head: Module | None = None) -> None:
@@ -129,13 +111,7 @@ class RecurrentDecoder(Module, pure=True):
 
 
 class Masking(Module):
-    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape.
-
-    Examples
-    --------
-    >>> nn.Masking()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """Set steps to zero all of whose numbers are ``value``, (N, T, C) -> the same shape."""
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
@@ -152,13 +128,7 @@ def _outputs(result: Any) -> Any:
 
 
 class Sum(Module, pure=True):
-    """The sum over axes, which go away unless ``keepdims``.
-
-    Examples
-    --------
-    >>> nn.Sum(-1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6)
-    """
+    """The sum over axes, which go away unless ``keepdims``."""
 
     def __init__(self, axis: int | Sequence[int] = -1, keepdims: bool = False) -> None:
         self.axis = axis if isinstance(axis, int) else tuple(axis)
@@ -170,13 +140,7 @@ class Sum(Module, pure=True):
 
 
 class Mean(Sum):
-    """The mean over axes, which go away unless ``keepdims``.
-
-    Examples
-    --------
-    >>> nn.Mean((1, 2))(np.ones((2, 6, 4), np.float32)).shape
-    (2,)
-    """
+    """The mean over axes, which go away unless ``keepdims``."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to that without the axes."""
@@ -184,13 +148,7 @@ class Mean(Sum):
 
 
 class Max(Module, pure=True):
-    """The largest number along an axis, which goes away unless ``keepdims``.
-
-    Examples
-    --------
-    >>> nn.Max(1, keepdims=True)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 1, 4)
-    """
+    """The largest number along an axis, which goes away unless ``keepdims``."""
 
     def __init__(self, axis: int = -1, keepdims: bool = False) -> None:
         self.axis, self.keepdims = axis, keepdims
@@ -201,13 +159,7 @@ class Max(Module, pure=True):
 
 
 class Min(Max):
-    """The smallest number along an axis, which goes away unless ``keepdims``.
-
-    Examples
-    --------
-    >>> nn.Min(-1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6)
-    """
+    """The smallest number along an axis, which goes away unless ``keepdims``."""
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape to that without the axis."""

@@ -27,13 +27,7 @@ __all__ = [
 
 
 class Flatten(Module, pure=True):
-    """(N, ...) -> (N, features).
-
-    Examples
-    --------
-    >>> nn.Flatten()(np.ones((2, 6, 4), np.float32)).shape
-    (2, 24)
-    """
+    """(N, ...) -> (N, features)."""
 
     def forward(self, x: Any) -> Tensor:
         """Join all axes but the first."""
@@ -41,13 +35,7 @@ class Flatten(Module, pure=True):
 
 
 class Reshape(Module, pure=True):
-    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1.
-
-    Examples
-    --------
-    >>> nn.Reshape((-1, 2))(np.ones((2, 6, 4), np.float32)).shape
-    (2, 12, 2)
-    """
+    """(N, ...) -> (N, shape...), the batch's axis left as it is; one number may be -1."""
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.shape = tuple(shape)
@@ -68,13 +56,7 @@ class Reshape(Module, pure=True):
 
 
 class Permute(Module, pure=True):
-    """Put the axes behind the first into another order; 1 is the first behind the batch's.
-
-    Examples
-    --------
-    >>> nn.Permute((2, 1))(np.ones((2, 6, 4), np.float32)).shape
-    (2, 4, 6)
-    """
+    """Put the axes behind the first into another order; 1 is the first behind the batch's."""
 
     def __init__(self, axes: Sequence[int]) -> None:
         self.axes = tuple(axes)
@@ -91,13 +73,7 @@ class Permute(Module, pure=True):
 
 
 class Squeeze(Module, pure=True):
-    """Leave out an axis of length 1.
-
-    Examples
-    --------
-    >>> nn.Squeeze(1)(np.ones((2, 1, 3), np.float32)).shape
-    (2, 3)
-    """
+    """Leave out an axis of length 1."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -114,13 +90,7 @@ class Squeeze(Module, pure=True):
 
 
 class Unsqueeze(Module, pure=True):
-    """Put in an axis of length 1, which will be axis ``axis``.
-
-    Examples
-    --------
-    >>> nn.Unsqueeze(1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 1, 6, 4)
-    """
+    """Put in an axis of length 1, which will be axis ``axis``."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -138,13 +108,7 @@ class Unsqueeze(Module, pure=True):
 
 
 class Select(Module, pure=True):
-    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...).
-
-    Examples
-    --------
-    >>> nn.Select(1, -1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 4)
-    """
+    """Take one place of an axis, which goes away: (..., L, ...) -> (..., ...)."""
 
     def __init__(self, axis: int, index: int) -> None:
         self.axis, self.index = axis, index
@@ -162,13 +126,7 @@ class Select(Module, pure=True):
 
 
 class Narrow(Module, pure=True):
-    """Take ``length`` places of an axis from ``start`` on.
-
-    Examples
-    --------
-    >>> nn.Narrow(1, 2, 3)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """Take ``length`` places of an axis from ``start`` on."""
 
     def __init__(self, axis: int, start: int, length: int = 1) -> None:
         self.axis, self.start, self.length = axis, start, length
@@ -186,13 +144,7 @@ class Narrow(Module, pure=True):
 
 
 class Flip(Module, pure=True):
-    """Turn an axis round, such as time.
-
-    Examples
-    --------
-    >>> nn.Flip(1)(np.ones((2, 6, 4), np.float32)).shape
-    (2, 6, 4)
-    """
+    """Turn an axis round, such as time."""
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = axis
@@ -203,13 +155,7 @@ class Flip(Module, pure=True):
 
 
 class Repeat(Module, pure=True):
-    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C).
-
-    Examples
-    --------
-    >>> nn.Repeat(3)(np.ones((2, 4), np.float32)).shape
-    (2, 3, 4)
-    """
+    """Put in an axis along which a sample is there ``times`` times: (N, C) -> (N, times, C)."""
 
     def __init__(self, times: int, axis: int = 1) -> None:
         self.times, self.axis = times, axis
@@ -220,13 +166,7 @@ class Repeat(Module, pure=True):
 
 
 class SpaceToDepth(Module, pure=True):
-    """Fold blocks of pixels into channels, (..., H, W, C) -> (..., H/b, W/b, b * b * C).
-
-    Examples
-    --------
-    >>> nn.SpaceToDepth(2)(np.ones((2, 4, 6, 3), np.float32)).shape
-    (2, 2, 3, 12)
-    """
+    """Fold blocks of pixels into channels, (..., H, W, C) -> (..., H/b, W/b, b * b * C)."""
 
     def __init__(self, block: int) -> None:
         self.block = block
@@ -243,13 +183,7 @@ class SpaceToDepth(Module, pure=True):
 
 
 class DepthToSpace(Module, pure=True):
-    """Unfold channels into blocks of pixels, (..., H, W, b * b * C) -> (..., H*b, W*b, C).
-
-    Examples
-    --------
-    >>> nn.DepthToSpace(2)(np.ones((2, 6, 5, 4), np.float32)).shape
-    (2, 12, 10, 1)
-    """
+    """Unfold channels into blocks of pixels, (..., H, W, b * b * C) -> (..., H*b, W*b, C)."""
 
     def __init__(self, block: int) -> None:
         self.block = block

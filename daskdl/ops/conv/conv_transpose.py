@@ -55,12 +55,6 @@ def conv_transpose2d(
         When stride or dilation is below 1, or pad below 0.
     ShapeError
         When an array's shape or dtype does not fit the others.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.conv_transpose2d(x, np.ones((3, 5, 2, 2), np.float32), None, stride=(2, 2)).shape
-    (2, 15, 8, 2)
     """
     name = "conv_transpose2d"
     check_steps(name, stride, dilation, pad)

@@ -60,12 +60,6 @@ def conv3d(
         When stride or dilation is below 1, or pad below 0.
     ShapeError
         When arguments do not fit each other.
-
-    Examples
-    --------
-    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
-    >>> ops.conv3d(x, np.ones((3, 2, 2, 2, 2), np.float32), None).shape
-    (1, 3, 3, 3, 3)
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or weight.shape[4] * groups != x.shape[4]:
         raise ShapeError(
@@ -125,12 +119,6 @@ def conv_transpose3d(
     ------
     ShapeError
         When arguments do not fit each other.
-
-    Examples
-    --------
-    >>> x, weight = np.ones((1, 2, 2, 2, 1), np.float32), np.ones((1, 2, 2, 2, 3), np.float32)
-    >>> conv_transpose3d(x, weight, None, stride=(2, 2, 2)).shape
-    (1, 4, 4, 4, 3)
     """
     if len(x.shape) != 5 or len(weight.shape) != 5 or len(weight) != x.shape[4]:
         raise ShapeError(
@@ -179,14 +167,7 @@ def max_pool1d(
     pad: tuple[int, int] = (0, 0),
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Take the largest number of each window of steps: (N, T, C) -> (N, steps, C).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> ops.max_pool1d(x, kernel_size=2).shape
-    (2, 2, 3)
-    """
+    """Take the largest number of each window of steps: (N, T, C) -> (N, steps, C)."""
     return _sequences(max_pool2d, x, kernel_size, stride, pad, ceil_mode=ceil_mode)
 
 
@@ -224,12 +205,6 @@ def max_pool3d(
     """Take the largest number of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
 
     ``pad`` has the cells in front, behind, above, below, to the left and to the right.
-
-    Examples
-    --------
-    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
-    >>> ops.max_pool3d(x, kernel_size=(2, 2, 2)).shape
-    (1, 2, 2, 2, 2)
     """
     return _volumes(max_pool2d, x, kernel_size, stride, pad, ceil_mode=ceil_mode)
 
@@ -243,14 +218,7 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Take the mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C).
-
-    Examples
-    --------
-    >>> x = np.ones((1, 4, 4, 4, 2), np.float32)
-    >>> ops.avg_pool3d(x, kernel_size=(2, 2, 2)).shape
-    (1, 2, 2, 2, 2)
-    """
+    """Take the mean of each window, (N, D, H, W, C) -> (N, depths, rows, columns, C)."""
     return _volumes(
         avg_pool2d, x, kernel_size, stride, pad,
         ceil_mode=ceil_mode, count_include_pad=count_include_pad,

@@ -87,13 +87,6 @@ def batch_norm(
     References
     ----------
     S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> y, statistics = ops.batch_norm(x, np.ones(3, np.float32), np.zeros(3, np.float32))
-    >>> y.shape
-    (2, 6, 4, 3)
     """
     found: list[Statistics] = []
     y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, found=found)

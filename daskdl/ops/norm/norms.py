@@ -109,12 +109,6 @@ def group_norm(
     References
     ----------
     Y. Wu and K. He, Group Normalization, arXiv 1803.08494.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.group_norm(x, None, None, groups=3).shape
-    (2, 6, 4, 3)
     """
     check_floats("group_norm", x)
     if x.ndim < 2:

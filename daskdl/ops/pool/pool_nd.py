@@ -129,14 +129,7 @@ def sum_pool_nd(
     dilation: tuple[int, ...],
     ceil_mode: bool = False,
 ):
-    """Add up each window; arguments as of :func:`max_pool_nd`, cells of the padding are 0.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 5, 3), np.float32)
-    >>> ops.sum_pool_nd(x, kernel_size=(2,), stride=(2,), pad=(0, 0), dilation=(1,)).shape
-    (2, 2, 3)
-    """
+    """Add up each window; arguments as of :func:`max_pool_nd`, cells of the padding are 0."""
     windows = WindowsND(kernel_size, stride, pad, dilation, ceil_mode)
     lengths = _check("sum_pool_nd", x, windows)
     y = np.zeros((x.shape[0], *windows.sizes(lengths), x.shape[-1]), x.dtype)

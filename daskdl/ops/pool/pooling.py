@@ -46,12 +46,6 @@ def max_pool2d(
         When x is no image in float32 or float64, or smaller than a window.
     SettingsError
         When a window or a stride is below 1, or a window could lie in the padding alone.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.max_pool2d(x, kernel_size=(2, 2)).shape
-    (2, 3, 2, 3)
     """
     windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y, places = kernel.maxima(x, windows)
@@ -88,12 +82,6 @@ def avg_pool2d(
     ------
     ShapeError, SettingsError
         As :func:`max_pool2d`.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.avg_pool2d(x, kernel_size=(2, 2)).shape
-    (2, 3, 2, 3)
     """
     windows = windows_of("avg_pool2d", x, kernel_size, stride, pad, ceil_mode)
     y = kernel.means(x, windows, count_include_pad)
@@ -102,14 +90,7 @@ def avg_pool2d(
 
 @op
 def global_max_pool2d(x: Array):
-    """Take the largest number of each image and channel: (N, H, W, C) -> (N, C).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.global_max_pool2d(x).shape
-    (2, 3)
-    """
+    """Take the largest number of each image and channel: (N, H, W, C) -> (N, C)."""
     n, height, width, channels = _image("global_max_pool2d", x)
     windows = Windows((height, width), (1, 1))
     y, places = kernel.maxima(x, windows)
@@ -122,14 +103,7 @@ def global_max_pool2d(x: Array):
 
 @op
 def global_avg_pool2d(x: Array):
-    """Take the mean of each image and channel: (N, H, W, C) -> (N, C).
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.global_avg_pool2d(x).shape
-    (2, 3)
-    """
+    """Take the mean of each image and channel: (N, H, W, C) -> (N, C)."""
     _, height, width, _ = _image("global_avg_pool2d", x)
 
     def backward(dy: Array):

@@ -30,11 +30,6 @@ def along(x: Array, *, matrix: Array, axis: int):
 
     What is not finite, such as NaN for a missing pixel, makes NaN of results in which it has a
     weight, and of no others.
-
-    Examples
-    --------
-    >>> ops.along(np.ones((2, 3)), matrix=np.ones((5, 3)), axis=1).shape
-    (2, 5)
     """
     weights = np.asarray(matrix, x.dtype)
 
@@ -61,12 +56,6 @@ def upsample_nearest(x: Array | Tensor, *, scale: tuple[int, ...]) -> Tensor:
     """Write each element ``scale`` times along the axes between the first and the last.
 
     x (N, D1, ..., C) -> (N, D1 * scale[0], ..., C)
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.upsample_nearest(x, scale=(2, 3)).shape
-    (2, 12, 12, 3)
     """
     if len(scale) != len(x.shape) - 2 or not all(n == int(n) and n >= 1 for n in scale):
         raise SettingsError(
@@ -94,12 +83,6 @@ def resize_bilinear(
     Returns
     -------
     array (N, rows, columns, C)
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.resize_bilinear(x, size=(12, 8)).shape
-    (2, 12, 8, 3)
     """
     image: Any = x
     check_floats("resize_bilinear", image, axes=4)
@@ -112,12 +95,6 @@ def adaptive_avg_pool2d(x: Array | Tensor, *, size: tuple[int, int]) -> Tensor:
 
     x (N, H, W, C) -> (N, size..., C); window i reaches from pixel i H / size to (i + 1) H / size,
     rounded down and up.
-
-    Examples
-    --------
-    >>> x = np.ones((2, 6, 4, 3), np.float32)
-    >>> ops.adaptive_avg_pool2d(x, size=(2, 2)).shape
-    (2, 2, 2, 3)
     """
     image: Any = x
     check_floats("adaptive_avg_pool2d", image, axes=4)

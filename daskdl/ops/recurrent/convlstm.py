@@ -69,15 +69,6 @@ def convlstm(
     ------
     ShapeError
         When arguments do not fit each other.
-
-    Examples
-    --------
-    >>> h = c = np.zeros((1, 6, 6, 2), np.float32)
-    >>> x, bias = np.ones((1, 3, 6, 6, 1), np.float32), np.zeros(8, np.float32)
-    >>> w_input, w_state = np.ones((8, 3, 3, 1), np.float32), np.ones((8, 3, 3, 2), np.float32)
-    >>> outputs, h, c = convlstm(x, h, c, w_input, w_state, bias)
-    >>> outputs.shape, h.shape
-    ((1, 3, 6, 6, 2), (1, 6, 6, 2))
     """
     return compute(kernel, x, h, c, weight_input, weight_state, bias, steps=steps)
 

@@ -38,11 +38,6 @@ def dft(
     -------
     array (..., 2)
         (..., 1) of the inverse of one side, which is real.
-
-    Examples
-    --------
-    >>> ops.dft(np.ones((1, 4, 1), np.float32), axis=1).shape
-    (1, 4, 2)
     """
     axis %= x.ndim
     if axis == x.ndim - 1 or x.shape[-1] not in (1, 2):

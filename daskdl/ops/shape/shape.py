@@ -27,13 +27,7 @@ __all__ = [
 
 @op
 def reshape(x: Array, *, shape: tuple[int, ...]):
-    """Give ``x`` another shape with the same number of elements.
-
-    Examples
-    --------
-    >>> ops.reshape(np.arange(6.0), shape=(2, 3)).shape
-    (2, 3)
-    """
+    """Give ``x`` another shape with the same number of elements."""
     return x.reshape(shape), lambda dy: (dy.reshape(x.shape),)
 
 
@@ -74,13 +68,7 @@ def concatenate(*arrays: Array, axis: int = -1):
 
 @op
 def transpose(x: Array, *, axes: tuple[int, ...]):
-    """Put the axes of ``x`` into another order, as numpy's ``transpose``.
-
-    Examples
-    --------
-    >>> ops.transpose(np.ones((2, 3)), axes=(1, 0)).shape
-    (3, 2)
-    """
+    """Put the axes of ``x`` into another order, as numpy's ``transpose``."""
     back = tuple(int(i) for i in np.argsort([a % x.ndim for a in axes]))
     return x.transpose(axes), lambda dy: (dy.transpose(back),)
 
@@ -234,23 +222,11 @@ def _unfold(x: Array, block: int) -> Array:
 
 @op
 def space_to_depth(x: Array, *, block: int):
-    """Fold ``block`` x ``block`` pixels into channels: (..., H, W, C) -> (..., H/b, W/b, b*b*C).
-
-    Examples
-    --------
-    >>> ops.space_to_depth(np.ones((1, 4, 4, 2)), block=2).shape
-    (1, 2, 2, 8)
-    """
+    """Fold ``block`` x ``block`` pixels into channels: (..., H, W, C) -> (..., H/b, W/b, b*b*C)."""
     return _fold(x, block), lambda dy: (_unfold(dy, block),)
 
 
 @op
 def depth_to_space(x: Array, *, block: int):
-    """Undo :func:`space_to_depth`: (..., H, W, b*b*C) -> (..., H*b, W*b, C).
-
-    Examples
-    --------
-    >>> ops.depth_to_space(np.ones((1, 2, 2, 8)), block=2).shape
-    (1, 4, 4, 2)
-    """
+    """Undo :func:`space_to_depth`: (..., H, W, b*b*C) -> (..., H*b, W*b, C)."""
     return _unfold(x, block), lambda dy: (_fold(dy, block),)
