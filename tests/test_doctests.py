@@ -25,7 +25,6 @@ SLOW = {
     "daskdl/models/multibox.py",
     "daskdl/models/ssd.py",
     "daskdl/nn/losses/crossentropy.py",
-    "daskdl/nn/recurrent/recurrent.py",
     "daskdl/ops/pointwise/special.py",
     "daskdl/sklearn/classifier.py",
     "daskdl/sklearn/regressor.py",

@@ -71,37 +71,6 @@ def test_errors_name_method_setting_and_value():
         below_one(SGD(3), "learning_rate")
 
 
-@st.composite
-def options(draw):
-    """Draw settings that PyTorch gives the same names."""
-    momentum = draw(st.just(0.0) | runs.betas)
-    nesterov = bool(momentum) and draw(st.booleans())
-    dampening = 0.0 if nesterov or not momentum else draw(st.just(0.0) | runs.betas)
-    decay = draw(runs.decays)
-    return {
-        "momentum": momentum,
-        "nesterov": nesterov,
-        "dampening": dampening,
-        "weight_decay": decay,
-    }
-
-
-@runs.few
-@given(rate=runs.rates, options=options(), dtype=runs.dtypes)
-def test_agrees_with_pytorch(rate, options, dtype, torch):
-    expected = runs.torch_descends(
-        lambda p: torch.optim.SGD(p, lr=rate, **options), torch, np.dtype(dtype)
-    )
-    runs.assert_close(runs.descend(SGD(rate, **options), dtype=np.dtype(dtype)), expected)
-
-
-@runs.few
-@given(options=options(), points=runs.cuts)
-def test_slices_have_the_bits_of_the_whole(options, points):
-    runs.check_pure(SGD(0.05, **options))
-    runs.check_slices(SGD(0.05, **options), points)
-
-
 def test_two_steps_by_hand():
     method = SGD(learning_rate=0.1, momentum=0.5)
     w, g = np.array([1.0], np.float32), np.array([2.0], np.float32)
@@ -116,22 +85,6 @@ def test_state_is_what_momentum_needs():
     velocity = SGD(momentum=0.9).init(runs.SIZE)["velocity"]
     assert velocity.dtype == np.float32
     assert velocity.shape == (runs.SIZE,)
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"learning_rate": -1}, "SGD: expected 0 <= learning_rate < inf, found -1"),
-        ({"learning_rate": float("nan")}, "SGD: expected 0 <= learning_rate < inf, found nan"),
-        ({"learning_rate": "fast"}, "SGD: expected 0 <= learning_rate < inf, found 'fast'"),
-        ({"momentum": 1.0}, "SGD: expected 0 <= momentum < 1, found 1.0"),
-        ({"dampening": 1.0}, "SGD: expected 0 <= dampening < 1, found 1.0"),
-        ({"nesterov": True}, "SGD: expected momentum > 0 and dampening = 0 with nesterov=True"),
-    ],
-)
-def test_impossible_settings_are_refused(settings, sentence):
-    with pytest.raises(SettingsError, match=sentence):
-        SGD(**settings)
 
 
 def test_settings_cannot_change_under_a_run():
@@ -199,8 +152,3 @@ def test_it_changes_none_of_its_inputs():
 def test_only_the_whole_vector_can_be_stepped():
     assert LBFGS().part([slice(0, 3)]) is None
     assert not LBFGS().by_element
-
-
-def test_impossible_settings_are_refused_of_lbfgs():
-    with pytest.raises(SettingsError, match="LBFGS: expected history to be a whole number of at"):
-        LBFGS(history=0)
