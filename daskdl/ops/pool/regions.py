@@ -56,6 +56,12 @@ def roi_pool(x: Array, regions: Array, *, size: tuple[int, int], scale: float = 
     References
     ----------
     R. Girshick, Fast R-CNN, arXiv 1504.08083.
+
+    Examples
+    --------
+    >>> x, regions = np.ones((1, 8, 8, 2)), np.array([[0.0, 1.0, 1.0, 6.0, 6.0]])
+    >>> ops.roi_pool(x, regions, size=(2, 2)).shape
+    (1, 2, 2, 2)
     """
     images = _check("roi_pool", x, regions, size, scale)
     far = np.floor(np.abs(regions[:, 1:] * scale) + 0.5) * np.sign(regions[:, 1:])
@@ -103,6 +109,12 @@ def roi_align(
     References
     ----------
     K. He et al., Mask R-CNN, arXiv 1703.06870.
+
+    Examples
+    --------
+    >>> x, regions = np.ones((1, 8, 8, 2)), np.array([[0.0, 1.0, 1.0, 6.0, 6.0]])
+    >>> ops.roi_align(x, regions, size=(2, 2)).shape
+    (1, 2, 2, 2)
     """
     images = _check("roi_align", x, regions, size, scale)
     corners = regions[:, 1:].astype(np.float64) * scale - (0.5 if aligned else 0.0)

@@ -254,6 +254,14 @@ def bidirectional(
     ----------
     M. Schuster and K. Paliwal, Bidirectional Recurrent Neural Networks, IEEE Transactions on Signal
     Processing 45 (1997).
+
+    Examples
+    --------
+    >>> x, h = np.ones((2, 5, 3), np.float32), np.zeros((2, 4), np.float32)
+    >>> weights = np.ones((4, 3), np.float32), np.ones((4, 4), np.float32), np.zeros(4, np.float32)
+    >>> outputs, last, first = bidirectional(ops.rnn, x, (h, *weights), (h, *weights))
+    >>> outputs.shape, last[0].shape, first[0].shape
+    ((2, 5, 8), (2, 4), (2, 4))
     """
     ahead, *last = operation(x, *forward, **settings)
     back, *first = operation(x, *backward, reverse=True, **settings)
