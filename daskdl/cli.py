@@ -229,8 +229,7 @@ def scaling(
     Weak efficiency: each worker has as many samples as one has alone. Strong: all have as
     many together.
     """
-    from daskdl.scaling.command import run
-    from daskdl.scaling.settings import Settings
+    from daskdl.scaling.command import Settings, run
 
     settings = Settings(
         model, cluster, workers, first, threads, batch_size, total_batch, seconds, repeat, engine,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import warnings
 
 from daskdl import console
-from nowcast.commands.calibrate import calibrate
 from nowcast.commands.demo import demo
-from nowcast.commands.export import export
 from nowcast.commands.ingest import ingest
 from nowcast.commands.plot import plot
 from nowcast.commands.predict import predict
-from nowcast.commands.simulate import simulate
+from nowcast.commands.small import calibrate, export, simulate
 from nowcast.commands.train import train
 from nowcast.commands.verify import verify
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from typing import Any
 
-from daskdl.data.lazy.blocks import BlockRecipe, PooledRecipe
-from daskdl.data.lazy.pool import Pool
+from daskdl.data.lazy.blocks import BlockRecipe, Pool, PooledRecipe
 from daskdl.data.samples import SampleSet
 from daskdl.errors import SettingsError
 

@@ -9,7 +9,7 @@ from typing import Any
 from daskdl import models
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import existing
-from daskdl.nn.core.model_urls import is_url
+from daskdl.nn.core.modelfile import is_url
 from daskdl.nn.core.module import Module
 
 _READERS = {

@@ -3,7 +3,6 @@
 from daskdl.optim import schedules
 from daskdl.optim.adagrad import Adadelta, Adagrad, Ftrl, RMSprop
 from daskdl.optim.adam import Adam, Adamax, AdamW, Nadam
-from daskdl.optim.averaging import EMA, Accumulate
 from daskdl.optim.clipping import ClipNorm, ClipValue
 from daskdl.optim.elementwise import Elementwise
 from daskdl.optim.groups import NO_DECAY_OF_VECTORS, Group, Groups
@@ -13,6 +12,7 @@ from daskdl.optim.lbfgs import LBFGS
 from daskdl.optim.method import Method, State
 from daskdl.optim.sgd import SGD
 from daskdl.optim.statefile import load_state, save_state
+from daskdl.optim.wrapper import EMA, Accumulate
 
 __all__ = [
     "EMA",

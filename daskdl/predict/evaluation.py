@@ -20,8 +20,7 @@ from daskdl.compat.dask_graph import TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.functions import take
 from daskdl.data.nested import nested
-from daskdl.data.on_workers.shards import load_shard
-from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.shards import load_shard, spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
 from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError

@@ -12,7 +12,7 @@ from daskdl.cluster.current import current_client
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.nested import has, nested
-from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.shards import spread
 from daskdl.data.on_workers.tasks import graph_of
 from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from torch.nn.utils import parametrize
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.precision import precision
 from daskdl.nn.core.state import next_draw
 from daskdl.tensor import Node, Tensor, recording, wants_grad
 from daskdl.torch.library import as_array, as_tensor, budgeted, drawing_from, torch
-from daskdl.torch.packing import packed, unpack
 from daskdl.torch.state import TorchState, taking
 
 logger = logging.getLogger(__name__)
@@ -283,3 +284,36 @@ def _as_found(results: Sequence[Tensor], found: Any, output: str | None) -> Any:
         if all(isinstance(found[name], torch.Tensor) for name in named):
             return dict(zip(named, results, strict=True))
     return tuple(results)
+
+
+def packed(module: Any) -> tuple[Any, list[str]]:
+    """Return a copy without weights, and the names of its parts that are parametrized.
+
+    torch makes a class for each parametrized part (``weight_norm``, ``spectral_norm``), which
+    pickle does not find; the copy's parts are of the class that they had before. Tensors that are
+    computed from parameters, as the older ``weight_norm`` and ``prune`` leave them, are constants
+    in the copy until its first pass computes them.
+    """
+    memo: dict[int, Any] = {}
+    for parameter in module.parameters():
+        empty = torch.empty(0, dtype=parameter.dtype)
+        memo[id(parameter)] = torch.nn.Parameter(empty, parameter.requires_grad)
+    for part in module.modules():
+        for value in vars(part).values():
+            if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+                memo[id(value)] = value.detach().clone()
+    names = [name for name, part in module.named_modules() if parametrize.is_parametrized(part)]
+    made = copy.deepcopy(module, memo)
+    for name in names:
+        part = made.get_submodule(name)
+        part.__class__ = type(part).__bases__[0]
+    return made, names
+
+
+def unpack(module: Any, names: list[str]) -> None:
+    """Make parts of a copy parametrized again."""
+    for name in names:
+        part = module.get_submodule(name)
+        parametrize._inject_new_class(part)
+        for tensor in part.parametrizations:
+            parametrize._inject_property(part, tensor)

@@ -1,9 +1,8 @@
 """Forecasters: methods that turn the last frames of rain into a forecast of the next ones."""
 
-from nowcast.forecasters.extrapolation import Extrapolation
+from nowcast.forecasters.extrapolation import Extrapolation, Persistence
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import Forecaster
-from nowcast.forecasters.persistence import Persistence
 from nowcast.forecasters.pysteps import Pysteps
 from nowcast.forecasters.registry import forecaster, method_names
 from nowcast.forecasters.sprog import Sprog

@@ -1,4 +1,4 @@
-"""Extrapolation along optical flow: rain that moves on as it moved, and neither grows nor fades."""
+"""Persistence and extrapolation: the last frame stays, or moves on as it moved."""
 
 from __future__ import annotations
 
@@ -42,3 +42,39 @@ class Extrapolation:
         )  # fmt: skip
         motion = motion_field(past[-self.n_in :], spacing_km=spacing_km)
         return Forecast(advect(past[-1], motion, leads))
+
+
+@dataclass(frozen=True)
+class Persistence:
+    """Forecast that repeats the last frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> last = np.array([[0.0, 1.5]], np.float32)
+    >>> Persistence().forecast(last[np.newaxis], 2, spacing_km=1, step_minutes=5).rain
+    array([[[0. , 1.5]],
+    <BLANKLINE>
+           [[0. , 1.5]]], dtype=float32)
+    """
+
+    n_in: int = 1
+    least: int = 1
+
+    def forecast(
+        self,
+        rain: NDArray[np.float32],
+        leads: int,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        thresholds: Sequence[float] = THRESHOLDS,
+        members: int = 0,
+        seed: int = 0,
+    ) -> Forecast:
+        """Repeat ``rain[-1]``; see `nowcast.forecasters.forecaster.Forecaster.forecast`."""
+        past = check_past(
+            "persistence", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
+            least=self.least,
+        )  # fmt: skip
+        return Forecast(np.repeat(past[-1:], leads, axis=0))

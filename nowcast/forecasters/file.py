@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from daskdl.errors import DataError, SettingsError
+from nowcast.rain.replacing import beside, remove
+from nowcast.rain.store import (
+    consolidate,
+    is_netcdf,
+    without_encoding,
+    write_dataset,
+    write_netcdf,
+    zarr_encoding,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,3 +88,77 @@ def _found_instead(dataset: xr.Dataset) -> str | None:
     if missing:
         return f"none of the coordinates {', '.join(sorted(map(str, missing)))}"
     return None
+
+
+#: The dimension along which forecasts are written.
+LEAD = "lead_time"
+#: Bytes of a forecast that is written as a whole: for a small one that is quicker.
+SMALL = 2**28
+#: Chunks, which are whole fields, of a large forecast that are written at a time.
+CHUNKS = 2
+
+
+def write_leads(parts: Iterable[xr.Dataset], leads: int, path: Path) -> None:
+    """Write forecasts of one lead time each as one forecast, at one stroke.
+
+    Parameters
+    ----------
+    parts : iterable of Dataset
+        From `nowcast.forecasters.dataset.forecast_dataset`, in the order of lead times; each is
+        needed only until the next one is asked for.
+    leads : int
+        How many there are.
+    path : path
+        A netCDF file if it ends in ``.nc``, for which a zarr store is written beside it first and
+        removed afterwards; else a zarr store.
+    """
+    import xarray as xr
+
+    parts = iter(parts)
+    first = next(parts)
+    if first.nbytes * leads <= SMALL:
+        write_dataset(_whole(chain([first], parts)), path)
+    elif is_netcdf(path):
+        store = path.with_name(f".{path.name}.{uuid4().hex[:8]}.leads")
+        try:
+            _write_zarr(first, parts, leads, store)
+            del first
+            with xr.open_zarr(store, consolidated=True, decode_timedelta=True) as written:
+                write_netcdf(written, path)
+        finally:
+            remove(store)
+    else:
+        _write_zarr(first, parts, leads, path)
+
+
+def _whole(parts: Iterable[xr.Dataset]) -> xr.Dataset:
+    import xarray as xr
+
+    return xr.concat(
+        parts, LEAD, data_vars="minimal", coords="minimal", compat="override", join="override",
+        combine_attrs="override",
+    )  # fmt: skip
+
+
+def _write_zarr(first: xr.Dataset, others: Iterable[xr.Dataset], leads: int, path: Path) -> None:
+    import zarr
+
+    # Each chunk that is written at a time is in memory once more.
+    with beside(path) as temporary, zarr.config.set({"async.concurrency": CHUNKS}):
+        first = without_encoding(first)
+        encoding = zarr_encoding(first, quick=True)
+        along = [str(name) for name, v in first.variables.items() if LEAD in v.dims]
+        for name in along:
+            # Units of the first time alone would be days.
+            encoding[name] |= {k: v for k, v in first[name].encoding.items() if k != "_FillValue"}
+            if first[name].ndim <= 2:  # small: all leads in one chunk
+                encoding[name]["chunks"] = (*first[name].shape[:-1], leads)
+        first.to_zarr(temporary, mode="w", zarr_format=3, consolidated=False, encoding=encoding)
+        still = [name for name in first.variables if name not in along]
+        del first
+        for part in others:
+            part.drop_vars(still).to_zarr(
+                temporary, append_dim=LEAD, zarr_format=3, consolidated=False
+            )
+            del part  # before the next one is made
+        consolidate(temporary)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.forecasters.dataset import forecast_dataset
+from nowcast.forecasters.file import write_leads
 from nowcast.forecasters.forecast import THRESHOLDS, divided
 from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
-from nowcast.forecasters.writing import write_leads
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
 from nowcast.rain.mesh import mean_spacing
@@ -160,7 +160,7 @@ def predict_to(
     Parameters
     ----------
     path : path
-        See `nowcast.forecasters.writing.write_leads`.
+        See `nowcast.forecasters.file.write_leads`.
 
     Returns
     -------

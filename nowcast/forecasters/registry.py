@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from daskdl.errors import SettingsError
-from nowcast.forecasters.extrapolation import Extrapolation
+from nowcast.forecasters.extrapolation import Extrapolation, Persistence
 from nowcast.forecasters.forecaster import Forecaster
-from nowcast.forecasters.persistence import Persistence
 from nowcast.forecasters.pysteps import NAMES, Pysteps
 from nowcast.forecasters.sprog import Sprog
 from nowcast.forecasters.steps import Steps

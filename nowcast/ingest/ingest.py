@@ -13,9 +13,16 @@ from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.scan import Scan, group_scans
-from nowcast.ingest.series import of_one_radar, store_attributes, target_grid, typical
 from nowcast.ingest.settings import IngestSettings
-from nowcast.ingest.sources import RADAR_ENDINGS, Sources, find_files
+from nowcast.ingest.sources import (
+    RADAR_ENDINGS,
+    Sources,
+    find_files,
+    of_one_radar,
+    store_attributes,
+    target_grid,
+    typical,
+)
 from nowcast.radar.header import Header
 from nowcast.radar.site import Site
 from nowcast.radar.volume import require_readers

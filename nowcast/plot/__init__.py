@@ -1,7 +1,7 @@
 """Pictures of rain, of forecasts beside what was observed, and of their scores."""
 
 from nowcast.plot.animation import animate_forecast
-from nowcast.plot.colours import rain_colours
+from nowcast.plot.figure import rain_colours
 from nowcast.plot.forecast import plot_forecast
 from nowcast.plot.rain import plot_rain
 from nowcast.plot.scores import plot_scores

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.plot.colours import COLOURS, DRY, EXTREME, MISSING, PROBABILITIES
-from nowcast.plot.figure import FAINT, new_figure
+from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILITIES, new_figure
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.probability_axes import draw_outline

@@ -1,4 +1,4 @@
-"""Figures without a display, written to their file at one stroke."""
+"""Figures without a display, and the colours of rain, probabilities and methods."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from daskdl.errors import MissingExtraError
 from nowcast.rain.replacing import beside
 
 if TYPE_CHECKING:
+    from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.figure import Figure
 
 #: Grey of what is beside the data: ticks, frames, remarks.
@@ -40,3 +41,62 @@ def save(figure: Figure, path: Path, dpi: int = 150) -> None:
     with beside(Path(path)) as temporary:
         # No date and no version of matplotlib: the same data gives the same bytes.
         figure.savefig(temporary, format="png", dpi=dpi, metadata={"Software": None})
+
+
+#: Edges of the colour scale, mm h-1; below the first it is dry.
+LEVELS = (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100)
+#: Between two edges each. Weak rain is blue, from light to dark, strong rain goes from yellow to
+#: dark red: the hues that are told apart without red or green sight, and lightness within each.
+COLOURS = (
+    "#d0e4f4", "#97c5e6", "#4f9bd6", "#2262ae", "#ffe04a", "#fca32b", "#e2402a", "#93134a",
+)  # fmt: skip
+DRY, EXTREME, MISSING = "#ffffff", "#3d0a33", "#d8d8d8"
+
+#: Edges of the scale of probabilities; below the first one it is as good as none.
+PROBABILITY_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Between two edges each: from pale to dark, lightness falls evenly and the hue
+#: is none of the rain's, so that it reads in grey too and is not taken for rain.
+PROBABILITIES = (
+    "#efe9f4", "#dccfe9", "#c8b3dd", "#b497d0", "#a07bc3", "#8b60b4", "#7547a2", "#5f308c",
+    "#491b73", "#330a58",
+)  # fmt: skip
+#: Of what was observed, on a map of probability.
+OUTLINE = "#000000"
+
+#: Okabe and Ito's colours with a marker each, told apart by everybody and in grey.
+METHODS = (
+    ("#0072b2", "o"), ("#7f7f7f", "s"), ("#d55e00", "^"), ("#009e73", "D"), ("#cc79a7", "v"),
+)  # fmt: skip
+
+
+def rain_colours() -> tuple[ListedColormap, BoundaryNorm]:
+    """Return the colour map and its norm: white when dry, grey where missing.
+
+    Examples
+    --------
+    >>> colours, norm = rain_colours()
+    >>> float(norm(3.0)) == float(norm(4.0)), float(norm(0.05)) < 0
+    (True, True)
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    scale = ListedColormap(list(COLOURS), under=DRY, over=EXTREME, bad=MISSING, name="rain")
+    return scale, BoundaryNorm(LEVELS, len(COLOURS))
+
+
+def probability_colours() -> tuple[ListedColormap, BoundaryNorm]:
+    """Return the colour map of probabilities and its norm: white below 5 %, grey where missing.
+
+    Examples
+    --------
+    >>> colours, norm = probability_colours()
+    >>> float(norm(0.31)) == float(norm(0.39)), float(norm(0.01)) < 0
+    (True, True)
+    """
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    # A probability of 1 is on the last edge.
+    scale = ListedColormap(
+        list(PROBABILITIES), under=DRY, over=PROBABILITIES[-1], bad=MISSING, name="probability"
+    )
+    return scale, BoundaryNorm(PROBABILITY_LEVELS, len(PROBABILITIES))

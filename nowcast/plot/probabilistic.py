@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nowcast.plot.colours import METHODS
-from nowcast.plot.figure import FAINT, new_figure, save
+from nowcast.plot.figure import FAINT, METHODS, new_figure, save
 from nowcast.plot.scores import style
 
 if TYPE_CHECKING:

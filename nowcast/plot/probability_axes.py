@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.plot.colours import OUTLINE, PROBABILITIES, PROBABILITY_LEVELS, probability_colours
-from nowcast.plot.figure import FAINT
+from nowcast.plot.figure import (
+    FAINT,
+    OUTLINE,
+    PROBABILITIES,
+    PROBABILITY_LEVELS,
+    probability_colours,
+)
 from nowcast.plot.rain import draw_field
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.plot.colours import LEVELS, rain_colours
-from nowcast.plot.figure import FAINT, new_figure, save
+from nowcast.plot.figure import FAINT, LEVELS, new_figure, rain_colours, save
 from nowcast.plot.panels import edges
 from nowcast.rain.name import is_simulated
 

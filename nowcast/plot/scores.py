@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.plot.colours import METHODS
-from nowcast.plot.figure import FAINT, new_figure, save
+from nowcast.plot.figure import FAINT, METHODS, new_figure, save
 from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nowcast.simulate.flow import Flow
-from nowcast.simulate.points import Field, Points
 from nowcast.simulate.regime import ROUGH, draw_systems
 from nowcast.simulate.storms import EDGE, Cells, Storms
-from nowcast.simulate.texture import Texture
+from nowcast.simulate.texture import Field, Points, Texture
 
 # Standard deviation of the logarithm of rain within shields and within cores.
 ROUGH_SHIELD, ROUGH_CORE = 0.9, 0.4

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import Forecast
+from nowcast.verification.fractions import band_power, radial_power
 from nowcast.verification.probability import BINS, probability_sums
-from nowcast.verification.spectrum import band_power, radial_power
 
 Float = NDArray[np.float32]
 

@@ -92,7 +92,7 @@ def test_main_runs_the_process_arguments(monkeypatch, capsys):
 
 def test_scaling_is_measured_as_the_options_say(monkeypatch, tmp_path):
     from daskdl.scaling import command
-    from daskdl.scaling.settings import Settings
+    from daskdl.scaling.command import Settings
 
     found = []
     monkeypatch.setattr(command, "run", lambda *arguments: found.append(arguments))

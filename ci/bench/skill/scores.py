@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from ci.bench.skill.forecast import Forecast
 from nowcast.verification.ensemble import ensemble_sums
-from nowcast.verification.fractions import fraction_sums
+from nowcast.verification.fractions import band_power, fraction_sums, radial_power
 from nowcast.verification.probability import probability_sums
-from nowcast.verification.spectrum import band_power, radial_power
 
 #: Thresholds of the table in mm h-1; probabilities are judged at `PROBABLE`.
 THRESHOLDS = (0.1, 1.0, 5.0)

@@ -1,4 +1,4 @@
-from daskdl.data.image.affine import Affine, Rotate
+from daskdl.data.image.affine import Affine, HorizontalFlip, Rotate, VerticalFlip
 from daskdl.data.image.boxes import Boxes
 from daskdl.data.image.choice import PerImage, RandomApply, RandomChoice
 from daskdl.data.image.colour import ChannelOrder, ColorJitter, Lighting
@@ -6,10 +6,16 @@ from daskdl.data.image.crop import CenterCrop, FixedCrop, RandomCrop, RandomResi
 from daskdl.data.image.decode import Decode, decode
 from daskdl.data.image.detection import NormalizeBoxes, RandomIoUCrop
 from daskdl.data.image.fill import Expand, Fill, Pad, RandomErasing
-from daskdl.data.image.flip import HorizontalFlip, VerticalFlip
 from daskdl.data.image.images import Images
-from daskdl.data.image.normalise import IMAGENET_MEAN, IMAGENET_STD, Normalize, ToFloat
-from daskdl.data.image.resize import RandomShortestSide, Resize, ShortestSide
+from daskdl.data.image.resize import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Normalize,
+    RandomShortestSide,
+    Resize,
+    ShortestSide,
+    ToFloat,
+)
 from daskdl.data.image.transform import Columns, Pipeline, Transform
 
 __all__ = [

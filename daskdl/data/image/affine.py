@@ -1,14 +1,14 @@
-"""Affine maps: rotation, shift, scale and shear, drawn at random or fixed."""
+"""Affine maps and flips: rotation, shift, scale, shear and mirrors, drawn at random or fixed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.image.arguments import Range, span
+from daskdl.data.image.arguments import Range, share, span
 from daskdl.data.image.fill import Colour
 from daskdl.data.image.images import Images
 from daskdl.data.image.transform import Transform
@@ -116,3 +116,57 @@ def _linear(degrees: Array, shear: Array, scale: Array) -> Array:
     leaning[:, 0, 0] = leaning[:, 1, 1] = 1
     leaning[:, 0, 1] = np.tan(lean)
     return scale[:, None, None] * (rotation @ leaning)
+
+
+@dataclass(frozen=True)
+class HorizontalFlip(Transform):
+    """Mirror left to right.
+
+    Parameters
+    ----------
+    probability : float
+        Of each image; 1 mirrors all and draws nothing.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> HorizontalFlip()(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
+    """
+
+    probability: float = 0.5
+    axis: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        share(f"{self.name}: probability", self.probability)
+
+    @property
+    def needs_rng(self) -> bool:
+        """Whether it is left to chance."""
+        return 0 < self.probability < 1
+
+    def apply(self, images: Images, rng: np.random.Generator) -> None:
+        """Mirror them."""
+        which = np.full(len(images), self.probability == 1)
+        if self.needs_rng:
+            which = rng.random(len(images)) < self.probability
+        images.flip(which, self.axis)
+
+
+@dataclass(frozen=True)
+class VerticalFlip(HorizontalFlip):
+    """Turn upside down, by mirroring.
+
+    Parameters
+    ----------
+    probability : float
+        Of each image; 1 mirrors all and draws nothing.
+
+    Examples
+    --------
+    >>> x = np.zeros((2, 20, 30, 3), np.uint8)
+    >>> VerticalFlip()(x, rng=np.random.default_rng(0)).shape
+    (2, 20, 30, 3)
+    """
+
+    axis: ClassVar[int] = 0

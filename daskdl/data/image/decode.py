@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from daskdl.data.image.arguments import one_of
 from daskdl.data.image.images import Images
-from daskdl.data.image.pillow import need_pillow
 from daskdl.data.image.transform import Transform
-from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.errors import DataError, MissingExtraError, SettingsError, ShapeError
 
 #: Modes of decoded images, and their channels.
 MODES = {"RGB": 3, "L": 1, "RGBA": 4}
@@ -172,3 +171,14 @@ def _decode(
             "; leave such records out by from_*(decode=..., on_error='skip')"
         ) from error
     return (pixels if pixels.ndim == 3 else pixels[..., None]), (height, width)
+
+
+def need_pillow(what: str) -> None:
+    """Raise a MissingExtraError, which begins with ``what``, unless Pillow is installed."""
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what}: expected Pillow, which decodes and draws images, found it not installed; "
+            "pip install 'daskdl[images]'"
+        ) from error

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from daskdl.data.image.arguments import below, pair, share, span
 from daskdl.data.image.crop import RandomResizedCrop
 from daskdl.data.image.images import Images
-from daskdl.data.image.normalise import IMAGENET_MEAN
 from daskdl.data.image.pixels import paint
+from daskdl.data.image.resize import IMAGENET_MEAN
 from daskdl.data.image.transform import Transform
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.memory import empty

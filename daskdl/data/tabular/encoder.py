@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,7 +23,6 @@ from daskdl.data.tabular.columns import (
     kind_of,
     plain,
 )
-from daskdl.data.tabular.display import table
 from daskdl.data.tabular.statistics import Moments, Values, statistics
 from daskdl.errors import DataError, SettingsError
 
@@ -275,3 +275,28 @@ def _sorted(counts: Mapping[Value, int]) -> list[Value]:
 def _some(values: Sequence[Value]) -> str:
     shown = ", ".join(map(repr, values[:5]))
     return f"{shown}, ... ({len(values)} in all)" if len(values) > 5 else shown
+
+
+HEADINGS = ("column", "kind", "what is known of it", "numbers", "ids")
+
+
+def table(title: str, columns: Sequence[Column]) -> str:
+    """Return an HTML table with a line for each column."""
+    head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(column)) + "</tr>"
+        for column in columns
+    )
+    return (
+        f"<p>{html.escape(title)}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cells(column: Column) -> tuple[str, ...]:
+    if isinstance(column, Category):
+        said = f"{len(column.values):,} values, such as {', '.join(map(str, column.values[:3]))}"
+    else:
+        said = f"mean {column.mean:.4g}, standard deviation {column.scale:.4g}"
+    said += ", some missing" if column.missing else ""
+    return column.name, column.kind, said, str(column.width), str(column.rows or "")

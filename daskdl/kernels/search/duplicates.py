@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import threads
-from daskdl.kernels.search.popcount import popcount
+from daskdl.kernels.search.hamming import popcount
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]

@@ -7,13 +7,16 @@ groups are farther than what it has found already, and are never looked at one b
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.kernels.runtime.jit import fastjit, jit
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import threads
-from daskdl.kernels.search.popcount import popcount
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -214,3 +217,15 @@ def _within(codes, queries, radius, counts, starts, numbers, distances, write, w
                         starts[q, which] += 1
                     else:
                         counts[q, which] += 1
+
+
+@intrinsic
+def popcount(typing: Any, word: Any) -> Any:
+    """Return how many bits of a uint64 are set, int64."""
+    if word != types.uint64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate

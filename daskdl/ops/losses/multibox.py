@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.detection.mining import hard_negatives
+from daskdl.kernels.detection.matching import hard_negatives
 from daskdl.kernels.losses import crossentropy as weighted
 from daskdl.kernels.losses import softmax as kernels
 from daskdl.ops.losses.reduction import Parts, loss

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.text import Encode, Tokenizer, Vocabulary, lengths_of
 from daskdl.errors import DataError, ModelFileError
-from daskdl.nn.core.model_urls import fetched, is_url
-from daskdl.nn.core.modelfile import load, read_metadata
+from daskdl.nn.core.modelfile import fetched, is_url, load, read_metadata
 from daskdl.predict import Predictor
 
 #: Words of a text that are read, unless the model file says so.

@@ -8,9 +8,8 @@ import platform
 import pytest
 
 from daskdl.errors import SettingsError
-from daskdl.scaling.command import run, title
+from daskdl.scaling.command import Settings, run, title
 from daskdl.scaling.machine import machine, machines
-from daskdl.scaling.settings import Settings
 from daskdl.scaling.workloads import workload
 
 

@@ -17,9 +17,9 @@ from nowcast.forecasters import (
     Persistence,
     Sprog,
     Steps,
+    file,
     forecaster,
     method_names,
-    writing,
 )
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict, predict_to
@@ -134,7 +134,7 @@ def test_a_grid_of_few_pixels_has_members() -> None:
 def test_leads_one_by_one(
     name: str, forecaster: Sprog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "SMALL", 0)
+    monkeypatch.setattr(file, "SMALL", 0)
     rain = moving_rain()
     asked = {"thresholds": (1.0, 5.0), "members": 2}
     leads, time = predict_to(tmp_path / name, forecaster, rain, **asked)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from daskdl.errors import DataError
 from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import group_scans, nearest
-from nowcast.ingest.series import of_one_radar, target_grid, typical
 from nowcast.ingest.settings import IngestSettings
-from nowcast.ingest.sources import find_files
+from nowcast.ingest.sources import find_files, of_one_radar, target_grid, typical
 from nowcast.radar.header import Format, Header
 from nowcast.radar.site import Site
 from nowcast.rain.grid import Grid

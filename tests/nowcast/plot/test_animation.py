@@ -15,7 +15,7 @@ from PIL import Image
 from daskdl.errors import MissingExtraError
 from nowcast.plot import animate_forecast
 from nowcast.plot.animation import FRAME, LAST
-from nowcast.plot.colours import COLOURS, DRY, MISSING
+from nowcast.plot.figure import COLOURS, DRY, MISSING
 from tests.nowcast.plot.pictures import axes, forecast, frames, share
 
 

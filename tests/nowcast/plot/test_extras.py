@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from daskdl.errors import SettingsError
 from nowcast.plot import animate_forecast, plot_forecast
 from nowcast.plot import forecast as module
-from nowcast.plot.colours import OUTLINE, PROBABILITIES
 from nowcast.plot.extras import extra_rows
+from nowcast.plot.figure import OUTLINE, PROBABILITIES
 from nowcast.plot.panels import OBSERVED, Panels
 from tests.nowcast.plot.pictures import field, forecast, frames, pixels, share
 

@@ -11,8 +11,17 @@ from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError
-from nowcast.plot.colours import COLOURS, DRY, EXTREME, LEVELS, METHODS, MISSING, rain_colours
-from nowcast.plot.figure import new_figure, save
+from nowcast.plot.figure import (
+    COLOURS,
+    DRY,
+    EXTREME,
+    LEVELS,
+    METHODS,
+    MISSING,
+    new_figure,
+    rain_colours,
+    save,
+)
 
 
 def test_a_figure_is_written_whole_and_the_same_each_time(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot import forecast as module
 from nowcast.plot import plot_forecast, plot_rain, rain
-from nowcast.plot.colours import COLOURS, DRY, LEVELS, MISSING
-from nowcast.plot.figure import new_figure
+from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING, new_figure
 from nowcast.plot.rain import add_legend, draw_rain
 from tests.nowcast.plot.pictures import forecast, frames, pixels, share
 

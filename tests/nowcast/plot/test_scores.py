@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from nowcast.plot import plot_scores, scores
-from nowcast.plot.colours import METHODS
+from nowcast.plot.figure import METHODS
 from tests.nowcast.plot.pictures import pixels, share
 
 FORECASTERS, LEADS, THRESHOLDS, SCALES = (

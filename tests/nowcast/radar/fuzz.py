@@ -13,8 +13,8 @@ import numpy as np
 
 from nowcast.ingest.rain_map import Failure, try_header, try_scan
 from nowcast.ingest.scan import group_scans
-from nowcast.ingest.series import target_grid
 from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import target_grid
 from nowcast.radar.site import Site
 
 SETTINGS = IngestSettings.of(site=Site(50.0, 5.0), size=32, spacing=8000.0)

@@ -12,8 +12,8 @@ import pytest
 from daskdl.errors import DataError
 from nowcast.ingest.rain_map import map_scan
 from nowcast.ingest.scan import group_scans
-from nowcast.ingest.series import target_grid
 from nowcast.ingest.settings import IngestSettings
+from nowcast.ingest.sources import target_grid
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
 from nowcast.radar.uf import MANDATORY

@@ -103,8 +103,8 @@ def test_ingested_rain_is_the_weather(scans: list[Path]) -> None:
     """From the truth to a file, and back through the readers, the Z-R relation and the gridding."""
     from nowcast.ingest.rain_map import map_scan, try_header
     from nowcast.ingest.scan import group_scans
-    from nowcast.ingest.series import target_grid
     from nowcast.ingest.settings import IngestSettings
+    from nowcast.ingest.sources import target_grid
 
     settings = IngestSettings.of(size=120, spacing=2000.0)
     grouped, _ = group_scans([try_header(path) for path in scans], settings.step)

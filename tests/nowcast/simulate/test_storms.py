@@ -9,10 +9,9 @@ import pytest
 
 from nowcast.simulate.archive import Days
 from nowcast.simulate.flow import Flow
-from nowcast.simulate.points import Points
 from nowcast.simulate.regime import draw_systems
 from nowcast.simulate.storms import LONGEST, REACH, SHORTEST, Storms
-from nowcast.simulate.texture import Texture
+from nowcast.simulate.texture import Points, Texture
 
 STILL = Flow((10.0, 0.0), (0.0, 0.0), 3600.0, 0.0, ((0.0, 0.0), (0.0, 0.0)))
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from daskdl.errors import SettingsError
-from nowcast.verification.fractions import fraction_sums
-from nowcast.verification.spectrum import DRY, DRY_DECIBEL, band_power, radial_power
+from nowcast.verification.fractions import DRY, DRY_DECIBEL, band_power, fraction_sums, radial_power
 from tests.nowcast.fields import storms
 
 

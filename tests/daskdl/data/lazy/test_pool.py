@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from daskdl.data import SampleSet
 from daskdl.data.arrays import Arrays
 from daskdl.data.lazy.block_partition import MIXED
-from daskdl.data.lazy.blocks import PooledRecipe
-from daskdl.data.lazy.pool import Pool
+from daskdl.data.lazy.blocks import Pool, PooledRecipe
 from daskdl.data.order import block_lengths, ordered
 from daskdl.data.recipe import Recipe
 from tests.daskdl.data.epochs import epoch, everything

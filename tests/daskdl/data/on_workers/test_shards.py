@@ -15,8 +15,7 @@ from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import TaskError
 from daskdl.data import SampleSet
 from daskdl.data.lazy.from_tasks import FromTasks
-from daskdl.data.on_workers.shards import Shards
-from daskdl.data.on_workers.spreading import spread
+from daskdl.data.on_workers.shards import Shards, spread
 from daskdl.data.on_workers.tasks import graph_of, on_each, stand_alone
 from daskdl.errors import SettingsError
 from daskdl.nn import Linear, MSELoss

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from daskdl import nn
 from daskdl.errors import ModelFileError
 from daskdl.nn.core import modelfile
-from daskdl.nn.core.model_urls import is_url
+from daskdl.nn.core.modelfile import is_url
 
 
 class Doubled(nn.Module):
