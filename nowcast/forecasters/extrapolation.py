@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
-from nowcast.forecasters.forecaster import check_past
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.forecaster import Request
 from nowcast.lagrangian.advection import advect
 from nowcast.lagrangian.motion import motion_field
 
@@ -21,26 +21,14 @@ class Extrapolation:
     n_in: int = 3
     least: int = 2
 
-    def forecast(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
+    def forecast(self, rain: NDArray[np.float32], leads: int, **settings: Any) -> Forecast:
         """Carry ``rain[-1]`` on; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
 
         Pixels whose rain would come from outside of the grid, or from missing pixels, are NaN.
         """
-        past = check_past(
-            "extrapolation", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
-            least=self.least,
-        )  # fmt: skip
-        motion = motion_field(past[-self.n_in :], spacing_km=spacing_km)
+        request = Request(rain, leads, **settings)
+        past = request.past("extrapolation", self.least)
+        motion = motion_field(past[-self.n_in :], spacing_km=request.spacing_km)
         return Forecast(advect(past[-1], motion, leads))
 
 
@@ -61,20 +49,7 @@ class Persistence:
     n_in: int = 1
     least: int = 1
 
-    def forecast(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
+    def forecast(self, rain: NDArray[np.float32], leads: int, **settings: Any) -> Forecast:
         """Repeat ``rain[-1]``; see `nowcast.forecasters.forecaster.Forecaster.forecast`."""
-        past = check_past(
-            "persistence", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
-            least=self.least,
-        )  # fmt: skip
+        past = Request(rain, leads, **settings).past("persistence", self.least)
         return Forecast(np.repeat(past[-1:], leads, axis=0))

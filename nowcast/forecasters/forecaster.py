@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,43 @@ class Forecaster(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a forecaster is asked for: the arguments of `Forecaster.forecast`, in one record."""
+
+    rain: Float = field(repr=False)
+    leads: int
+    _: KW_ONLY
+    spacing_km: float
+    step_minutes: float
+    thresholds: Sequence[float] = THRESHOLDS
+    members: int = 0
+    seed: int = 0
+
+    def past(self, name: str, least: int) -> Float:
+        """Return the past frames as float32, checked; negative rates, which some files have, are 0.
+
+        Raises
+        ------
+        ShapeError
+            Unless ``rain`` is (time >= least, y, x).
+        SettingsError
+            If there is no lead, or the spacing or the step is not positive.
+        """
+        rain = np.asarray(self.rain, np.float32)
+        if rain.ndim != 3 or len(rain) < least:
+            raise ShapeError(
+                f"{name}: expected past frames of shape (time >= {least}, y, x), found "
+                f"{rain.shape}."
+            )
+        if self.leads < 1:
+            raise SettingsError(f"{name}: leads must be at least 1 frame, found {self.leads!r}.")
+        for setting in ("spacing_km", "step_minutes"):
+            if not (value := getattr(self, setting)) > 0:
+                raise SettingsError(f"{name}: {setting} must be positive, found {value!r}.")
+        return np.maximum(rain, np.float32(0))
+
+
 @runtime_checkable
 class EachLead(Protocol):
     """A forecaster that gives lead times one by one: large grids have no memory for all.
@@ -92,68 +130,13 @@ class EachLead(Protocol):
     A class that is derived from it has `forecast` by its ``each_lead``.
     """
 
-    def each_lead(
-        self,
-        rain: Float,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Iterator[Forecast]:
+    def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
         """Give what `Forecaster.forecast` returns, as a forecast of each lead time by itself."""
         ...
 
-    def forecast(
-        self,
-        rain: Float,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
+    def forecast(self, rain: Float, leads: int, **settings: Any) -> Forecast:
         """Forecast; see `Forecaster.forecast`."""
-        parts = self.each_lead(
-            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
-            members=members, seed=seed,
-        )  # fmt: skip
-        return joined(parts, leads)
-
-
-def check_past(
-    name: str,
-    rain: Float,
-    leads: int,
-    *,
-    spacing_km: float,
-    step_minutes: float,
-    least: int,
-) -> Float:
-    """Return the past frames as float32, checked; negative rates, which some files have, are 0.
-
-    Raises
-    ------
-    ShapeError
-        Unless ``rain`` is (time >= least, y, x).
-    SettingsError
-        If there is no lead, or the spacing or the step is not positive.
-    """
-    rain = np.asarray(rain, np.float32)
-    if rain.ndim != 3 or len(rain) < least:
-        raise ShapeError(
-            f"{name}: expected past frames of shape (time >= {least}, y, x), found {rain.shape}."
-        )
-    if leads < 1:
-        raise SettingsError(f"{name}: leads must be at least 1 frame, found {leads!r}.")
-    for what, value in (("spacing_km", spacing_km), ("step_minutes", step_minutes)):
-        if not value > 0:
-            raise SettingsError(f"{name}: {what} must be positive, found {value!r}.")
-    return np.maximum(rain, np.float32(0))
+        return joined(self.each_lead(rain, leads, **settings), leads)
 
 
 def check_thresholds(name: str, thresholds: Sequence[float]) -> tuple[float, ...]:

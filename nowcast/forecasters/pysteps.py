@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import MissingExtraError, SettingsError
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
-from nowcast.forecasters.forecaster import check_past
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.forecaster import Request
 from nowcast.lagrangian.decibel import DRY_BELOW, DRY_DECIBEL, to_decibel
 
 Float = NDArray[np.float32]
@@ -75,27 +75,15 @@ class Pysteps:
         """Frames that it needs."""
         return 2 if self.name == "extrapolation" else self.n_in
 
-    def forecast(
-        self,
-        rain: Float,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
+    def forecast(self, rain: Float, leads: int, **settings: Any) -> Forecast:
         """Forecast; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
 
         NaN is where the rain would come from outside of the grid or from missing pixels. With
         members, the single field is their mean.
         """
-        past = check_past(
-            f"pysteps:{self.name}", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
-            least=self.least,
-        )[-self.n_in :]  # fmt: skip
-        ensemble = self.name == "steps" or (self.name == "linda" and members > 0)
+        request = Request(rain, leads, **settings)
+        past = request.past(f"pysteps:{self.name}", self.least)[-self.n_in :]
+        ensemble = self.name == "steps" or (self.name == "linda" and request.members > 0)
         with _silent():
             from pysteps import motion, nowcasts
 
@@ -104,7 +92,7 @@ class Pysteps:
             moved = nowcasts.get_method("extrapolation")(past[-1].astype(np.float64), flow, leads)
             if self.name == "extrapolation":
                 return Forecast(np.asarray(moved, np.float32))
-            options = self._options(past, spacing_km, step_minutes, max(members, 2), seed, ensemble)
+            options = self._options(request, ensemble)
             in_rates = self.name in ("anvil", "linda")
             source = np.nan_to_num(past.astype(np.float64)) if in_rates else decibel
             made = nowcasts.get_method(self.name)(source, flow, leads, **options)
@@ -118,17 +106,19 @@ class Pysteps:
             return Forecast(made.mean(axis=0, dtype=np.float32), members=made)
         return Forecast(made)
 
-    def _options(
-        self, past: Float, spacing_km: float, step_minutes: float, members: int, seed: int,
-        ensemble: bool,
-    ) -> dict[str, Any]:  # fmt: skip
+    def _options(self, request: Request, ensemble: bool) -> dict[str, Any]:
         """Arguments of the method beyond rain, motion and number of leads."""
         threshold = 10 * np.log10(DRY_BELOW)
         if self.name == "sprog":
             return {"precip_thr": threshold}
         if self.name == "anvil":
             return {}
-        shared = {"kmperpixel": spacing_km, "timestep": step_minutes, "seed": seed}
+        members = max(request.members, 2)
+        shared = {
+            "kmperpixel": request.spacing_km,
+            "timestep": request.step_minutes,
+            "seed": request.seed,
+        }
         if self.name == "steps":
             return shared | {"n_ens_members": members, "precip_thr": threshold}
         return shared | {"add_perturbations": ensemble, "n_ens_members": members}

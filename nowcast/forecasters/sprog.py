@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
-from nowcast.forecasters.forecaster import EachLead, check_past, check_thresholds
+from nowcast.forecasters.forecaster import EachLead, Request, check_thresholds
 from nowcast.lagrangian.advection import carry_all
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
@@ -59,24 +60,15 @@ class Sprog(EachLead):
     table: MarginTable = field(default=SHIPPED, repr=False)
     correction: Correction | None = None
 
-    def each_lead(
-        self,
-        rain: Float,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Iterator[Forecast]:
+    def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`."""
-        past = check_past(
-            "sprog", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
-        )
-        wanted = check_thresholds("sprog", thresholds)
+        request = Request(rain, leads, **settings)
+        past = request.past("sprog", self.least)
+        wanted = check_thresholds("sprog", request.thresholds)
+        spacing_km, step_minutes = request.spacing_km, request.step_minutes
+        members, seed = request.members, request.seed
         cascade = Cascade.of(past[-self.n_in :], spacing_km=spacing_km)
-        del rain, past  # of a large grid every frame counts
+        del rain, past, request  # of a large grid every frame counts
         noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
         for here in arrivals(cascade, leads, spacing_km=spacing_km, step_minutes=step_minutes):
             shift = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast
+from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import EachLead
 from nowcast.forecasters.sprog import Sprog
 from nowcast.lagrangian.exceedance import MarginTable
@@ -42,24 +43,15 @@ class Steps(EachLead):
     table: MarginTable = field(default=SHIPPED, repr=False)
 
     def each_lead(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
+        self, rain: NDArray[np.float32], leads: int, **settings: Any
     ) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`.
 
         Without a number of members there are `MEMBERS`.
         """
-        for made in Sprog(self.n_in, self.least, self.table).each_lead(
-            rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, thresholds=thresholds,
-            members=members or MEMBERS, seed=seed,
-        ):  # fmt: skip
+        settings["members"] = settings.get("members") or MEMBERS
+        sprog = Sprog(self.n_in, self.least, self.table)
+        for made in sprog.each_lead(rain, leads, **settings):
             assert made.members is not None
             yield replace(made, rain=made.members.mean(axis=0, dtype=np.float32))
             del made  # before the next one is made

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from nowcast.forecasters.forecast import THRESHOLDS, Forecast, divided
-from nowcast.forecasters.forecaster import EachLead, check_past
+from nowcast.forecasters.forecast import Forecast, divided
+from nowcast.forecasters.forecaster import EachLead, Request
 from nowcast.forecasters.sprog import Sprog
 from nowcast.model.folder import Model, load_model
 from nowcast.model.moving.model import MovingModel
@@ -70,15 +71,7 @@ class Trained(EachLead):
         return str(found or "not compared with sprog")
 
     def each_lead(
-        self,
-        rain: NDArray[np.float32],
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
+        self, rain: NDArray[np.float32], leads: int, **settings: Any
     ) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`.
 
@@ -87,25 +80,21 @@ class Trained(EachLead):
         DataError
             When the grid or the step is not the model's, or it was trained for fewer leads.
         """
-        longest = self.model.lead_minutes
-        if leads * step_minutes > longest + 1e-6:
+        longest, request = self.model.lead_minutes, Request(rain, leads, **settings)
+        ahead = leads * request.step_minutes
+        if ahead > longest + 1e-6:
             raise DataError(
                 f"--lead: the model was trained for {longest:g} min ahead, found "
-                f"{leads * step_minutes:g} min; train one for a longer lead time"
+                f"{ahead:g} min; train one for a longer lead time"
             )
         if isinstance(self.model, MovingModel):
             corrected = Sprog(self.n_in, table=self.model.table, correction=self.model)
-            yield from corrected.each_lead(
-                rain, leads, spacing_km=spacing_km, step_minutes=step_minutes,
-                thresholds=thresholds, members=members, seed=seed,
-            )  # fmt: skip
+            yield from corrected.each_lead(rain, leads, **settings)
             return
-        past = check_past(
-            "model", rain, leads, spacing_km=spacing_km, step_minutes=step_minutes, least=self.least
-        )
+        past = request.past("model", self.least)
         self.model.check_fits(
             "model",
-            (1000 * spacing_km, 1000 * spacing_km),
-            np.timedelta64(round(60 * step_minutes), "s"),
+            (1000 * request.spacing_km,) * 2,
+            np.timedelta64(round(60 * request.step_minutes), "s"),
         )
         yield from divided(Forecast(self.model(past[-self.n_in :])[:leads]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nowcast.forecasters import THRESHOLDS, Extrapolation, Forecast, Forecaster, Persistence
+from nowcast.forecasters import Extrapolation, Forecast, Forecaster, Persistence
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,7 @@ class Answers:
     def __init__(self, answer: Callable[..., Any], n_in: int = 1) -> None:
         self.answer, self.n_in, self.least = answer, n_in, n_in
 
-    def forecast(
-        self,
-        rain: np.ndarray,
-        leads: int,
-        *,
-        spacing_km: float,
-        step_minutes: float,
-        thresholds: Sequence[float] = THRESHOLDS,
-        members: int = 0,
-        seed: int = 0,
-    ) -> Forecast:
+    def forecast(self, rain: np.ndarray, leads: int, **settings: Any) -> Forecast:
         made = self.answer(rain, leads)
         return made if isinstance(made, Forecast) else Forecast(made)
 
