@@ -62,7 +62,7 @@ def has(batch: Mapping[str, Any], name: str) -> bool:
 
 
 def nested(batch: Mapping[str, Any], name: str) -> Any:
-    """Return what a batch has under a name: an array, a tuple of them, or a dict.
+    """Return a batch's value under a name: an array, a tuple of them, or a dict.
 
     Raises
     ------

@@ -21,7 +21,7 @@ HOMES = "daskdl.modules"
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Return what a model file holds.
+    """Return the contents of a model file.
 
     Parameters
     ----------

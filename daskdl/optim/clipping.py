@@ -65,7 +65,7 @@ class ClipNorm(Wrapper):
         return False
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return where each block begins."""
+        """Return the first index of each block."""
         return np.arange(0, size, BLOCK)
 
     def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Terms:

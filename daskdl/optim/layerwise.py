@@ -70,7 +70,7 @@ class Layerwise(Grouped):
         return replace(self, ranges=self._bound()[1].part(slices))
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return where each stretch of one parameter and one block begins."""
+        """Return the first index of each stretch of one parameter and one block."""
         return self._bound()[0].ranges.cut(BLOCK)[0]
 
     def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:

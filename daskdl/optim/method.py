@@ -28,7 +28,7 @@ Terms = NDArray[np.float64]
 
 
 class Step(NamedTuple):
-    """What a step goes by beside its arrays.
+    """The settings of a step beside its arrays.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Method(Named, ABC):
         return self if self.by_element else None
 
     def term_starts(self, size: int) -> NDArray[np.int64]:
-        """Return where the numbers of each term of a vector of ``size`` begin, increasing."""
+        """Return the first index of each term of a vector of ``size``, increasing."""
         return np.zeros(0, np.int64)
 
     def terms(

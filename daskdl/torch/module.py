@@ -153,7 +153,7 @@ class TorchModule(TorchState):
     # --- a pass
 
     def _call(self, given: Sequence[Any], names: Sequence[str]) -> Any:
-        """Return what the module returns; the last inputs are given by name."""
+        """Return the module's result; the last inputs are given by name."""
         ordered = given[: len(given) - len(names)]
         named = dict(zip(names, given[len(ordered) :], strict=True))
         if self._dtype != torch.float32:

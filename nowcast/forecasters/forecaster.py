@@ -88,7 +88,7 @@ class Forecaster(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """What a forecaster is asked for: the arguments of `Forecaster.forecast`, in one record."""
+    """The arguments of `Forecaster.forecast`, in one record."""
 
     rain: Float = field(repr=False)
     leads: int
@@ -131,7 +131,7 @@ class EachLead(Protocol):
     """
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
-        """Give what `Forecaster.forecast` returns, as a forecast of each lead time by itself."""
+        """Give `Forecaster.forecast`'s result, as a forecast of each lead time by itself."""
         ...
 
     def forecast(self, rain: Float, leads: int, **settings: Any) -> Forecast:

@@ -64,7 +64,7 @@ class NowcastModel:
         return self.n_out * minutes(self.step)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the table that a notebook shows."""
         y, x = (f"{metres / 1000:g}" for metres in self.spacing)
         told = {
             "reads": f"{self.n_in} frames, one every {minutes(self.step):g} min",

@@ -67,7 +67,7 @@ class Cells:
         return np.sin(np.pi * age**0.75)
 
     def positions(self, flow: Flow, time: float) -> tuple[Array, Array]:
-        """Return where cells are and how they lie at a time.
+        """Return places and shapes of the cells at a time.
 
         Returns
         -------

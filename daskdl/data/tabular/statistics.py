@@ -27,7 +27,7 @@ class Moments:
 
     @classmethod
     def of(cls, series: Any, kind: str) -> Moments:
-        """Return those of a column."""
+        """Return the statistics of one column."""
         values = as_seconds(series) if kind == "date" else as_numbers(series)
         there = values[np.isfinite(values)]
         if not there.size:
@@ -38,7 +38,7 @@ class Moments:
         return cls(there.size, mean, squares, values.size - there.size, hours)
 
     def merged(self, other: Moments) -> Moments:
-        """Return those of both (T. Chan et al., Updating Formulae, 1979)."""
+        """Return the statistics of both together (T. Chan et al., Updating Formulae, 1979)."""
         count = self.count + other.count
         if not other.count or not self.count:
             one = self if self.count else other
@@ -65,13 +65,13 @@ class Values:
 
     @classmethod
     def of(cls, series: Any, kind: str) -> Values:
-        """Return those of a column."""
+        """Return the statistics of one column."""
         found = series.value_counts(dropna=True)
         counts = Counter({as_value(v): int(n) for v, n in found.items() if n})
         return cls(counts, int(series.isna().sum()))
 
     def merged(self, other: Values) -> Values:
-        """Return those of both."""
+        """Return the statistics of both together."""
         both = self.counts + other.counts
         if len(both) > MOST_COUNTED:
             both = Counter(dict(both.most_common(MOST_COUNTED)))

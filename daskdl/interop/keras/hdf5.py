@@ -126,7 +126,7 @@ def _opened(data: bytes, where: str) -> Iterator[Any]:
 
 
 def read(data: bytes, where: str) -> Weights:
-    """Return what an HDF5 file of Keras holds.
+    """Return the contents of an HDF5 file of Keras.
 
     Raises
     ------

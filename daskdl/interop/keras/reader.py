@@ -69,7 +69,7 @@ def _flat(arrays: dict[str, Array]) -> bool:
 
 
 def weights_of(data: bytes, where: str) -> Weights:
-    """Return what a file of either format holds, the layers in the model's order if it is known."""
+    """Return the contents of a file of either format, layers in the model's order if known."""
     if not data.startswith(b"PK\x03\x04"):
         return hdf5.read(data, where)
     config, inner = _unzipped(data, where)

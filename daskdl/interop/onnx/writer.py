@@ -222,7 +222,7 @@ class _Writing:
         )
 
     def _value(self, a: Any, b: Any) -> Value:
-        """Return what stands for an input, of which both runs have one."""
+        """Return the input's graph value, recorded by both traces."""
         first, second = self.known
         for key_a, key_b in ((id(a), id(b)), (id(_data(a)), id(_data(b)))):
             if key_a in first and key_b in second and first[key_a] == second[key_b]:

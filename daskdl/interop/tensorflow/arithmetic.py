@@ -29,7 +29,7 @@ _REDUCTIONS = {
 @operator("Identity", "StopGradient", "CheckNumerics", "Snapshot", "PreventGradient",
           "PlaceholderWithDefault")  # fmt: skip
 def identity(call: Call) -> Given:
-    """Return what is given."""
+    """Return the input itself."""
     return call.given[0] if call.is_array(0) else call.value(0)
 
 

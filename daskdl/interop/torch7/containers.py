@@ -101,5 +101,5 @@ def flatten_table(of: Module, value: Given) -> Given:
 @module("Identity", "Copy", "Contiguous", "TotalVariation", "ContentLoss", "StyleLoss",
         "GradientReversal", "L1Penalty")  # fmt: skip
 def identity(of: Module, value: Given) -> Given:
-    """Return what is given."""
+    """Return the value itself."""
     return value

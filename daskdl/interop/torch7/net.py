@@ -101,13 +101,13 @@ class Module:
         return found
 
     def one(self, value: Given) -> Value:
-        """Return what is given if it is one value."""
+        """Return the value if it is one, and no table."""
         if not isinstance(value, Value):
             self.fail("expected one value, found a table")
         return value
 
     def several(self, value: Given) -> list[Any]:
-        """Return what is given if it is a table."""
+        """Return the value if it is a table."""
         if isinstance(value, Value) or not value:
             self.fail("expected a table of values, found one")
         return value

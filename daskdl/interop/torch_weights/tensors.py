@@ -80,7 +80,7 @@ class Tensors:
         return found != 0 if kind == "?" else found
 
     def make(self, function: Global, given: tuple[Any, ...]) -> Any:
-        """Return what a call makes: tensors, parameters, ordered dicts, sizes."""
+        """Return the result of a call: tensors, parameters, ordered dicts, sizes."""
         module, name = function
         if module == "torch._utils" and name in _REBUILD and len(given) >= 4:
             return self.tensor(*given[:4])

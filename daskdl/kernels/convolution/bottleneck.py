@@ -72,7 +72,7 @@ class Bottleneck(Prepared):
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
-        """Return what writes to y what a call returns, for arrays and threads that stay."""
+        """Return a function that computes a call into y, bound to its arrays and threads."""
         geometry, channels = self.middle.geometry, self.middle.filters
         tile = _rows_of(geometry, x.shape, y.shape, channels, x.itemsize)
         tiles = -(-y.shape[1] // tile)

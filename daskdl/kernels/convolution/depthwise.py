@@ -45,7 +45,7 @@ def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: 
 def work_of(
     x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return what does as :func:`forward_packed` whenever it is called; y is not empty."""
+    """Return a function that does as :func:`forward_packed` at each call; y is not empty."""
     return _work(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
 
 

@@ -63,7 +63,7 @@ class Geometry(NamedTuple):
         )
 
     def offsets(self) -> Indices:
-        """Return where each tap lies, (taps, 2): rows and columns off the window's place."""
+        """Return the place of each tap, (taps, 2): rows and columns off the window's place."""
         return _offsets(self)
 
     def phases(self, height: int, width: int) -> list[tuple[Indices, Indices, tuple[int, ...]]]:

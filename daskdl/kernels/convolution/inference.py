@@ -98,7 +98,7 @@ class Convolution(Prepared):
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
-        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+        """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` (N, rows, columns, out) is C-contiguous and not empty.
         """

@@ -60,7 +60,7 @@ class JoinedConvolution:
     def work_of(
         self, y: Array, beside: Array | None, low: float, high: float, *parts: Array
     ) -> Callable[[], object]:
-        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+        """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` is C-contiguous and not empty.
         """

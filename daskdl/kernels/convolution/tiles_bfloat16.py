@@ -36,7 +36,7 @@ LINE = 16
 def work_of(
     x: Array, panels: Pairs, geometry: Geometry, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return what convolves x and finishes it, whenever it is called.
+    """Return a function that convolves x and finishes it, at each call.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def sums(
 
 @jit
 def block(item, length):
-    """Return where a block begins and ends; none reaches beyond its stretch."""
+    """Return begin and end of a block; none reaches beyond its stretch."""
     blocks = (length + BLOCK - 1) // BLOCK
     stretch, block = item // blocks, item % blocks
     first = stretch * length + block * BLOCK

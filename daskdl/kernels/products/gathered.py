@@ -59,7 +59,7 @@ def serves(widths: Sequence[int]) -> bool:
 def work_of(
     parts: Sequence[Array], norm: Norm, panels: Array, y: Array, ends: Finish
 ) -> Callable[[], object]:
-    """Return what writes the product to y, and finishes it, whenever it is called.
+    """Return a function that writes the product to y, and finishes it, at each call.
 
     Parameters
     ----------

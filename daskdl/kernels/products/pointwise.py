@@ -36,7 +36,7 @@ PAGE = 4096
 
 
 def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Callable[[], object]:
-    """Return what writes ``x @ weights`` to y, and finishes it, whenever it is called.
+    """Return a function that writes ``x @ weights`` to y, and finishes it, at each call.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def cuts_of(depth):
 
 @jit
 def soon(x, row, y, ends, first, end):
-    """Return where what some rows read and write lies, and its bytes: (x, beside, y).
+    """Return address and bytes of some rows of x, of the residual and of y.
 
     Their numbers of x begin at an address, and take so many bytes each.
     """

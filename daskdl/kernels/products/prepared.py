@@ -29,7 +29,7 @@ class Prepared(ABC):
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Callable[[], object]:
-        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+        """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` is C-contiguous and not empty.
         """

@@ -31,7 +31,7 @@ def folders() -> set[str]:
 
 
 def address(name: str) -> int:
-    """Return where a routine such as "sgemm", of Fortran's interface with int32, begins.
+    """Return the address of a routine such as "sgemm", of Fortran's interface with int32.
 
     Raises
     ------

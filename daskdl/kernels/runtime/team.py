@@ -147,7 +147,7 @@ def over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> None:
 
 
 def work_over_range(kernel: Any, n_items: int, least: int, *arguments: Any) -> Callable[[], object]:
-    """Return what does as :func:`over_range`, for arguments and threads that stay the same."""
+    """Bind :func:`over_range` to fixed arguments and threads; the result is called without any."""
     if n_parts(n_items, least) > 1 or mkl.library() is not None:
         return partial(over_range, kernel, n_items, least, *arguments)
     return partial(kernel, *arguments, 0, 0, n_items)

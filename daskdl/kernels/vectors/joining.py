@@ -55,7 +55,7 @@ class InTurns:
         return y
 
     def work_of(self, y: Array, a: Array, b: Array) -> Callable[[], object]:
-        """Return what writes to y what a call returns, for arrays and threads that stay the same.
+        """Return a function that computes a call into y, bound to its arrays and threads.
 
         ``y`` is C-contiguous and not empty.
         """

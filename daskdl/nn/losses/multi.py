@@ -106,7 +106,7 @@ def _by_name(names: Sequence[str], weights: Any) -> list[float]:
 
 
 def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
-    """Return what stands under each name."""
+    """Return the value under each name."""
     if len(names) == 1 and not isinstance(held, (Mapping, tuple, list)):
         return [held]  # one alone, which bears no name
     if not isinstance(held, Mapping) or not set(names) <= held.keys():

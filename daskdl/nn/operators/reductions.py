@@ -136,7 +136,7 @@ def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
 
 @operator("ArgMax", "ArgMin")
 def arg_extreme(call: Call, x: Value) -> Value:
-    """Return where along an axis the largest or smallest element is; no gradient."""
+    """Return the index along an axis of the largest or smallest element; no gradient."""
     found, axis = array(x), call.get("axis", 0)
     find = np.argmax if call.name == "ArgMax" else np.argmin
     if call.get("select_last_index", 0):

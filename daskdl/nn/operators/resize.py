@@ -88,7 +88,7 @@ def resize(
 def places(
     how: str, count: int, length: int, scale: float, region: tuple[float, float] = (0.0, 1.0)
 ) -> Array:
-    """Return where along an axis of ``length`` the ``count`` elements of the result lie."""
+    """Return the places of the result's ``count`` elements along an axis of ``length``."""
     at = np.arange(count, dtype=np.float64)
     if how == "asymmetric":
         return at / scale

@@ -232,7 +232,7 @@ def _fingerprint(model: Module) -> int:
 
 
 def _fixed(trainer: Trainer) -> dict[str, Any]:
-    """Return what a fit has sent to its workers, by the names of which errors speak."""
+    """Return the objects that a fit sends to its workers, by the names used in errors."""
     frozen = [p.requires_grad for p in trainer.model.parameters()]
     return {
         "which parameters are frozen": frozen,

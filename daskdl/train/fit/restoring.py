@@ -82,7 +82,7 @@ def _described(arrays: Mapping[str, NDArray[Any]], name: str) -> str:
 
 
 def identity_of(trainer: Trainer, samples: SampleSet, batch_size: int, wire: str) -> dict[str, Any]:
-    """Return what tells a run from others, of which no checkpoint goes on."""
+    """Return the key that tells a run from others, of which no checkpoint goes on."""
     tables = trainer.model.tables  # which lie elsewhere than they would if not trained by rows
     return {
         "model": [

@@ -64,7 +64,7 @@ class MovingModel:
         return FRAMES
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the table that a notebook shows."""
         told = {
             "reads": f"{self.n_in} frames, of {_list(self.steps)} min apart",
             "corrects": f"S-PROG's probabilities, to {self.lead_minutes:g} min ahead",
@@ -81,7 +81,7 @@ class MovingModel:
         spacing_km: float,
         step_minutes: float,
     ) -> Float:
-        """Return what is added to the logits of all thresholds, (threshold, y, x) float32."""
+        """Return the corrections of all thresholds' logits, (threshold, y, x) float32."""
         inputs = features(cascade, arrival, table, spacing_km=spacing_km, step_minutes=step_minutes)
         made = _in_squares(self.network, inputs)
         side = cell_side(spacing_km)

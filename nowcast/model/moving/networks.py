@@ -45,7 +45,7 @@ class CorrectionNetwork(Module):
         return self.correction(x[..., :CHANNELS]) + x[..., CHANNELS:]
 
     def correction(self, x: Any) -> Tensor:
-        """Return what is added to the logits, (N, H, W, threshold), of inputs alone."""
+        """Return the corrections of the logits, (N, H, W, threshold), of inputs alone."""
         made: Tensor = self.head(self.body(x))
         return made
 
@@ -68,7 +68,7 @@ class Averaged(Module):
         return self.correction(x[..., :CHANNELS]) + x[..., CHANNELS:]
 
     def correction(self, x: Any) -> Tensor:
-        """Return what is added to the logits, (N, H, W, threshold), of inputs alone."""
+        """Return the corrections of the logits, (N, H, W, threshold), of inputs alone."""
         total = self.networks[0].correction(x)
         for network in self.networks[1:]:
             total = total + network.correction(x)

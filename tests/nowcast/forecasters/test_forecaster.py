@@ -127,6 +127,9 @@ def test_a_grid_of_few_pixels_has_members() -> None:
     known = np.isfinite(made.rain)
     assert known.any()
     assert np.isfinite(made.members[:, known]).all()
+    usual = Steps().forecast(showers(8, 8), 1, **GRID_STEPS).members
+    assert usual is not None
+    assert len(usual) == 20
 
 
 @pytest.mark.parametrize("name", ["a.zarr", "a.nc"])
