@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm, rankdata
 
 from nowcast.lagrangian.autoregression import BandModel
 from nowcast.lagrangian.noise import Noise, evened
+from nowcast.lagrangian.quantile import quantile
+from nowcast.lagrangian.ranks import match, ranks
 
 
 def noise(memory: list[float]) -> Noise:
@@ -56,3 +59,63 @@ def test_evened_fields_have_a_mean_square_of_one_at_each_pixel() -> None:
     few = plain[:4].copy()
     evened(few)
     np.testing.assert_array_equal(few, plain[:4])
+
+
+def test_ranks_are_those_of_a_sort() -> None:
+    field = np.random.default_rng(0).normal(size=(70, 90)).astype(np.float32)
+    field[:5] = np.nan
+    expected = (rankdata(field[5:]).reshape(65, 90) - 0.5) / field[5:].size
+    np.testing.assert_allclose(ranks(field)[5:], expected, atol=1e-3)
+    assert np.isnan(ranks(field)[:5]).all()
+
+
+def test_matching_gives_the_other_distribution_in_the_same_order() -> None:
+    rng = np.random.default_rng(1)
+    field = rng.normal(size=(80, 80)).astype(np.float32)
+    reference = np.maximum(rng.normal(size=(80, 80)), 0).astype(np.float32)
+    made = match(ranks(field), reference)
+    for q in (0.3, 0.6, 0.9, 0.99):
+        assert abs(np.quantile(made, q) - np.quantile(reference, q)) < 0.02
+    assert (np.diff(made.ravel()[np.argsort(field, axis=None)]) >= 0).all()
+
+
+def test_nothing_known_stays_unknown() -> None:
+    nothing = np.full((4, 5), np.nan, np.float32)
+    assert np.isnan(ranks(nothing)).all()
+    assert np.isnan(match(ranks(np.ones((4, 5), np.float32)), nothing)).all()
+
+
+RATES = (0.1, 1.0, 10.0)
+
+
+def drawn(chances: tuple[float, ...], normal: np.ndarray) -> np.ndarray:
+    p = np.broadcast_to(np.array(chances, np.float32)[:, None, None], (3, *normal.shape))
+    out = np.empty(normal.shape, np.float32)
+    quantile(normal.astype(np.float32), np.ascontiguousarray(p), RATES, out)
+    return out
+
+
+def test_members_have_the_probabilities_as_their_distribution() -> None:
+    normal = np.random.default_rng(0).normal(size=(400, 500))
+    for chances in ((0.6, 0.3, 0.05), (0.02, 0.01, 1e-4), (0.999, 0.9, 0.5)):
+        made = drawn(chances, normal)
+        for rate, chance in zip(RATES, chances, strict=True):
+            found = (made >= rate).mean()
+            assert abs(found - chance) < 4 * (chance * (1 - chance) / normal.size) ** 0.5 + 1e-4
+
+
+def test_more_noise_is_more_rain_and_bounded() -> None:
+    z = np.linspace(-4, 9, 600)[None]
+    made = drawn((0.6, 0.3, 0.05), z)[0]
+    assert (np.diff(made) >= 0).all()
+    assert made[0] == 0
+    assert made[-1] <= 200 * 1.0001
+    at = np.interp(norm.isf(0.3), z[0], made)
+    assert abs(at - 1) < 0.05
+
+
+def test_missing_stays_missing() -> None:
+    normal = np.zeros((2, 2))
+    normal[0, 0] = np.nan
+    assert np.isnan(drawn((0.6, 0.3, 0.05), normal)[0, 0])
+    assert np.isnan(drawn((np.nan, np.nan, np.nan), normal)).all()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from nowcast.lagrangian.blocks import block_means, enlarge, resample
 from nowcast.lagrangian.exceedance import MarginTable, exceedance, logit
+from nowcast.lagrangian.pyramid import compose, decompose, levels_of
 from nowcast.lagrangian.ranks import ranks
 from nowcast.lagrangian.surroundings import LEAST, Surroundings
 from tests.nowcast.fields import storms
@@ -62,3 +65,57 @@ def test_probabilities_count_what_surrounds_a_pixel() -> None:
     np.testing.assert_allclose(
         (made - without)[inside], (0.5 * near + 0.25 * wide)[0][inside], atol=2e-3
     )
+
+
+def test_means_of_whole_blocks_and_of_the_rest() -> None:
+    field = np.arange(15, dtype=np.float32).reshape(3, 5)
+    made = block_means(field, 2)
+    assert made.shape == (2, 3)
+    assert made[0, 0] == field[:2, :2].mean()
+    assert made[1, 2] == field[2, 4] / 4
+    assert block_means(field, 1) is field
+
+
+def test_blocks_are_interpolated_and_the_ends_held() -> None:
+    blocks = np.array([[[1.0, 3.0, 4.0]]], np.float32)
+    made = enlarge(blocks, (2, 6), 2)
+    at = (np.arange(6) + 0.5) / 2 - 0.5
+    np.testing.assert_allclose(made, np.broadcast_to(np.interp(at, range(3), [1, 3, 4]), (1, 2, 6)))
+
+
+def test_a_plane_stays_a_plane_on_another_grid() -> None:
+    centres = (np.arange(8) + 0.5) * 3.0
+    plane = np.broadcast_to(centres, (1, 8, 8)).astype(np.float32)
+    made = resample(plane, 3.0, (12, 12), 2.0)
+    inner = slice(1, -1)
+    np.testing.assert_allclose(made[0, 5, inner], ((np.arange(12) + 0.5) * 2.0)[inner], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (97, 45), (7, 130)])
+def test_bands_add_up_to_the_field(shape: tuple[int, int]) -> None:
+    field = storms(shape, 3)
+    field[: shape[0] // 3, : shape[1] // 4] = np.nan
+    parts = decompose(field)
+    assert len(parts.bands) == levels_of(shape)
+    again = compose(parts.bands, parts.weights)
+    known = np.isfinite(field)
+    np.testing.assert_allclose(again[known], field[known], atol=1e-4)
+
+
+def test_missing_pixels_say_nothing() -> None:
+    field = np.full((64, 80), 3.0, np.float32)
+    field[20:40, 30:60] = np.nan
+    parts = decompose(field)
+    for band in parts.bands[:-1]:
+        np.testing.assert_allclose(band, 0, atol=1e-5)
+    np.testing.assert_allclose(parts.bands[-1], 3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_wave_is_in_the_band_of_its_length() -> None:
+    x = np.arange(256)
+    energy = []
+    for length in (4, 16, 64):
+        wave = np.broadcast_to(np.cos(2 * np.pi * x / length), (256, 256)).astype(np.float32)
+        energy.append([float(np.abs(b).mean()) for b in decompose(wave).bands])
+    assert [int(np.argmax(e)) for e in energy] == [0, 1, 3]

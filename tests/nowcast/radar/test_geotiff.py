@@ -10,7 +10,9 @@ import pytest
 
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar import composite
+from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import Format
+from nowcast.radar.projection import in_metres
 from nowcast.radar.reader import read_header
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import NX, NY, rain, write_geotiff
@@ -106,3 +108,29 @@ def test_without_tifffile_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tifffile", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[geotiff\]'"):
         read_header(path)
+
+
+def test_cells_lie_at_their_degrees():
+    grid = geographic_grid(-129.995, 20.005, 0.01, 0.02, 70, 35)
+    latitude, longitude = grid.latitude_longitude()
+    np.testing.assert_allclose(latitude[:, 0], 20.005 + 0.02 * np.arange(35), atol=1e-9)
+    np.testing.assert_allclose(longitude[0], -129.995 + 0.01 * np.arange(70), atol=1e-9)
+
+
+def test_the_scale_is_true_in_the_middle():
+    grid = geographic_grid(-10.0, 59.5, 1.0, 1.0, 21, 2)
+    assert grid.dy == pytest.approx(111_195, rel=1e-4)
+    assert grid.dx == pytest.approx(111_195 / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+proj=stere +a=6378.137 +b=6356.752", "+proj=stere +a=6378137.000 +b=6356752.000"),
+        ("+proj=stere +R=6370.04 +units=km", "+proj=stere +R=6370040.000"),
+        ("+proj=laea +lat_0=55 +x_0=1950000 +ellps=WGS84", None),
+        ("+proj=stere +a=6378137 +units=m", "+proj=stere +a=6378137.000"),
+    ],
+)  # fmt: skip
+def test_lengths_are_metres(text, expected):
+    assert in_metres(text) == (expected or text) + " +units=m"

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.rain import writer
 from nowcast.rain.identity import OneStore
-from nowcast.rain.replacing import remove
-from nowcast.rain.store import consolidate, open_rain
+from nowcast.rain.name import is_simulated, name_of
+from nowcast.rain.replacing import beside, remove
+from nowcast.rain.store import consolidate, open_rain, write_zarr
 from tests.nowcast.rain.test_late_frames import frames, new_store
+from tests.nowcast.stores import moving_rain
 
 
 @pytest.mark.slow
@@ -69,3 +72,82 @@ def test_damaged_metadata_are_never_used(tmp_path: Path) -> None:
         open_rain(path.parent)
     consolidate(path.parent)  # from the arrays' own
     open_rain(path.parent).close()
+
+
+def test_stores_of_one_title_differ_by_grid_time_and_rain() -> None:
+    other = moving_rain()
+    other["rain_rate"][0, 9, 9] += 1
+    later = moving_rain(10 * np.arange(24) + 60)
+    made = [moving_rain(), other, later, moving_rain(latitude=51.0), moving_rain(spacing=500.0)]
+    assert len({name_of(store) for store in made}) == len(made)
+
+
+@pytest.mark.slow
+def test_a_store_that_grows_or_is_written_anew_keeps_its_name(tmp_path: Path) -> None:
+    write_zarr(moving_rain(), tmp_path / "rain.zarr")
+    with open_rain(tmp_path / "rain.zarr") as store:
+        name = name_of(store)
+    assert name.startswith("moving patches [")
+    assert name == name_of(moving_rain(10 * np.arange(40)))
+
+
+@pytest.mark.parametrize(
+    ("attrs", "simulated"),
+    [
+        ({}, False),
+        ({"simulated": 1}, True),
+        ({"simulated": np.bool_(True)}, True),
+        ({"simulated": "True"}, True),
+        ({"simulated": 0}, False),
+        ({"simulated": "no", "title": "what is not simulated"}, False),
+        ({"simulated": "", "title": "Rain rate of Simulated radar"}, True),
+        ({"source": "weather radar, ODIM_H5, station Simulated radar"}, True),
+        ({"station": "Simulated radar"}, True),
+        ({"source": "weather radar, ODIM_H5, station behel", "history": "simulated"}, False),
+    ],
+)
+def test_an_attribute_decides_then_what_it_is_called(attrs, simulated):
+    assert is_simulated(xr.Dataset(attrs=attrs)) is simulated
+    assert is_simulated(xr.DataArray(0.0, attrs=attrs)) is simulated
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_the_old_one_stays_until_the_new_one_is_complete(tmp_path, folder):
+    path = tmp_path / "deep" / "thing"
+
+    def write(target, text):
+        if folder:
+            target.mkdir()
+            (target / "file").write_text(text)
+        else:
+            target.write_text(text)
+
+    def read():
+        return (path / "file" if folder else path).read_text()
+
+    for text in ("old", "new"):
+        with beside(path) as temporary:
+            write(temporary, text)
+            if text == "new":
+                assert read() == "old"
+        assert read() == text
+
+    def fail():
+        with beside(path) as temporary:
+            write(temporary, "half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert read() == "new"
+    assert [entry.name for entry in path.parent.iterdir()] == ["thing"]
+
+
+def test_removing_nothing_is_no_error(tmp_path):
+    remove(tmp_path / "none")
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work():
+    with pytest.raises(OSError) as raised, beside(Path("/proc/forecast.nc")):  # noqa: PT011
+        pytest.fail("nothing is to be computed for it")
+    assert str(raised.value.filename).startswith("/proc")
