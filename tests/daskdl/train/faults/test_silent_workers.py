@@ -130,6 +130,7 @@ def process() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.long
+@pytest.mark.kills
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("who", ["one worker", "driver and scheduler", "all"])
 def test_a_stop_of_a_minute(process: subprocess.Popen[str], who: str) -> None:
@@ -151,6 +152,7 @@ def test_a_stop_of_a_minute(process: subprocess.Popen[str], who: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.kills
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(FAKETIME is None, reason="no libfaketime here: apt-get install libfaketime")
 @pytest.mark.parametrize("jump", ["+3600", "-3600"])
