@@ -137,6 +137,7 @@ def test_sigterm_ends_training_with_143_and_leaves_nothing_behind(tmp_path):
     assert "the same command goes on where this one stops\nnowcast: terminated\n" in err
 
 
+@pytest.mark.long
 @pytest.mark.kills
 def test_ctrl_c_ends_training_with_130_and_the_same_command_goes_on(tmp_path):
     """As a terminal does it: the signal reaches the driver and every worker at once."""
