@@ -10,12 +10,15 @@ from typing import Annotated
 import typer
 
 from daskdl.errors import DataError
-from nowcast.commands.arguments import Cluster, Json, Workers
+from nowcast.commands.arguments import Cluster, Json, Workers, storage_options
 from nowcast.commands.talk import print_json, progress_bar, say
 
 
 def ingest(
-    sources: Annotated[list[str], typer.Argument(help="Radar files, folders or glob patterns.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Radar files, folders, archives, patterns, or addresses of them."),
+    ],
     out: Annotated[Path, typer.Option(help="Rain store (zarr) to make or to append to.")],
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
@@ -48,6 +51,19 @@ def ingest(
     step: Annotated[
         str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
     ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Of addresses: first time, by the files' names.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Of addresses: last time, such as 2026-05-20T12:00.")
+    ] = None,
+    storage: Annotated[
+        list[str] | None,
+        typer.Option(help="Of addresses: an option of fsspec, such as anon=true; several times."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder to keep copies of remote files in.")
+    ] = None,
     cluster: Cluster = "local",
     workers: Workers = None,
     as_json: Json = False,
@@ -61,9 +77,11 @@ def ingest(
     """
     from daskdl.cluster import connect
     from nowcast.ingest.ingest import ingest
+    from nowcast.ingest.remote import Access, is_remote
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
+    from nowcast.rain.utc import parse_utc
 
     given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
@@ -71,10 +89,18 @@ def ingest(
         "fill": fill, "step": step,
     }  # fmt: skip
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
-    find_files(sources)  # refuse what is not there before workers are started
+    first, last = (
+        None if text is None else parse_utc(option, text).astype("datetime64[s]")
+        for option, text in (("--from", from_), ("--to", to))
+    )
+    access = Access(storage_options(storage or ()), first, last)
+    # Refuse what is not there before workers are started.
+    find_files([source for source in sources if not is_remote(source)])
     _print_warnings()
     with connect(cluster, workers=workers) as client, progress_bar("ingest") as advance:
-        report = ingest(sources, out, settings, client=client, progress=advance)
+        report = ingest(
+            sources, out, settings, client=client, progress=advance, access=access, cache=cache
+        )
     say(
         f"{out}: {report.written} scans written, {report.existing} there before, "
         f"{report.repeated} repeated, {len(report.failed)} files not read"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
+from nowcast.ingest.batches import ReadList, batches, copies, whole_bytes
 from nowcast.ingest.rain_map import Failure, RainMap, try_headers, try_scan
+from nowcast.ingest.remote import Access, RemoteFile, is_remote, listed
 from nowcast.ingest.report import GRID, IngestReport
 from nowcast.ingest.scan import Scan, group_scans
 from nowcast.ingest.settings import IngestSettings
@@ -49,6 +51,8 @@ def ingest(
     client: Client | None = None,
     progress: Show | None = None,
     called: str | None = None,
+    access: Access | None = None,
+    cache: str | os.PathLike[str] | None = None,
     **given: Any,
 ) -> IngestReport:
     """Put the rain of radar scans into a zarr store, made or appended to.
@@ -61,7 +65,8 @@ def ingest(
     Parameters
     ----------
     sources : iterable of path
-        Files, folders (with all below them) and patterns, of one radar or one composite.
+        Files, folders (with all below them) and patterns, of one radar or one composite; addresses
+        of any store that fsspec knows, ``s3://...`` or ``https://.../``, and archives (zip, tar).
     out : path
         The rain store; see :func:`nowcast.rain.store.open_rain` for what is in it.
     settings : IngestSettings, optional
@@ -73,6 +78,11 @@ def ingest(
         Called after each scan.
     called : str, optional
         Name of what is written in messages; by default its path.
+    access : Access, optional
+        Options of remote stores, and the times that are wanted of them, by the files' names.
+    cache : path, optional
+        Folder that keeps the copies of remote files, seen by all workers. Without one they lie in a
+        hidden folder beside the store, some hundred at a time, until they are read.
     **given
         Single settings, over those of ``settings``.
 
@@ -95,37 +105,96 @@ def ingest(
             "end it in .zarr"
         )
     require_readers()
-    files = find_files(sources)
+    access = access or Access()
+    sources = list(sources)
+    files = find_files([source for source in sources if not is_remote(source)])
+    remote = listed([source for source in sources if is_remote(source)], access)
     report = IngestReport(store=called or str(path))
-    with connected(client, files.size()) as cluster, writer.locked(path):
-        headers = of_one_radar(_read_headers(cluster, files, report), report)
-        scans, repeated = group_scans(headers, settings.step)
-        report.repeated = len(repeated)
-        for scan in repeated:
-            log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
-        grid, attributes, scans, site = _agree(path, scans, settings, report)
-        total, done = len(scans), 0
-
-        def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
-            nonlocal done
-            for scan, result in _read_scans(cluster, part, grid, settings, site):
-                if isinstance(result, Failure):
-                    report.fail(result)
-                else:
-                    report.written += 1
-                    report.coverage += result.coverage
-                    for lost in result.lost:
-                        report.fail(lost)
-                    yield scan.time.astype("datetime64[ns]"), result.rain
-                done += 1
-                if progress is not None:
-                    progress(done, total)
-
-        _write(path, scans, results, grid, attributes)
-    if not path.exists():
+    size = files.size() + whole_bytes(remote)
+    with connected(client, size) as cluster, writer.locked(path):
+        if len(files):
+            _ingest_files(cluster, files, path, settings, report, progress)
+        folder = Path(cache) if cache else path.with_name(f".{path.name}.copies")
+        _ingest_remote(cluster, remote, path, settings, report, progress, folder, access, cache)
+    if not (report.written or report.existing or report.repeated):
         raise report.nothing_read()
     report.warn_of_missing()
     return report
+
+
+def _ingest_remote(
+    cluster: Client | None,
+    files: Sequence[RemoteFile],
+    path: Path,
+    settings: IngestSettings,
+    report: IngestReport,
+    progress: Show | None,
+    folder: Path,
+    access: Access,
+    cache: str | os.PathLike[str] | None,
+) -> None:
+    """Fetch and ingest remote files, batch by batch; those that the store has are passed over."""
+    read = ReadList(path)
+    unread = read.without_read(files)
+    report.existing += len(files) - len(unread)
+    done = 0
+    for batch in batches(unread):
+        with copies(cluster, batch, folder.absolute(), access, keep=bool(cache)) as (
+            local,
+            failures,
+        ):
+            for failure in failures:
+                report.fail(failure)
+            report.addresses = {str(copy): file.url for copy, file in local.items()}
+            before = len(report.failed)
+
+            def show(scan: int, scans: int, done: int = done, size: int = len(batch)) -> None:
+                if progress is not None:
+                    progress(done + size * scan // scans, len(unread))
+
+            sources = Sources([c for c, f in local.items() if f.named])
+            sources.found += [c for c, f in local.items() if not f.named]
+            _ingest_files(cluster, sources, path, settings, report, show)
+            damaged = " ".join(name for name, _ in report.failed[before:])
+            read.add([file for file in local.values() if file.url not in damaged])
+        done += len(batch)
+
+
+def _ingest_files(
+    cluster: Client | None,
+    files: Sources,
+    path: Path,
+    settings: IngestSettings,
+    report: IngestReport,
+    progress: Show | None,
+) -> None:
+    """Ingest files of this machine into the store at ``path``, which is locked."""
+    headers = of_one_radar(_read_headers(cluster, files, report), report)
+    scans, repeated = group_scans(headers, settings.step)
+    report.repeated += len(repeated)
+    for scan in repeated:
+        log.warning("%s: skipped: another scan has its time, %s", scan.name, scan.time)
+    if not scans:
+        return
+    grid, attributes, scans, site = _agree(path, scans, settings, report)
+    total, done = len(scans), 0
+
+    def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
+        nonlocal done
+        for scan, result in _read_scans(cluster, part, grid, settings, site):
+            if isinstance(result, Failure):
+                report.fail(result)
+            else:
+                report.written += 1
+                report.coverage += result.coverage
+                for lost in result.lost:
+                    report.fail(lost)
+                yield scan.time.astype("datetime64[ns]"), result.rain
+            done += 1
+            if progress is not None:
+                progress(done, total)
+
+    _write(path, scans, results, grid, attributes)
 
 
 def _write(
@@ -150,8 +219,6 @@ def _agree(
     path: Path, scans: list[Scan], settings: IngestSettings, report: IngestReport
 ) -> tuple[Grid, tuple[dict[str, Any], dict[str, Any]], list[Scan], Site | None]:
     """Return grid, attributes of the store, scans to read and site, checked against the store."""
-    if not scans:
-        raise report.nothing_read()
     first = typical([header for scan in scans for header in scan.headers])
     grid = target_grid(first, settings)
     if not first.format.polar:
@@ -179,7 +246,7 @@ def _agree(
                 )
             known = set(dataset["time"].values.astype("datetime64[s]").tolist())
         grid = existing
-        report.existing = sum(scan.time.tolist() in known for scan in scans)
+        report.existing += sum(scan.time.tolist() in known for scan in scans)
         scans = [scan for scan in scans if scan.time.tolist() not in known]
     return grid, attributes, scans, first.site
 

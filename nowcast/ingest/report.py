@@ -54,10 +54,17 @@ class IngestReport:
     coverage: Coverage = field(default_factory=Coverage)
     area: str = RANGE
 
+    def __post_init__(self) -> None:
+        # Of copies of remote files: a message names what the user named.
+        self.addresses: dict[str, str] = {}
+
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""
-        log.warning("%s: skipped: %s", failure.name, failure.reason)
-        self.failed.append((failure.name, failure.reason))
+        name, reason = failure.name, failure.reason
+        for copy, address in self.addresses.items():
+            name, reason = name.replace(copy, address), reason.replace(copy, address)
+        log.warning("%s: skipped: %s", name, reason)
+        self.failed.append((name, reason))
         self.mistakes += failure.ours
 
     def warn_of_missing(self) -> None:
@@ -79,7 +86,7 @@ class IngestReport:
         if not self.failed:
             return DataError(
                 f"sources: expected radar scans, found none ({self.ignored} other files); name a "
-                "file alone to be told why it is none, and unpack .zip and .tar first"
+                "file alone to be told why it is none"
             )
         name, reason = self.failed[0]
         if len(self.failed) == 1:

@@ -1,0 +1,90 @@
+"""The times that names of radar files tell, and the folders that a range of times spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from daskdl.errors import SettingsError
+
+#: Forms of times in names, tried in this order: what archives of radar files use.
+FORMS = (
+    # 20260520_000332, 20260520T0003, 202605200000, 2026-05-20_00-03, with milliseconds or not
+    (r"((?:19|20)\d\d)[-_]?(\d\d)[-_]?(\d\d)[-_T]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d)(?:\d{3})?)?",
+     "%Y %m %d %H %M %S"),
+    (r"(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)", "%y %m %d %H %M"),  # 2605200050, of the DWD
+    (r"(\d\d)(\d{3})(\d\d)(\d\d)", "%y %j %H %M"),  # 261400050, of MeteoSwiss
+)  # fmt: skip
+PATTERNS = [(re.compile(rf"(?<!\d){form}(?!\d)"), fields) for form, fields in FORMS]
+FIELD = re.compile(r"%(.)")
+
+
+def name_time(name: str) -> np.datetime64 | None:
+    """Return the time that a file's name tells, in seconds and UTC; None where it tells none.
+
+    Examples
+    --------
+    >>> str(name_time("s3://noaa-nexrad-level2/2026/05/20/KTLX/KTLX20260520_000332_V06"))
+    '2026-05-20T00:03:32'
+    >>> str(name_time("raa01-rw_10000-2605200050-dwd---bin"))
+    '2026-05-20T00:50:00'
+    """
+    last = name.rstrip("/").rpartition("/")[2]
+    for pattern, fields in PATTERNS:
+        for match in pattern.finditer(last):
+            digits = [part for part in match.groups() if part is not None]
+            form = " ".join(fields.split()[: len(digits)])
+            try:
+                time = datetime.strptime(" ".join(digits), form)
+            except ValueError:
+                continue
+            return np.datetime64(time, "s")
+    return None
+
+
+def spanned(pattern: str, first: np.datetime64 | None, last: np.datetime64 | None) -> Iterator[str]:
+    """Give a pattern with its ``%Y``, ``%m``, ``%d``, ``%j``, ``%y`` and ``%H`` filled in.
+
+    Parameters
+    ----------
+    pattern : str
+        With fields of strftime, or without: then it is given as it is.
+    first, last : datetime64, optional
+        The times between which folders are wanted, both included.
+
+    Raises
+    ------
+    SettingsError
+        When it has fields and no times, or a field that is none of a folder.
+
+    Examples
+    --------
+    >>> times = np.datetime64("2026-05-20T23"), np.datetime64("2026-05-21T01")
+    >>> list(spanned("s3://bucket/%Y/%m/%d/KTLX/*", *times))
+    ['s3://bucket/2026/05/20/KTLX/*', 's3://bucket/2026/05/21/KTLX/*']
+    """
+    fields = set(FIELD.findall(pattern))
+    if not fields & set("YmdjyHMS"):  # an address may have %20
+        yield pattern
+        return
+    if not fields <= set("YmdjyH"):
+        raise SettingsError(
+            f"{pattern}: expected the fields %Y %m %d %j %y %H, found "
+            f"%{min(fields - set('YmdjyH'))}; write * for what changes within an hour"
+        )
+    if first is None or last is None:
+        raise SettingsError(
+            f"{pattern}: the address has fields of times; give the times with --from and --to"
+        )
+    step = timedelta(hours=1) if "H" in fields else timedelta(days=1)
+    unit = "h" if "H" in fields else "D"
+    time = first.astype(f"datetime64[{unit}]").astype("datetime64[s]").item()
+    before = None
+    while np.datetime64(time, "s") <= last:
+        filled = time.strftime(pattern)
+        if filled != before:
+            yield filled
+        before, time = filled, time + step

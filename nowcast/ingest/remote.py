@@ -1,0 +1,221 @@
+"""Scans behind addresses: of buckets, web servers and archives, listed and fetched as they are.
+
+Every store that fsspec knows will do. Names are listed here; bytes are read by the workers, into a
+folder that they and this process see, and a file appears there only when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import DataError, MissingExtraError
+from nowcast.ingest.name_times import name_time, spanned
+from nowcast.ingest.rain_map import Failure
+
+ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]+:(:|//)", re.IGNORECASE)
+#: Endings of archives, and fsspec's name for what reads them.
+ARCHIVES = {".zip": "zip", ".tar": "tar", ".tgz": "tar", ".tar.gz": "tar", ".tar.bz2": "tar"}
+TRIES, PAUSE = 4, 1.0  # seconds before the second try; twice as long before each other one
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a store.
+
+    Parameters
+    ----------
+    url : str
+        As fsspec opens it.
+    size : int, optional
+        Bytes, where the store's list tells.
+    time : datetime64, optional
+        What its name tells.
+    named : bool
+        It is a file that the user named or that fits a pattern: it has to be a radar file. What is
+        met in a folder or an archive may be anything.
+    """
+
+    url: str
+    size: int | None = None
+    time: np.datetime64 | None = None
+    named: bool = True
+
+    @property
+    def local_name(self) -> str:
+        """Relative path of its copy: the address without what a file system does not take."""
+        parts = [part.partition("://")[2] or part for part in reversed(self.url.split("::"))]
+        return re.sub(r"[^\w./-]+", "_", "/".join(parts)).replace("..", "_").strip("/")
+
+
+@dataclass(frozen=True)
+class Access:
+    """How files are reached, and which of them are wanted.
+
+    Parameters
+    ----------
+    options : mapping
+        For fsspec, such as ``{"anon": True}``; of archives, for the store that they lie in.
+    first, last : datetime64, optional
+        Files whose names tell an earlier or a later time are left out.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    first: np.datetime64 | None = None
+    last: np.datetime64 | None = None
+
+    def wants(self, file: RemoteFile) -> bool:
+        """Tell whether a file's time is wanted; without one it is."""
+        if file.time is None:
+            return True
+        early = self.first is not None and file.time < self.first
+        return not early and not (self.last is not None and file.time > self.last)
+
+    def system(self, url: str) -> tuple[Any, str]:
+        """Return the file system and the path that an address means."""
+        import fsspec
+
+        inner = url.rpartition("::")[2].partition("://")[0] or "file"
+        options = {inner: dict(self.options)} if "::" in url else dict(self.options)
+        try:
+            return fsspec.url_to_fs(url, **options)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{url}: {error}; pip install 'daskdl[remote]' brings what reads s3:// and https://"
+            ) from None
+
+
+def is_remote(source: str | os.PathLike[str]) -> bool:
+    """Tell whether a source is an address or an archive, and no file or folder of this machine."""
+    name = os.fspath(source)
+    return bool(ADDRESS.match(name)) or _archive(name) is not None
+
+
+def listed(sources: Iterable[str | os.PathLike[str]], access: Access) -> list[RemoteFile]:
+    """Return the files of addresses, each once, by time and name.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        Addresses of files, of folders (ending in ``/`` on web servers), of archives, or with
+        ``*``; fields of times, as in ``s3://bucket/%Y/%m/%d/``, are filled in.
+    access : Access
+        Options and times.
+
+    Raises
+    ------
+    DataError
+        When a store cannot be listed or an address means no file.
+    """
+    files: dict[str, RemoteFile] = {}
+    for source in sources:
+        source = os.fspath(source)
+        several = list(spanned(source, access.first, access.last))
+        before = len(files)
+        for url in several:
+            for file in _files(url, access, missing=len(several) > 1):
+                if access.wants(file):
+                    files.setdefault(file.url, file)
+        if len(files) == before:
+            bounds = "" if access.first is None and access.last is None else " of the wanted times"
+            raise DataError(f"{source}: expected files{bounds}, found none; look at the address")
+    end = np.datetime64("9999-01-01", "s")
+    return sorted(files.values(), key=lambda file: (file.time or end, file.url))
+
+
+def _archive(url: str) -> str | None:
+    """Return the name of an archive's reader, by its ending; None for no archive or an open one."""
+    if "::" in url:
+        return None
+    return next((how for end, how in ARCHIVES.items() if url.lower().endswith(end)), None)
+
+
+def _files(url: str, access: Access, *, missing: bool) -> list[RemoteFile]:
+    """Return the files of one address; of one that may be missing, none where it is."""
+    how = _archive(url)
+    if how is not None:
+        url = f"{how}://*::{url if ADDRESS.match(url) else Path(url).absolute().as_uri()}"
+    named = False
+    try:
+        system, path = access.system(url)
+        if how is not None:
+            details = system.find("", detail=True)
+        elif "*" in path or "?" in path or "[" in path:
+            details, named = system.glob(path, detail=True), True
+        elif path.endswith("/") or url.endswith("/"):
+            details = {info["name"]: info for info in system.ls(path, detail=True)}
+        elif system.isfile(path):
+            details, named = {path: system.info(path)}, True
+        else:
+            details = system.find(path, detail=True)
+    except (MissingExtraError, DataError):
+        raise
+    except FileNotFoundError:
+        details = {}
+    except Exception as error:  # of the library of any store
+        raise DataError(f"{url}: cannot be listed ({_reason(error)}); {_advice(url)}") from error
+    if not details and not missing and how is None and "*" not in path and not url.endswith("/"):
+        raise DataError(f"{url}: expected a file or a folder, found nothing; look at the address")
+    behind = "::" + url.partition("::")[2] if "::" in url else ""
+    scheme = url.partition("://")[0]
+    result = []
+    for name, info in details.items():
+        if info.get("type") == "directory" or name.endswith("/") or "?" in name:
+            continue
+        full = f"{scheme}://{name}{behind}" if behind else system.unstrip_protocol(name)
+        if scheme.startswith("http") and not full.startswith(url.partition("*")[0]):
+            continue  # a link of the page to somewhere else
+        if not name.rpartition("/")[2].startswith("."):
+            result.append(RemoteFile(full, info.get("size"), name_time(name), named))
+    return result
+
+
+def fetch(file: RemoteFile, folder: Path, access: Access) -> Path | Failure:
+    """Return the path of a file's whole copy in a folder, or why there is none: a task.
+
+    What is there already with the right size is not read again. A store that fails is asked again,
+    after one, two and four seconds.
+    """
+    target = folder / file.local_name
+    if target.is_file() and file.size in (None, target.stat().st_size):
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    problem = ""
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE * 2 ** (number - 1))
+        try:
+            system, path = access.system(file.url)
+            system.get_file(path, str(part))
+            size = part.stat().st_size
+            if file.size not in (None, size):
+                raise OSError(f"expected {file.size} bytes, found {size}")
+            os.replace(part, target) if size != 1000 else None
+            return target
+        except (MissingExtraError, FileNotFoundError) as error:
+            problem = _reason(error)
+            break
+        except Exception as error:  # of the library of any store
+            problem = _reason(error)
+        finally:
+            part.unlink(missing_ok=True)
+    return Failure(file.url, f"cannot be fetched ({problem}); {_advice(file.url)}")
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _advice(url: str) -> str:
+    if "s3://" in url or "gs://" in url or "gcs://" in url:
+        return "open buckets want --storage anon=true, other ones your keys"
+    return "look at the address, then try again"

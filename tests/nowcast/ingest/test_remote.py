@@ -1,0 +1,186 @@
+"""Scans from web servers, buckets and archives: listed by time, fetched whole, read once."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from daskdl.errors import DataError, SettingsError
+from nowcast.ingest import remote
+from nowcast.ingest.batches import batches
+from nowcast.ingest.ingest import ingest
+from nowcast.ingest.name_times import name_time, spanned
+from nowcast.ingest.rain_map import Failure
+from nowcast.ingest.remote import Access, RemoteFile, fetch, listed
+from nowcast.rain.store import open_rain
+from nowcast.simulate import Radar, simulate
+
+
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory) -> Path:
+    """A folder of four simulated volumes, ten minutes apart."""
+    folder = tmp_path_factory.mktemp("archive") / "scans"
+    radar = Radar(rays=90, gates=60, gate_length=1000.0, elevations=(0.5,), blocked=())
+    simulate(folder, hours=0.7, step_minutes=10, radar=radar)
+    return folder
+
+
+class Unreliable(SimpleHTTPRequestHandler):
+    """Serve files; break off in the middle of each file's first answer when it is to fail."""
+
+    failing: ClassVar[set[str]] = set()
+
+    def copyfile(self, source, outputfile) -> None:
+        if self.path in self.failing:
+            self.failing.discard(self.path)
+            outputfile.write(source.read(1000))
+            self.close_connection = True
+        else:
+            super().copyfile(source, outputfile)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(scans: Path) -> Iterator[str]:
+    pytest.importorskip("aiohttp")
+    handler = functools.partial(Unreliable, directory=str(scans))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}/"
+        http.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("name", "time"),
+    [
+        ("KTLX20260520_000332_V06", "2026-05-20T00:03:32"),
+        ("RAD_NL25_RAP_5min_202605200010.h5", "2026-05-20T00:10"),
+        ("MRMS_PrecipRate_00.00_20260520-000200.grib2.gz", "2026-05-20T00:02"),
+        ("T_PAAH21_C_EUOC_20260520001500123.hdf", "2026-05-20T00:15"),
+        ("raa01-rw_10000-2605200050-dwd---bin", "2026-05-20T00:50"),
+        ("rzc261400055vl.001.h5", "2026-05-20T00:55"),
+        ("raa00-dx_10132-latest.bin", None),
+        ("99999999999999.h5", None),
+    ],
+)
+def test_names_tell_their_times(name: str, time: str | None) -> None:
+    expected = None if time is None else np.datetime64(time, "s")
+    assert name_time(f"s3://b/2024/01/01/{name}") == expected
+
+
+def test_fields_of_times_are_filled_in_and_others_refused() -> None:
+    times = np.datetime64("2025-12-31T23:30", "s"), np.datetime64("2026-01-01T00:10", "s")
+    assert list(spanned("s3://b/%Y%j/%H/*", *times)) == [
+        "s3://b/2025365/23/*",
+        "s3://b/2026001/00/*",
+    ]
+    assert list(spanned("https://b/a%20b/", None, None)) == ["https://b/a%20b/"]
+    with pytest.raises(SettingsError, match=r"give the times with --from and --to"):
+        list(spanned("s3://b/%Y/*", None, None))
+    with pytest.raises(SettingsError, match="found %M"):
+        list(spanned("s3://b/%Y%M/*", *times))
+
+
+def test_batches_part_no_hour() -> None:
+    start = np.datetime64("2026-05-20T00:00", "s")
+    files = [RemoteFile(f"s3://b/{i}", 1, start + np.timedelta64(10 * i, "s")) for i in range(900)]
+    parts = list(batches(files))
+    assert [file for part in parts for file in part] == files
+    assert len(parts) > 1
+    hours = [{str(file.time + np.timedelta64(30, "s"))[:13] for file in part} for part in parts]
+    assert all(not one & other for one, other in pairwise(hours))
+
+
+@pytest.mark.slow
+def test_a_web_servers_folder_becomes_the_store_that_its_files_become(
+    server: str, scans: Path, tmp_path: Path
+) -> None:
+    ingest([scans], tmp_path / "local.zarr")
+    names = sorted(path.name for path in scans.glob("*.h5"))
+    Unreliable.failing = {f"/{names[1]}"}
+    report = ingest([server], tmp_path / "rain.zarr")
+    assert (report.written, report.failed) == (len(names), [])
+    with open_rain(tmp_path / "rain.zarr") as ours, open_rain(tmp_path / "local.zarr") as local:
+        np.testing.assert_array_equal(ours["rain_rate"].values, local["rain_rate"].values)
+    again = ingest([server], tmp_path / "rain.zarr")
+    assert (again.written, again.existing) == (0, len(names))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "local.zarr", "rain.zarr", ".rain.zarr.read"
+    }  # fmt: skip
+
+
+def test_times_are_chosen_by_names(server: str, scans: Path) -> None:
+    every = listed([server], Access())
+    assert [file.time for file in every] == sorted(file.time for file in every)
+    few = listed([f"{server}*.h5"], Access(first=every[1].time, last=every[2].time))
+    assert [file.url for file in few] == [file.url for file in every[1:3]]
+    late = np.datetime64("2090-01-01", "s")
+    with pytest.raises(DataError, match="expected files of the wanted times, found none"):
+        listed([server], Access(first=late))
+
+
+def test_a_file_that_breaks_off_is_fetched_again_and_one_that_is_gone_is_named(
+    server: str, scans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "PAUSE", 0.01)
+    name = min(path.name for path in scans.glob("*.h5"))
+    Unreliable.failing = {f"/{name}"}
+    copy = fetch(RemoteFile(server + name), tmp_path, Access())
+    assert isinstance(copy, Path)
+    assert copy.read_bytes() == (scans / name).read_bytes()
+    short = fetch(RemoteFile(server + name, size=5), tmp_path / "other", Access())
+    assert isinstance(short, Failure)
+    assert "expected 5 bytes, found" in short.reason
+    gone = fetch(RemoteFile(server + "gone.h5"), tmp_path, Access())
+    assert isinstance(gone, Failure)
+    assert gone.name == server + "gone.h5"
+    assert "cannot be fetched (FileNotFoundError" in gone.reason
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [copy]
+
+
+def test_an_archive_is_a_folder(scans: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "day.zip", "w") as archive:
+        for path in scans.glob("*.h5"):
+            archive.write(path, f"a/{path.name}")
+    report = ingest([tmp_path / "day.zip"], tmp_path / "rain.zarr")
+    assert report.written == len(list(scans.glob("*.h5")))
+
+
+@pytest.mark.slow
+def test_a_bucket_is_listed_by_day(scans: Path, tmp_path: Path) -> None:
+    server = pytest.importorskip("moto.server")
+    pytest.importorskip("s3fs")
+    import s3fs
+
+    s3 = server.ThreadedMotoServer(port=0, verbose=False)
+    s3.start()
+    try:
+        host, port = s3.get_host_and_port()
+        options = {"key": "k", "secret": "s", "endpoint_url": f"http://{host}:{port}"}
+        system = s3fs.S3FileSystem(**options)
+        paths = sorted(scans.glob("*.h5"))
+        day = str(name_time(paths[0].name).astype("datetime64[D]")).replace("-", "/")
+        system.mkdir("radar")
+        for path in paths:
+            system.put_file(str(path), f"radar/{day}/{path.name}")
+        times = name_time(paths[0].name), name_time(paths[-1].name)
+        access = Access(options, *times)
+        report = ingest(["s3://radar/%Y/%m/%d/*"], tmp_path / "rain.zarr", access=access)
+        assert report.written == len(paths)
+        with pytest.raises(DataError, match="s3://other/x/: expected files, found none"):
+            listed(["s3://other/x/"], Access(options))
+    finally:
+        s3.stop()
