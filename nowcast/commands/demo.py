@@ -30,8 +30,7 @@ def demo(
     """Simulate a day of radar scans, then ingest, train, predict, verify and plot it."""
     from daskdl.cluster import connect
     from nowcast.commands import verify
-    from nowcast.forecasters.dataset import forecast_dataset
-    from nowcast.forecasters.predict import frames_before
+    from nowcast.forecasters.predict import predict
     from nowcast.forecasters.trained import Trained
     from nowcast.ingest.ingest import ingest
     from nowcast.model.settings import TrainSettings
@@ -61,11 +60,8 @@ def demo(
     test, leads = model.split.test[0], round(model.lead_minutes / STEP)
     index = _rainiest(rain["rain_rate"].values, rain["time"].values, (test.first, test.last),
                       model.n_in, leads)  # fmt: skip
-    made = Trained(model).forecast(
-        frames_before(rain, index, model.n_in), leads, spacing_km=SPACING / 1000,
-        step_minutes=STEP,
-    )  # fmt: skip
-    forecast = forecast_dataset(rain, index, made, "network (nowcast demo)")
+    start = str(rain["time"].values[index].astype("datetime64[s]"))
+    forecast = predict(Trained(model), rain, start, method="network (nowcast demo)")
     write_dataset(forecast, out / "forecast.zarr")
     observed = rain["rain_rate"].isel(time=slice(index + 1, index + 1 + leads))
     animate_forecast(forecast, out / "forecast.gif", observed=observed)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import Forecast
 from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
 from nowcast.rain.name import is_simulated
-from nowcast.rain.store import time_step
+from nowcast.rain.store import lead_step
 from nowcast.rain.utc import utc_text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def forecast_dataset(
 
     if not isinstance(forecast, Forecast):
         forecast = Forecast(forecast)
-    step = time_step(rain)
+    step = lead_step(rain)
     lead = np.arange(first, first + len(forecast.rain)) * step
     reference = rain["time"].values[index]
     seconds = {"units": "seconds since 1970-01-01 00:00:00", "calendar": "standard"}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import Forecast
 from nowcast.forecasters.forecaster import Request
 from nowcast.lagrangian.advection import advect
+from nowcast.lagrangian.ages import BASELINE
 from nowcast.lagrangian.motion import motion_field
 
 
@@ -20,6 +21,7 @@ class Extrapolation:
 
     n_in: int = 3
     least: int = 2
+    baseline: float | None = BASELINE
 
     def forecast(self, rain: NDArray[np.float32], leads: int, **settings: Any) -> Forecast:
         """Carry ``rain[-1]`` on; see `nowcast.forecasters.forecaster.Forecaster.forecast`.
@@ -27,9 +29,11 @@ class Extrapolation:
         Pixels whose rain would come from outside of the grid, or from missing pixels, are NaN.
         """
         request = Request(rain, leads, **settings)
-        past = request.past("extrapolation", self.least)
-        motion = motion_field(past[-self.n_in :], spacing_km=request.spacing_km)
-        return Forecast(advect(past[-1], motion, leads))
+        past, ages = request.last("extrapolation", self.least, self.n_in, self.baseline)
+        motion = motion_field(
+            past, spacing_km=request.spacing_km, step_minutes=request.step_minutes, ages=ages
+        )
+        return Forecast(advect(past[-1], motion, leads, before=ages[-1]))
 
 
 @dataclass(frozen=True)

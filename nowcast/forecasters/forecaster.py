@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError, ShapeError
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast, joined
+from nowcast.lagrangian.ages import apart, frames_back
 
 Float = NDArray[np.float32]
 
@@ -21,7 +22,8 @@ class Forecaster(Protocol):
     Attributes
     ----------
     n_in : int
-        Number of last frames that it reads; it uses fewer when fewer are given.
+        Number of frames that it reads; it uses fewer when fewer are given. A method with an
+        attribute ``baseline``, in minutes, reads frames so far apart, others the last ones.
     least : int
         Number of frames below which it raises ShapeError.
 
@@ -56,25 +58,29 @@ class Forecaster(Protocol):
         thresholds: Sequence[float] = THRESHOLDS,
         members: int = 0,
         seed: int = 0,
+        ages: Sequence[float] | None = None,
     ) -> Forecast:
         """Forecast the frames that follow.
 
         Parameters
         ----------
         rain : ndarray, (time, y, x) float32
-            Rain rate in mm h-1, equally spaced in time, oldest first; NaN is missing.
+            Rain rate in mm h-1, oldest first; NaN is missing.
         leads : int
             Number of frames to forecast.
         spacing_km : float
             Distance of the grid's points, the same along y and x.
         step_minutes : float
-            Time between frames, of the past and of the forecast.
+            Time between the frames of the forecast.
         thresholds : sequence of float
             Rain rates in mm h-1 whose exceedance is forecast by methods that can; none saves time.
         members : int
             Number of members of methods that can give them.
         seed : int
             Decides all that is random: the same seed gives the same bits on any number of threads.
+        ages : sequence of float, optional
+            Minutes from each frame to the start of the forecast; by default frames are one step
+            apart and the last one is the start.
 
         Raises
         ------
@@ -98,6 +104,32 @@ class Request:
     thresholds: Sequence[float] = THRESHOLDS
     members: int = 0
     seed: int = 0
+    ages: Sequence[float] | None = None
+
+    def last(
+        self, name: str, least: int, most: int, baseline: float | None
+    ) -> tuple[Float, tuple[float, ...]]:
+        """Return the frames that a method looks at, checked, and their ages in steps.
+
+        Parameters
+        ----------
+        name, least
+            See `past`.
+        most : int
+            Number of frames.
+        baseline : float, optional
+            Minutes between them, as near as there are frames; None takes the last ones.
+        """
+        rain = self.past(name, least)
+        minutes = np.arange(len(rain))[::-1] * self.step_minutes
+        if self.ages is not None:
+            minutes = np.asarray(self.ages, np.float64)
+            if minutes.shape != rain.shape[:1] or (np.diff(minutes) >= 0).any() or minutes[-1] < 0:
+                raise SettingsError(
+                    f"{name}: expected falling ages of {len(rain)} frames, found {self.ages!r}."
+                )
+        kept = apart(minutes.tolist(), most, baseline)
+        return rain[kept], tuple((minutes[kept] / self.step_minutes).tolist())
 
     def past(self, name: str, least: int) -> Float:
         """Return the past frames as float32, checked; negative rates, which some files have, are 0.
@@ -121,6 +153,18 @@ class Request:
             if not (value := getattr(self, setting)) > 0:
                 raise SettingsError(f"{name}: {setting} must be positive, found {value!r}.")
         return np.maximum(rain, np.float32(0))
+
+
+def frames_read(forecaster: Forecaster, step_minutes: float) -> int:
+    """Return how many frames, one step apart, a forecaster looks back.
+
+    Examples
+    --------
+    >>> from nowcast.forecasters.sprog import Sprog
+    >>> [frames_read(Sprog(), minutes) for minutes in (2, 5, 10, 15)]
+    [11, 5, 3, 3]
+    """
+    return frames_back(step_minutes, forecaster.n_in, getattr(forecaster, "baseline", None))
 
 
 @runtime_checkable

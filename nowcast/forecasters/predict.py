@@ -17,10 +17,11 @@ from nowcast.forecasters.file import write_leads
 from nowcast.forecasters.forecast import THRESHOLDS, divided
 from nowcast.forecasters.forecaster import EachLead, Forecaster
 from nowcast.forecasters.trained import Trained
+from nowcast.lagrangian.ages import apart
 from nowcast.model.minutes import frames_ahead, minutes
 from nowcast.model.steps import step_for
 from nowcast.rain.mesh import mean_spacing
-from nowcast.rain.store import path_of, time_step
+from nowcast.rain.store import lead_step, path_of, time_step
 from nowcast.rain.utc import parse_utc, utc_text
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     return nearest
 
 
-def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32]:
-    """Return the ``n_in`` frames that end with ``index``, (n_in, y, x) in mm h-1.
+def check_run(rain: xr.Dataset, index: int, n_in: int) -> None:
+    """Refuse a start without ``n_in`` frames up to ``index`` that follow each other.
 
     Raises
     ------
@@ -85,8 +86,6 @@ def frames_before(rain: xr.Dataset, index: int, n_in: int) -> NDArray[np.float32
                 f"{utc_text(earlier)} to {utc_text(later)}; choose another --at, or "
                 "ingest the scans between them"
             )
-    frames = rain["rain_rate"].isel(time=slice(index + 1 - n_in, index + 1)).values
-    return frames.astype(np.float32, copy=False)
 
 
 def predict(
@@ -134,7 +133,12 @@ def predict(
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
     forecast = forecaster.forecast(
-        start.frames(), start.leads, thresholds=thresholds, members=members, seed=seed, **start.grid
+        start.frames(),
+        start.leads,
+        thresholds=thresholds,
+        members=members,
+        seed=seed,
+        **start.settings,
     )
     return forecast_dataset(start.rain, start.index, forecast, method)
 
@@ -172,7 +176,7 @@ def predict_to(
         "thresholds": thresholds,
         "members": members,
         "seed": seed,
-    } | start.grid
+    } | start.settings
     if isinstance(forecaster, EachLead):
         parts = forecaster.each_lead(start.frames(), start.leads, **asked)
     else:
@@ -187,18 +191,23 @@ def predict_to(
     return start.leads, time
 
 
+#: Minutes between two frames over which motion is still measured, if their step is no longer.
+LONGEST_GAP = 30.0
+
+
 @dataclass(frozen=True)
 class _Start:
-    """Start of a forecast: the frames up to an index of a store, and how many leads it has."""
+    """Start of a forecast: the frames of a store that it reads, and how many leads it has."""
 
     rain: xr.Dataset = field(repr=False)
     index: int
-    run: int
+    kept: list[int]
     leads: int
-    grid: dict[str, Any]
+    settings: dict[str, Any]
 
     def frames(self) -> NDArray[np.float32]:
-        return frames_before(self.rain, self.index, self.run)
+        frames = self.rain["rain_rate"].isel(time=self.kept).values
+        return frames.astype(np.float32, copy=False)
 
 
 def _start(
@@ -209,7 +218,8 @@ def _start(
     say: Callable[[str], None],
 ) -> _Start:
     """Find out what `predict` starts from; for its arguments and errors see there."""
-    step = time_step(rain)
+    baseline: float | None = getattr(forecaster, "baseline", None)
+    step = time_step(rain) if baseline is None else lead_step(rain)
     spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
     index = find_time(rain, at)
     if isinstance(forecaster, Trained):
@@ -221,9 +231,53 @@ def _start(
         leads = frames_ahead(lead_minutes, step)
     else:
         leads = max(1, int(getattr(forecaster, "lead_minutes", LEAD_MINUTES) / minutes(step) + 0.5))
-    run = run_before(rain, index, forecaster.least, forecaster.n_in)
-    grid = {"spacing_km": spacing / 1000, "step_minutes": minutes(step)}
-    return _Start(rain, index, run, leads, grid)
+    settings: dict[str, Any] = {"spacing_km": spacing / 1000, "step_minutes": minutes(step)}
+    if baseline is None:
+        run = run_before(rain, index, forecaster.least, forecaster.n_in)
+        check_run(rain, index, run)
+        return _Start(rain, index, list(range(index + 1 - run, index + 1)), leads, settings)
+    kept = frames_apart(rain, index, forecaster, minutes(step), say)
+    time = rain["time"].values
+    settings["ages"] = [minutes(time[index] - time[k]) for k in kept]
+    return _Start(rain, index, kept, leads, settings)
+
+
+def frames_apart(
+    rain: xr.Dataset,
+    index: int,
+    forecaster: Forecaster,
+    step_minutes: float,
+    say: Callable[[str], None],
+) -> list[int]:
+    """Return the indices of the frames, up to ``index``, that a forecaster with a baseline reads.
+
+    A gap of up to `LONGEST_GAP` minutes, or half a step more than one, is bridged and told.
+
+    Raises
+    ------
+    DataError
+        When there are too few without a longer gap.
+    """
+    time, least = rain["time"].values[: index + 1], forecaster.least
+    gaps = np.array([minutes(gap) for gap in np.diff(time)])
+    longest = max(LONGEST_GAP, 1.5 * step_minutes)
+    wide = np.flatnonzero(gaps > longest)
+    first = int(wide[-1]) + 1 if len(wide) else 0
+    if index + 1 - first < least:
+        before = "none" if first == 0 else f"a gap of {gaps[first - 1]:g} min before it"
+        raise DataError(
+            f"{path_of(rain)}: expected {least} frames up to {utc_text(time[-1])} with at most "
+            f"{longest:g} min between them, found {before}; choose another --at, or ingest the "
+            "scans before it"
+        )
+    ages = [minutes(time[-1] - one) for one in time[first:]]
+    kept = [first + k for k in apart(ages, forecaster.n_in, getattr(forecaster, "baseline", None))]
+    if len(gaps) and gaps[-1] > 1.5 * step_minutes:
+        say(
+            f"{path_of(rain)}: {gaps[-1]:g} min are missing before the last frame, at "
+            f"{utc_text(time[-1])}; motion is measured across them"
+        )
+    return kept
 
 
 def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.Dataset, int]:
@@ -238,7 +292,7 @@ def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.D
 def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:
     """Return how many frames, ``least`` to ``most``, follow each other regularly up to ``index``.
 
-    ``least`` where there are fewer: `frames_before` then says what is missing.
+    ``least`` where there are fewer: `check_run` then says what is missing.
     """
     time, step = rain["time"].values[: index + 1], time_step(rain)
     count = 1

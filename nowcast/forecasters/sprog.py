@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nowcast.forecasters.forecast import THRESHOLDS, Forecast
 from nowcast.forecasters.forecaster import EachLead, Request, check_thresholds
 from nowcast.lagrangian.advection import carry_all
+from nowcast.lagrangian.ages import BASELINE
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.correction import Correction, between, redrawn
@@ -59,15 +60,16 @@ class Sprog(EachLead):
     least: int = 2
     table: MarginTable = field(default=SHIPPED, repr=False)
     correction: Correction | None = None
+    baseline: float | None = BASELINE
 
     def each_lead(self, rain: Float, leads: int, **settings: Any) -> Iterator[Forecast]:
         """Give the forecast of one lead time after the other; see `EachLead`."""
         request = Request(rain, leads, **settings)
-        past = request.past("sprog", self.least)
+        past, ages = request.last("sprog", self.least, self.n_in, self.baseline)
         wanted = check_thresholds("sprog", request.thresholds)
         spacing_km, step_minutes = request.spacing_km, request.step_minutes
         members, seed = request.members, request.seed
-        cascade = Cascade.of(past[-self.n_in :], spacing_km=spacing_km)
+        cascade = Cascade.of(past, spacing_km=spacing_km, step_minutes=step_minutes, ages=ages)
         del rain, past, request  # of a large grid every frame counts
         noises = [cascade.noise(leads, seed, number) for number in range(-(-members // 2))]
         for here in arrivals(cascade, leads, spacing_km=spacing_km, step_minutes=step_minutes):

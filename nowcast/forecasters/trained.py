@@ -14,6 +14,7 @@ from daskdl.errors import DataError
 from nowcast.forecasters.forecast import Forecast, divided
 from nowcast.forecasters.forecaster import EachLead, Request
 from nowcast.forecasters.sprog import Sprog
+from nowcast.lagrangian.ages import BASELINE
 from nowcast.model.folder import Model, load_model
 from nowcast.model.moving.model import MovingModel
 
@@ -43,6 +44,11 @@ class Trained(EachLead):
     def least(self) -> int:
         """Frames that it needs: two in the moving frame, else as many as it reads."""
         return Sprog.least if isinstance(self.model, MovingModel) else self.model.n_in
+
+    @property
+    def baseline(self) -> float | None:
+        """Minutes between the frames; None for the fixed frame, which has its own step."""
+        return BASELINE if isinstance(self.model, MovingModel) else None
 
     @property
     def lead_minutes(self) -> float:

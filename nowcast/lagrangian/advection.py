@@ -17,7 +17,9 @@ Float = NDArray[np.float32]
 COARSENING = 4
 
 
-def advect(rain: Float, motion: Float, leads: int, *, coarsening: int = COARSENING) -> Float:
+def advect(
+    rain: Float, motion: Float, leads: int, *, before: float = 0.0, coarsening: int = COARSENING
+) -> Float:
     """Carry rain along a steady motion, each frame by one interpolation of the rain as it was.
 
     The path of every point is followed backward in time by the midpoint rule; the rain that a pixel
@@ -37,6 +39,8 @@ def advect(rain: Float, motion: Float, leads: int, *, coarsening: int = COARSENI
         Displacement in pixels per step along y and x; finite.
     leads : int
         Number of steps, and of frames in the result.
+    before : float
+        Steps from the rain's time to the forecast's start.
     coarsening : int
         Paths are followed from every so-many-th pixel and interpolated linearly between, which is
         exact enough for motion that is smooth over that distance; 1 follows each pixel.
@@ -65,13 +69,15 @@ def advect(rain: Float, motion: Float, leads: int, *, coarsening: int = COARSENI
             f"found {rain.shape} and {motion.shape}; use the motion_field of frames on that grid"
         )
     forecast = np.empty((leads if leads > 0 else 0, *rain.shape), np.float32)
-    paths = departures(motion, leads, coarsening=coarsening)
+    paths = departures(motion, leads, before=before, coarsening=coarsening)
     for frame, points in zip(forecast, paths, strict=True):
         carry(rain, points, coarsening=coarsening, out=frame)
     return forecast
 
 
-def departures(motion: Float, leads: int, *, coarsening: int = COARSENING) -> Iterator[Float]:
+def departures(
+    motion: Float, leads: int, *, before: float = 0.0, coarsening: int = COARSENING
+) -> Iterator[Float]:
     """Give, for 1 ... ``leads`` steps, where what arrives at each node of a coarse grid came from.
 
     Parameters
@@ -80,6 +86,8 @@ def departures(motion: Float, leads: int, *, coarsening: int = COARSENING) -> It
         Displacement in pixels per step.
     leads : int
         Number of steps.
+    before : float
+        Steps by which the first one is longer.
     coarsening : int
         Pixels between nodes; the last row and column of nodes may lie beyond the grid.
 
@@ -94,10 +102,20 @@ def departures(motion: Float, leads: int, *, coarsening: int = COARSENING) -> It
     axes = [np.arange(-(-(n - 1) // coarsening) + 1) * coarsening for n in motion.shape[1:]]
     points = np.stack(np.meshgrid(*axes, indexing="ij")).astype(np.float32)
     motion = np.ascontiguousarray(motion, np.float32)
-    for _ in range(leads):
+    for lead in range(leads):
         points = points.copy()
+        if not lead and before:
+            over_rows(_follow, (points[0], points[1]), 64, motion * np.float32(before))
         over_rows(_follow, (points[0], points[1]), 64, motion)
         yield points
+
+
+def origins(motion: Float, steps: float) -> Float:
+    """Return the places (2, node_y, node_x), so many steps before, of what is at the nodes now."""
+    count = max(1, round(steps))
+    part = motion * np.float32(steps / count)
+    *_, points = departures(part, count)
+    return points
 
 
 def carry(

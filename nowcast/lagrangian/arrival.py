@@ -63,7 +63,7 @@ def arrivals(
     only : frozenset of int, optional
         Leads, from 1, that are wanted; all by default.
     """
-    paths = departures(cascade.motion, leads)
+    paths = departures(cascade.motion, leads, before=cascade.ages[-1])
     for lead, (field, points) in enumerate(zip(cascade.expected(leads), paths, strict=True), 1):
         if only is None or lead in only:
             expected = carry(field, points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,71 +31,81 @@ class BandModel:
     mean : float
         To which the band returns.
     root : float
-        What is kept from step to step, from 0 to 1.
+        What is kept from one time to the next, from 0 to 1. The unit of time is that between the
+        last two frames.
     """
 
     mean: float
     root: float
 
-    def ahead(self, leads: int) -> NDArray[np.float64]:
-        """Return weights (leads, 2) of the last two anomalies in the expected one at each lead."""
-        lead = np.arange(1, leads + 1)
-        kept = self.root**lead
-        return np.stack([kept * (1 + lead), -kept * lead * self.root], axis=1)
+    def ahead(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights (time, 2) of the last two anomalies in the expected one at each time."""
+        kept = self.root**times
+        return np.stack([kept * (1 + times), -kept * times * self.root], axis=1)
 
-    @property
-    def correlation(self) -> float:
-        """Correlation of two steps that follow each other."""
-        return lag_one(self.root)
+    def correlation(self, time: float) -> float:
+        """Return the correlation of the band with itself after a time."""
+        return lagged(self.root, time)
 
-    def forgotten(self, leads: int) -> NDArray[np.float64]:
-        """Return the part (leads,) of the band's variance that its last frames do not tell."""
+    def forgotten(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the part (time,) of the band's variance that its last frames do not tell.
+
+        Between whole times it grows evenly.
+        """
         # The innovations' weights are those of the last anomaly; their squares add up to the whole.
         r = self.root**2
         whole = (1 + r) / (1 - r) ** 3
-        lead = np.arange(leads)
-        return np.cumsum(((1 + lead) * self.root**lead) ** 2) / whole
+        at = np.arange(int(np.ceil(times.max())) + 1)
+        told = np.concatenate([[0.0], np.cumsum(((1 + at) * self.root**at) ** 2)]) / whole
+        return np.interp(times, np.arange(len(told)), told)
 
 
-def fit(past: list[Pyramid]) -> list[BandModel]:
-    """Estimate the model of each band from two or three pyramids in the moving frame, oldest first.
+def fit(past: list[Pyramid], ages: Sequence[float]) -> list[BandModel]:
+    """Estimate the model of each band from two pyramids or more in the moving frame, oldest first.
 
-    The root is the mean of those that the correlations of the last frame with the one before and
-    with the one before that have; with two frames, of the first alone.
+    Parameters
+    ----------
+    past : list of Pyramid
+    ages : sequence of float
+        Of each, in any unit. The root is the mean of those that the correlations of the last one
+        with each other one have.
     """
-    return [_fit_band([p.bands[k] for p in past], [p.weights[k] for p in past])
-            for k in range(len(past[-1].bands))]  # fmt: skip
+    since = np.asarray(ages[:-1]) - ages[-1]
+    times = (since / since[-1]).tolist()
+    return [
+        _fit_band([p.bands[k] for p in past], [p.weights[k] for p in past], times)
+        for k in range(len(past[-1].bands))
+    ]
 
 
-def lag_one(root: float) -> float:
-    """Return the correlation at one step of an AR(2) with a double root."""
-    return 2 * root / (1 + root**2)
+def lagged(root: float, time: float) -> float:
+    """Return the correlation after a time of an AR(2) with a double root.
+
+    Examples
+    --------
+    >>> lagged(0.5, 0), lagged(0.5, 1)  # 2 r / (1 + r^2)
+    (1.0, 0.8)
+    """
+    return float(root**time * (1 + time * (1 - root**2) / (1 + root**2)))
 
 
-def lag_two(root: float) -> float:
-    """Return the correlation at two steps of an AR(2) with a double root."""
-    return 4 * root**2 / (1 + root**2) - root**2
+def root_of(correlation: float, time: float) -> float:
+    """Return the double root of which `lagged` after a time is a correlation from 0 to 1."""
+    if correlation <= 0:
+        return 0.0
+    return float(brentq(lambda root: lagged(root, time) - correlation, 0.0, 1.0))
 
 
-def root_of_lag_one(correlation: float) -> float:
-    """Return the double root by which `lag_one` is a correlation from 0 to 1."""
-    return float((1 - (1 - correlation**2) ** 0.5) / correlation) if correlation > 0 else 0.0
-
-
-def root_of_lag_two(correlation: float) -> float:
-    """Return the double root by which `lag_two` is a correlation from 0 to 1."""
-    return float(brentq(lambda r: lag_two(r) - correlation, 0.0, 1.0)) if correlation > 0 else 0.0
-
-
-def _fit_band(bands: list[Float], weights: list[Float]) -> BandModel:
+def _fit_band(bands: list[Float], weights: list[Float], times: list[float]) -> BandModel:
     weight = weights[-1]
     total = float(weight.sum(dtype=np.float64))
     mean = float((bands[-1] * weight).sum(dtype=np.float64)) / total if total else 0.0
-    roots = [root_of_lag_one(_correlation(bands[-1], bands[-2], weights[-1], weights[-2]))]
-    if len(bands) > 2:
-        two = _correlation(bands[-1], bands[-3], weights[-1], weights[-3])
-        roots.append(root_of_lag_two(two) if two else roots[0])
-    return BandModel(mean, sum(roots) / len(roots))
+    kept = [
+        _correlation(bands[-1], band, weight, w)
+        for band, w in zip(bands[:-1], weights[:-1], strict=True)
+    ]
+    roots = [root_of(c, time) for c, time in zip(kept, times, strict=True) if c > 0]
+    return BandModel(mean, sum(roots) / len(roots) if roots and kept[-1] > 0 else 0.0)
 
 
 def _correlation(a: Float, b: Float, weight_a: Float, weight_b: Float) -> float:

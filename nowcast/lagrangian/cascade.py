@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nowcast.lagrangian.advection import carry, departures
+from nowcast.lagrangian.advection import carry, origins
 from nowcast.lagrangian.autoregression import BandModel, fit
 from nowcast.lagrangian.decibel import to_decibel
 from nowcast.lagrangian.motion import motion_field
@@ -39,6 +39,8 @@ class Cascade:
         One a band.
     earlier : list of ndarray, (y, x) float32
         The frames before the last one in dB rain, moved to its place, oldest first.
+    ages : tuple of float
+        Of all frames, in steps before the forecast's start.
     """
 
     motion: Float
@@ -46,22 +48,48 @@ class Cascade:
     past: list[Pyramid]
     models: list[BandModel]
     earlier: list[Float]
+    ages: tuple[float, ...]
 
     @classmethod
-    def of(cls, rain: Float, *, spacing_km: float) -> Cascade:
-        """Take apart the last frames (time >= 2, y, x) in mm h-1; up to three are used."""
-        motion = motion_field(rain, spacing_km=spacing_km)
-        frames = [to_decibel(frame) for frame in rain[-3:]]
-        earlier = list(departures(motion, len(frames) - 1))
-        moved = [carry(f, p) for f, p in zip(frames[:-1], reversed(earlier), strict=True)]
+    def of(
+        cls,
+        rain: Float,
+        *,
+        spacing_km: float,
+        step_minutes: float,
+        ages: Sequence[float] | None = None,
+    ) -> Cascade:
+        """Take apart the last frames (time >= 2, y, x) in mm h-1.
+
+        Parameters
+        ----------
+        rain : ndarray, (time, y, x) float32
+        spacing_km, step_minutes : float
+            Of the grid and of the forecast.
+        ages : sequence of float, optional
+            Of each frame, in steps before the forecast's start; by default the frames are one step
+            apart, and the last one is the start.
+        """
+        since = tuple(map(float, range(len(rain))[::-1] if ages is None else ages))
+        motion = motion_field(rain, spacing_km=spacing_km, step_minutes=step_minutes, ages=since)
+        frames = [to_decibel(frame) for frame in rain]
+        moved = [
+            carry(frame, origins(motion, age - since[-1]))
+            for frame, age in zip(frames[:-1], since, strict=False)
+        ]
         past = [decompose(frame) for frame in (*moved, frames[-1])]
-        models = fit(past)
-        return cls(motion, rain[-1].copy(), past[-2:], models, moved)
+        return cls(motion, rain[-1].copy(), past[-2:], fit(past, since), moved, since)
+
+    def times(self, leads: int) -> NDArray[np.float64]:
+        """Return the time of each lead since the last frame, in the unit of `models`."""
+        since = np.arange(1, leads + 1, dtype=np.float64) + self.ages[-1]
+        return since / np.float64(self.ages[-2] - self.ages[-1])
 
     def expected(self, leads: int) -> Iterator[Float]:
         """Give the expected field of each lead, dB rain (y, x), where the last frame was."""
         last, before = self.past[-1], self.past[-2]
-        ahead = [model.ahead(leads) for model in self.models]
+        times = self.times(leads)
+        ahead = [model.ahead(times) for model in self.models]
         for lead in range(leads):
             bands = []
             for k, model in enumerate(self.models):
@@ -91,7 +119,7 @@ class Cascade:
             for k, (band, weight) in enumerate(zip(bands, weights, strict=True))
         ]
         noise = Noise(shapes, variances, self.models[:count])
-        return noise.fields(leads, np.random.default_rng([seed, number]))
+        return noise.fields(self.times(leads), np.random.default_rng([seed, number]))
 
 
 def _variance(band: Float, weight: Float) -> float:

@@ -14,7 +14,9 @@ Float = NDArray[np.float32]
 FLAT = 1e-3
 
 
-def residuals(now: Float, earlier: Float, flow: Float, steps: int, every: int) -> tuple[float, int]:
+def residuals(
+    now: Float, earlier: Float, flow: Float, steps: float, every: int
+) -> tuple[float, int]:
     """Return the sum of squared differences to the moved earlier image, and of how many pixels.
 
     Parameters
@@ -23,33 +25,35 @@ def residuals(now: Float, earlier: Float, flow: Float, steps: int, every: int) -
         Image, its gradients along y and x, and 1 where these are known, else 0.
     flow : ndarray, (2, y, x) float32
         Motion in pixels per step.
-    steps : int
+    steps : float
         Steps between the two.
     every : int
         Side of the blocks.
     """
     sums = _summed(now, earlier, flow, steps, every, np.inf)
-    return float(sums[5].sum(dtype=np.float64)), int(sums[6].sum(dtype=np.float64))
+    return float(sums[6].sum(dtype=np.float64)), int(sums[7].sum(dtype=np.float64))
 
 
 def normal_equations(
-    now: Float, earlier: Float, flow: Float, steps: int, every: int, scale: float
+    now: Float, earlier: Float, flow: Float, steps: float, every: int, scale: float
 ) -> Float:
-    """Return the sums (5, block_y, block_x) of gy gy, gy gx, gx gx, gy r and gx r.
+    """Return the sums (6, block_y, block_x) of gy gy, gy gx, gx gx, gy r, gx r and r r.
 
     ``g`` is the gradient times the steps, ``r`` the difference between the last image and the moved
     earlier one. A pixel counts less the larger ``r`` is against ``scale`` (Cauchy's weights).
     """
-    return _summed(now, earlier, flow, steps, every, scale)[:5]
+    return _summed(now, earlier, flow, steps, every, scale)[:6]
 
 
-def _summed(now: Float, earlier: Float, flow: Float, steps: int, every: int, scale: float) -> Float:
+def _summed(
+    now: Float, earlier: Float, flow: Float, steps: float, every: int, scale: float
+) -> Float:
     height, width = now.shape[1:]
     blocks = (-(-height // every), -(-width // every))
-    sums = np.zeros((blocks[0], 7, blocks[1]), np.float32)
+    sums = np.zeros((blocks[0], 8, blocks[1]), np.float32)
     over_rows(
-        _add, (sums, np.arange(blocks[0])), max(1, 64 // every), now, earlier, flow, steps, every,
-        np.float32(1 / scale**2),
+        _add, (sums, np.arange(blocks[0])), max(1, 64 // every), now, earlier, flow,
+        np.float32(steps), every, np.float32(1 / scale**2),
     )  # fmt: skip
     return np.ascontiguousarray(sums.transpose(1, 0, 2))
 
@@ -57,7 +61,7 @@ def _summed(now: Float, earlier: Float, flow: Float, steps: int, every: int, sca
 @jit
 def _add(sums, block_rows, now, earlier, flow, steps, every, inverse):
     height, width = now.shape[1], now.shape[2]
-    one, half, back = np.float32(1), np.float32(0.5), np.float32(steps)
+    one, half, back = np.float32(1), np.float32(0.5), steps
     for k in range(len(block_rows)):
         first = block_rows[k] * every
         for i in range(first, min(first + every, height)):
@@ -99,5 +103,6 @@ def _add(sums, block_rows, now, earlier, flow, steps, every, inverse):
                 sums[k, 2, block] += weight * gx * gx
                 sums[k, 3, block] += weight * gy * r
                 sums[k, 4, block] += weight * gx * r
-                sums[k, 5, block] += r * r
-                sums[k, 6, block] += one
+                sums[k, 5, block] += weight * r * r
+                sums[k, 6, block] += r * r
+                sums[k, 7, block] += one

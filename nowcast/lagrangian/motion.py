@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +23,11 @@ FINEST_KM = 2.0
 #: Standard deviations in km of the image's blur and of the window over which motion is even.
 LEVELS = ((16.0, np.inf), (10.0, 150.0), (6.0, 80.0), (3.5, 50.0), (2.5, 35.0), (2.0, 25.0))
 #: Solutions of each level; the frames are moved by the result before the next one.
-ITERATIONS = 2
+ITERATIONS, FIRST_ITERATIONS = 2, 8
 #: Weight of the larger scale's motion, relative to that of a window with rain.
 PRIOR = 0.02
+#: How far in m s-1 motion may be from that of the larger scale, at the largest from standing still.
+SPREAD, FIRST_SPREAD = 13.0, 30.0
 #: Windows are spaced by this part of their standard deviation.
 NODES = 3.0
 
@@ -37,7 +40,13 @@ class _Image:
     spacing: float
 
 
-def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> Float:
+def motion_field(
+    frames: Float,
+    *,
+    spacing_km: float = 1.0,
+    step_minutes: float = 5.0,
+    ages: Sequence[float] | None = None,
+) -> Float:
     """Return the rain's displacement per time step at every pixel of the last frame.
 
     Lucas and Kanade's least squares, from one motion for the whole grid to windows of 25 km. At
@@ -47,16 +56,23 @@ def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> F
     larger scale. Dry places so take the motion of the rain around them, and far from all rain that
     of the larger scale; without any rain that moves, the motion is zero.
 
+    Where rain fades or a radar drops out, frames differ by more than motion explains. What it
+    leaves of the differences is taken for one error of the whole window, and motion stays by so
+    much nearer to that of the larger scale, at the largest to none.
+
     All lengths are in km, so that a field does not depend on the grid that it is measured on.
 
     Parameters
     ----------
     frames : ndarray, (time, y, x) float32
-        Rain rate in mm h-1, two frames or more, equally spaced in time; NaN is missing.
+        Rain rate in mm h-1, two frames or more, oldest first; NaN is missing. Each is compared
+        with the last one.
     spacing_km : float
         Distance of the grid's points.
-    pairs : int
-        How many earlier frames are compared with the last one, if there are as many.
+    step_minutes : float
+        Length of a step.
+    ages : sequence of float, optional
+        Of each frame, in steps before any one time; by default the frames are one step apart.
 
     Returns
     -------
@@ -81,13 +97,18 @@ def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> F
             "motion_field: expected frames of shape (time >= 2, y >= 8, x >= 8), "
             f"found {frames.shape}; give at least two frames of rain"
         )
-    for name, value in (("spacing_km", spacing_km), ("pairs", pairs)):
+    for name, value in (("spacing_km", spacing_km), ("step_minutes", step_minutes)):
         if not value > 0:
             raise SettingsError(f"motion_field: {name} must be positive, found {value!r}.")
+    since = np.asarray(range(len(frames))[::-1] if ages is None else ages, np.float64)
+    if since.shape != frames.shape[:1] or not (np.diff(since) < 0).all():
+        raise SettingsError(
+            f"motion_field: expected falling ages of {len(frames)} frames, found {ages!r}"
+        )
+    since = (since - since[-1])[-2::-1]
     side = max(1, round(FINEST_KM / spacing_km))
     spacing = side * spacing_km
-    last = frames[::-1][: pairs + 1]
-    images = [_image(frame, side) for frame in last]
+    images = [_image(frame, side) for frame in frames[::-1]]
 
     motion = np.zeros((2, 1, 1), np.float32)  # km per step at the centres of windows
     node = spacing * max(images[0][0].shape)
@@ -100,8 +121,10 @@ def motion_field(frames: Float, *, spacing_km: float = 1.0, pairs: int = 2) -> F
         counts = (-(-shape[0] // every), -(-shape[1] // every))
         prior = resample(motion, node, counts, every * step)
         motion, node = prior, every * step
-        for _ in range(ITERATIONS):
-            motion = _corrected(motion, prior, level, every, window)
+        first = not np.isfinite(window)
+        spread = (FIRST_SPREAD if first else SPREAD) * step_minutes * 0.06 / step
+        for _ in range(FIRST_ITERATIONS if first else ITERATIONS):
+            motion = _corrected(motion, prior, level, since, every, window, spread)
     return enlarge(motion / np.float32(spacing_km), frames.shape[1:], node / spacing_km)
 
 
@@ -137,14 +160,20 @@ def _at_scale(image: Float, share: Float, spacing: float, blur: float) -> _Image
 
 
 def _corrected(
-    motion: Float, prior: Float, level: list[_Image], every: int, window: float
+    motion: Float,
+    prior: Float,
+    level: list[_Image],
+    since: NDArray[np.float64],
+    every: int,
+    window: float,
+    spread: float,
 ) -> Float:
     """Solve one level once: ``motion`` and ``prior`` are (2, node_y, node_x) in km per step."""
     step = np.float32(level[0].spacing)
     now = level[0].channels
     flow = enlarge(motion / step, now.shape[1:], every)
-    sums = np.zeros((5, *motion.shape[1:]), np.float32)
-    for steps, earlier in enumerate(level[1:], start=1):
+    sums = np.zeros((6, *motion.shape[1:]), np.float32)
+    for steps, earlier in zip(since.tolist(), level[1:], strict=True):
         squares, count = residuals(now, earlier.channels, flow, steps, every)
         if count:
             scale = np.sqrt(squares / count) + 1e-6
@@ -158,12 +187,21 @@ def _corrected(
         return prior
     typical = (trace * trace).sum(dtype=np.float64) / trace.sum(dtype=np.float64)
     hold = np.float32(PRIOR * typical / 2)
-    a, b, c = sums[0] + hold, sums[1], sums[2] + hold
+    # Rain that grows or fades does so together: what motion leaves of the differences is taken for
+    # one error of the whole window, beside which a motion far from the larger scale's is unlikely.
+    y, x = _solved(sums, hold, -sums[3], -sums[4])
+    left = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
+    hold = hold + left / np.float32(spread**2)
     pull = hold * (prior - motion) / step
-    p, q = pull[0] - sums[3], pull[1] - sums[4]
-    determinant = a * c - b * b
-    correction = np.stack([(c * p - b * q) / determinant, (a * q - b * p) / determinant])
+    correction = np.stack(_solved(sums, hold, pull[0] - sums[3], pull[1] - sums[4]))
     return (motion + step * correction).astype(np.float32)
+
+
+def _solved(sums: Float, hold: Float | np.float32, p: Float, q: Float) -> tuple[Float, Float]:
+    """Solve each window's two equations, whose diagonal gets ``hold`` added."""
+    a, b, c = sums[0] + hold, sums[1], sums[2] + hold
+    determinant = a * c - b * b
+    return (c * p - b * q) / determinant, (a * q - b * p) / determinant
 
 
 def _mean(total: Float, weight: Float) -> Float:

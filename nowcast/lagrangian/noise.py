@@ -23,7 +23,7 @@ ENOUGH = 5
 class Noise:
     """Gaussian fields of mean 0 and variance 1 whose scales are those of what is not known.
 
-    Each octave is an AR(1) with the correlation from step to step that the rain's own octave has;
+    Each octave is an AR(1) with the correlation from lead to lead that the rain's own octave has;
     at each lead the octaves are added with the variance of the rain's that is forgotten by then.
     Soon after the start only small scales are uncertain, later the large ones too.
 
@@ -49,15 +49,18 @@ class Noise:
         self.models = models
         self.deviations = [(variance / _gain(k)) ** 0.5 for k, variance in enumerate(variances)]
 
-    def fields(self, leads: int, rng: np.random.Generator) -> Iterator[Float]:
-        """Give the field (y, x) of each lead; each draws from ``rng`` in turn."""
-        forgotten = [model.forgotten(leads) for model in self.models]
+    def fields(self, times: NDArray[np.float64], rng: np.random.Generator) -> Iterator[Float]:
+        """Give the field (y, x) at each time; each draws from ``rng`` in turn.
+
+        Times are those of `BandModel`, since the last frame.
+        """
+        forgotten = [model.forgotten(times) for model in self.models]
         octaves = [np.zeros(shape, np.float32) for shape in self.shapes]
-        for lead in range(leads):
+        for lead, time in enumerate(times.tolist()):
             power = 0.0
             field: Float | None = None
             for k in range(len(octaves) - 1, -1, -1):
-                keep = self.models[k].correlation if lead else 0.0
+                keep = self.models[k].correlation(time - times[lead - 1]) if lead else 0.0
                 white = rng.standard_normal(self.shapes[k], np.float32)
                 _renew(octaves[k], white, keep)
                 deviation = self.deviations[k] * forgotten[k][lead] ** 0.5

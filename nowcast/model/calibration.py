@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.random import generator
 from daskdl.errors import DataError
+from nowcast.lagrangian.ages import BASELINE, FRAMES, apart, frames_back
 from nowcast.lagrangian.arrival import arrivals
 from nowcast.lagrangian.cascade import Cascade
 from nowcast.lagrangian.exceedance import (
@@ -33,8 +34,8 @@ Float = NDArray[np.float32]
 
 #: Lead times in minutes that are fitted, as far as they are whole steps.
 LEADS = (5, 10, 15, 20, 30, 40, 50, 60)
-#: Frames that are read, and pixels of a frame that are drawn.
-N_IN, PIXELS = 3, 2500
+#: Pixels of a frame that are drawn.
+PIXELS = 2500
 #: Weight of the numbers that are held to, so that rare thresholds cannot run away.
 RIDGE = 1.0
 #: Weight of all pixels of one archive.
@@ -100,7 +101,11 @@ def draw(
         Steps ahead, from 1.
     rng : Generator
     """
-    cascade = Cascade.of(past, spacing_km=spacing_km)
+    ages = np.arange(len(past))[::-1]
+    kept = apart((ages * step_minutes).tolist(), FRAMES, BASELINE)
+    cascade = Cascade.of(
+        past[kept], spacing_km=spacing_km, step_minutes=step_minutes, ages=ages[kept].tolist()
+    )
     for here in arrivals(
         cascade, max(leads), spacing_km=spacing_km, step_minutes=step_minutes, only=frozenset(leads)
     ):
@@ -204,10 +209,11 @@ def calibrate(
         spacing = abs(grid_spacing(archive.rain)[1]) / 1000
         chosen = _starts(archive, max(leads), max(1, starts // len(paths)))
         for start in chosen:
-            frames = _frames(archive, start - N_IN + 1, start + 1 + max(leads))
+            before = frames_back(step)
+            frames = _frames(archive, start - before + 1, start + 1 + max(leads))
             rng = generator(0, "calibrate", number, start)
             drawn += draw(
-                archive.name, frames[:N_IN], frames[N_IN:], leads, rng, spacing_km=spacing,
+                archive.name, frames[:before], frames[before:], leads, rng, spacing_km=spacing,
                 step_minutes=step,
             )  # fmt: skip
             used += 1
@@ -256,11 +262,12 @@ def _starts(archive: Archive, leads: int, most: int) -> list[int]:
     """Index of the last frame read, evenly over the starts that have rain and frames after it."""
     time = archive.rain["time"].values
     wet = archive.wet(0.1) >= LEAST_WET
-    whole = (N_IN - 1 + leads) * archive.step
+    before = frames_back(minutes(archive.step)) - 1
+    whole = (before + leads) * archive.step
     candidates = [
         i
-        for i in range(N_IN - 1, len(time) - leads)
-        if wet[i] and time[i + leads] - time[i - N_IN + 1] == whole
+        for i in range(before, len(time) - leads)
+        if wet[i] and time[i + leads] - time[i - before] == whole
     ]
     if len(candidates) <= most:
         return candidates

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.lagrangian.margins import SHIPPED
 from nowcast.model.archives import Archive, common_step_and_spacing, split_archives
 from nowcast.model.fixed import train_fixed
 from nowcast.model.folder import Model, load_model
 from nowcast.model.job import Job
+from nowcast.model.minutes import minutes
 from nowcast.model.model import NowcastModel
-from nowcast.model.moving.features import FRAMES
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.train import train_moving
 from nowcast.model.settings import TrainSettings, check_frame
@@ -87,7 +88,9 @@ def train(
         [Archive.open(path, step, spacing, settings) for path in part]
         for part in (paths, validate, test)
     )
-    n_in = FRAMES if moving else settings.n_in
+    n_in = settings.n_in
+    if moving:
+        n_in = max(frames_back(minutes(archive.step)) for archive in archives)
     split = split_archives(archives, to_validate, to_test, settings, n_in)
     job = Job(
         archives, to_validate or archives, split, settings, out, client, progress, say,

@@ -176,10 +176,33 @@ def time_step(dataset: xr.Dataset) -> np.timedelta64:
         raise DataError(
             f"{path_of(dataset)}: expected frames in equal steps, found steps of "
             f"{', '.join(f'{step:g}' for step in often)}{' ...' if len(steps) > 3 else ''} min, "
-            "none in two thirds of the cases; ingest the scans with --step, such as --step 5min"
+            "none in two thirds of the cases; only nowcast predict takes such frames as they are, "
+            "else ingest them with --step, such as --step 5min"
         )
     step: np.timedelta64 = steps[np.argmax(counts)]
     return step
+
+
+#: Steps of minutes that forecasts of irregular frames may have.
+ROUND_MINUTES = (1, 2, 2.5, 3, 5, 6, 10, 12, 15, 20, 30, 60)
+
+
+def lead_step(dataset: xr.Dataset) -> np.timedelta64:
+    """Return the step of a forecast's leads: `time_step`, or a round one near an irregular step.
+
+    Raises
+    ------
+    DataError
+        When there are fewer than two times.
+    """
+    try:
+        return time_step(dataset)
+    except DataError:
+        if dataset["time"].size < 2:
+            raise
+    usual = float(np.median(np.diff(dataset["time"].values)) / np.timedelta64(1, "s")) / 60
+    nearest = min(ROUND_MINUTES, key=lambda minutes: abs(np.log(minutes / usual)))
+    return np.timedelta64(round(60 * nearest), "s").astype("timedelta64[ns]")
 
 
 def write_dataset(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:

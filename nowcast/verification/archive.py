@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -57,7 +57,7 @@ class Archive:
     def of(
         cls,
         arrays: Sequence[xr.DataArray],
-        n_in: int,
+        n_in: Callable[[float], int],
         leads: Sequence[int],
         *,
         every: int,
@@ -65,6 +65,8 @@ class Archive:
         scales: Sequence[float],
     ) -> list[Self]:
         """Return the archives; leads and ``every`` in frames of the longest step.
+
+        ``n_in`` gives the number of frames that go in for a step in minutes.
 
         Raises
         ------
@@ -85,22 +87,24 @@ class Archive:
             ahead = [lead * round(times) for lead in leads]
             time = array["time"].to_numpy()
             plan = schedule if common else own_times
+            read = n_in(_minutes(step))
             starts, scored = plan(
-                time, n_in, ahead, step, every=every * round(times), tolerance=0.5
+                time, read, ahead, step, every=every * round(times), tolerance=0.5
             )
             if len(starts):
                 windows = _windows(scales, spacing, array.shape[1:])
                 made.append(
                     cls(
-                        number, array, time, n_in, ahead, starts, scored, spacing / 1000,
+                        number, array, time, read, ahead, starts, scored, spacing / 1000,
                         _minutes(step), longest, windows,
                     )
                 )  # fmt: skip
         if not made:
             frames = sum(array.sizes["time"] for array in arrays)
             raise DataError(
-                f"verify: expected {n_in} + {max(leads)} consecutive frames at least once, found "
-                f"no such start in {frames} frames; take shorter forecasts or more data."
+                f"verify: expected {n_in(_minutes(longest))} + {max(leads)} consecutive frames at "
+                f"least once, found no such start in {frames} frames; take shorter forecasts or "
+                "more data."
             )
         return made
 

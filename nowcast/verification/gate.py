@@ -11,6 +11,7 @@ import numpy as np
 
 from daskdl.errors import DataError
 from nowcast.forecasters import forecaster
+from nowcast.forecasters.forecaster import frames_read
 from nowcast.forecasters.trained import Trained
 from nowcast.model.archives import Archive
 from nowcast.model.folder import Model
@@ -89,7 +90,7 @@ def judge(
         ahead = model.lead_minutes / minutes(archive.step)
         for stretch in model.split.of_store("test", archive.name):
             part = archive.rain.sel(time=slice(stretch.first, stretch.last))
-            if part.sizes["time"] >= model.n_in + ahead:
+            if part.sizes["time"] >= frames_read(Trained(model), minutes(archive.step)) + ahead:
                 parts.append((archive.step, part, is_simulated(archive.store)))
     if not parts:
         return _unproved("there is no test stretch that is long enough")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError, ShapeError
 from nowcast.forecasters.forecast import Forecast
-from nowcast.forecasters.forecaster import Forecaster
+from nowcast.forecasters.forecaster import Forecaster, frames_read
 from nowcast.rain.events import event_labels
 from nowcast.verification.archive import Archive
 from nowcast.verification.case import CaseSums, score_case
@@ -119,11 +119,17 @@ def verify(
         raise SettingsError(f"verify: thresholds must be above 0 mm/h, found {thresholds!r}.")
     if leads < 1:
         raise SettingsError(f"verify: expected at least 1 lead, found {leads!r}.")
-    n_in = max(forecaster.n_in for forecaster in forecasters.values())
     common = every < leads or every == 1
     scored_leads = list(range(every, leads + 1, every)) if common else list(range(1, leads + 1))
     arrays = [rain] if isinstance(rain, xr.DataArray) else rain
-    archives = Archive.of(arrays, n_in, scored_leads, every=every, common=common, scales=scales)
+    archives = Archive.of(
+        arrays,
+        lambda minutes: max(frames_read(one, minutes) for one in forecasters.values()),
+        scored_leads,
+        every=every,
+        common=common,
+        scales=scales,
+    )
     lead_count = len(scored_leads)
     totals = Totals(
         len(forecasters),
@@ -178,7 +184,7 @@ def verify(
         "n_cases": len(cases),
         "n_events": int(events.max()) + 1,
         "cases_sharing_frames": block,
-        "n_in": n_in,
+        "n_in": max(archive.n_in for archive in archives),
         "n_out": leads,
         "first_start": bounds[0],
         "last_start": bounds[1],
@@ -207,7 +213,7 @@ def _ask(
 ) -> Forecast:
     """Ask one forecaster, with a copy of the frames that it may change, and check its answer."""
     made = forecaster.forecast(
-        frames[-forecaster.n_in :].copy(),
+        frames[-frames_read(forecaster, archive.step_minutes) :].copy(),
         archive.leads[-1],
         spacing_km=archive.spacing_km,
         step_minutes=archive.step_minutes,

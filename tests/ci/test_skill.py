@@ -114,7 +114,7 @@ def test_motion_is_worth_something_and_goals_say_so(tmp_path: Path) -> None:
         say=lambda _: None,
     )
     for lead in (30, 60):
-        assert len(results.cases["a", "extrapolation", lead]) == 3
+        assert len(results.cases["a", "extrapolation", lead]) == 2
         still, moved = (results.sums(POOL, m, lead).csi(1.0) for m in results.methods)
         assert moved > still + 0.3
     lines = verdicts(results)

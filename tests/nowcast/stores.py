@@ -35,7 +35,7 @@ def moving_rain(
     rain[:, :2, :2] = np.nan
     grid = Grid.around(latitude, 5.0, size=(SIZE, SIZE), spacing=spacing)
     described = {"title": "moving patches", "source": "weather radar, test"} | attrs
-    time = START + after * np.timedelta64(1, "m")
+    time = START + np.round(60 * after).astype(int) * np.timedelta64(1, "s")
     return rain_dataset(grid, time, rain, attributes={}, global_attributes=described)
 
 

@@ -28,7 +28,7 @@ class Source:
     radar : str
         What must not be seen by anything fitted that is judged on this event.
     folder : str
-        Below the folder of radar data.
+        Folder or file below the folder of radar data.
     """
 
     name: str
@@ -44,6 +44,15 @@ SOURCES = (
     Source("mch-20160711", "mch", "mch/20160711"),
     Source("opera-20180824", "opera", "opera/20180824"),
 )
+#: Folders of more events, a file each, and the radar that they are of.
+ARCHIVE = {
+    "italy_campania": "campania",
+    "italy_trentino": "trentino",
+    "netherlands_knmi": "knmi",
+    "italy_emilia": "emilia",
+    "france_meteonet": "meteonet",
+    "germany_ry": "ry",
+}
 
 
 @dataclass(frozen=True)
@@ -109,8 +118,8 @@ def load(source: Source, data: Path, cache: Path) -> Event:
     store = cache / f"{source.name}.zarr"
     folder = data / source.folder
     if not store.exists():
-        if not folder.is_dir():
-            raise DataError(f"{folder}: expected the files of {source.name}, found no such folder")
+        if not folder.exists():
+            raise DataError(f"{folder}: expected the files of {source.name}, found nothing there")
         ingest([folder], store)
     with open_rain(store) as dataset:
         rows, columns = rainiest(dataset["rain_rate"][:: max(1, len(dataset["time"]) // 12)])
@@ -121,11 +130,16 @@ def load(source: Source, data: Path, cache: Path) -> Event:
 
 
 def available(data: Path, cache: Path) -> list[Source]:
-    """Return the events whose files or stores are there."""
+    """Return the events whose files or stores are there, those of the archive last."""
+    archived = [
+        Source(f"{radar}-{file.stem}", radar, str(file.relative_to(data)))
+        for folder, radar in ARCHIVE.items()
+        for file in sorted((data / "archive" / folder).glob("*.nc"))
+    ]
     return [
         source
-        for source in SOURCES
-        if (data / source.folder).is_dir() or (cache / f"{source.name}.zarr").exists()
+        for source in [*SOURCES, *archived]
+        if (data / source.folder).exists() or (cache / f"{source.name}.zarr").exists()
     ]
 
 

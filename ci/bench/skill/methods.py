@@ -15,10 +15,12 @@ from ci.bench.skill.forecast import Forecast
 from ci.bench.skill.scores import PROBABLE, THRESHOLDS
 from daskdl.errors import SettingsError
 from nowcast.forecasters import Forecaster, Sprog, Steps, forecaster, method_names
+from nowcast.forecasters.forecaster import frames_read
+from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.verification.case import occurs
 
-#: Frames that every method gets; each uses as many of the last as it wants.
+#: Frames that every method gets at the least; each uses as many of the last as it wants.
 N_IN = 4
 #: Members of ensembles.
 MEMBERS = 20
@@ -62,11 +64,11 @@ def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
     if isinstance(method, Sprog | Steps):
         # Judged by numbers that never saw this radar.
         method = replace(method, table=left_out(event.radar) or method.table)
-    frames = event.rain[start - N_IN + 1 : start + 1]
+    frames = event.rain[start - frames_in(event.step) + 1 : start + 1]
     steps = [lead // event.step for lead in leads]
     began = time.process_time()
     made = method.forecast(
-        frames[-method.n_in :],
+        frames[-frames_read(method, event.step) :],
         steps[-1],
         spacing_km=event.spacing,
         step_minutes=event.step,
@@ -80,6 +82,11 @@ def _run(name: str, event: Event, start: int, leads: list[int]) -> Forecast:
         return Forecast(made.rain[at], members, seconds=seconds)
     yes = {t: occurs(made, t)[at] for t in made.thresholds} if _decides(made) else None
     return Forecast(made.rain[at], members, made.exceedance(PROBABLE)[at], yes, seconds)
+
+
+def frames_in(step: int) -> int:
+    """Return how many frames of so many minutes all methods get."""
+    return max(N_IN, frames_back(step))
 
 
 def _decides(made: object) -> bool:

@@ -147,7 +147,7 @@ def compare(
     radars = {}
     for event in events:
         leads = [lead for lead in LEADS if lead % event.step == 0]
-        starts = event.starts(methods.N_IN, leads, every)[:most]
+        starts = event.starts(methods.frames_in(event.step), leads, every)[:most]
         common = event.common_valid_times(starts, leads)
         if not common:
             say(f"{event.name}: no valid time that all leads reach from {len(starts)} starts")

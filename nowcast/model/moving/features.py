@@ -129,13 +129,13 @@ def _numbers(
         # Band k has wavelengths from 2 to 4 times its pixels, which are 2^k of the grid's.
         band = round(np.log2(octave / (2 * spacing_km)))
         model = cascade.models[min(max(band, 0), len(cascade.models) - 1)]
-        memory.append(float(model.ahead(arrival.lead)[-1].sum()))
+        memory.append(float(model.ahead(cascade.times(arrival.lead)[-1:]).sum()))
     floor = np.float32(10 * np.log10(DRY_BELOW))
     last, first = to_decibel(cascade.last), cascade.earlier[0]
     both = np.isfinite(last) & np.isfinite(first)
     shares = [_odds(field[both] >= floor) for field in (last, first)]
     known = arrival.moved[np.isfinite(arrival.moved)]
-    steps = len(cascade.earlier) * step_minutes
+    minutes = (cascade.ages[0] - cascade.ages[-1]) * step_minutes
     return [
         np.log2(arrival.minutes / 30),
         np.log2(step_minutes / 10),
@@ -143,7 +143,7 @@ def _numbers(
         *memory,
         _odds(known >= np.float32(DRY_BELOW)) / 3,
         _odds(known >= np.float32(1)) / 3,
-        (shares[0] - shares[1]) * 30 / steps,
+        (shares[0] - shares[1]) * 30 / minutes,
     ]
 
 

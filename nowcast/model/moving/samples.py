@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from daskdl.data import Arrays, Recipe
 from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable
+from nowcast.lagrangian.ages import BASELINE, FRAMES, apart
 from nowcast.lagrangian.arrival import Arrival, arrivals
 from nowcast.lagrangian.blocks import enlarge
 from nowcast.lagrangian.cascade import Cascade
@@ -126,7 +127,14 @@ class MovingRecipe(Recipe):
         past = np.maximum(past, np.float32(0))
         if not all(np.isfinite(frame).any() for frame in past):
             return
-        cascade = Cascade.of(past, spacing_km=spacing)
+        ages = np.arange(len(past))[::-1]
+        kept = apart((ages * self.step_minutes).tolist(), FRAMES, BASELINE)
+        cascade = Cascade.of(
+            past[kept],
+            spacing_km=spacing,
+            step_minutes=self.step_minutes,
+            ages=ages[kept].tolist(),
+        )
         for here in arrivals(
             cascade,
             int(leads.max()),

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from daskdl.data import Recipe, SampleSet
 from daskdl.data.lazy.joined import join
 from daskdl.errors import DataError, SettingsError
+from nowcast.lagrangian.ages import frames_back
 from nowcast.lagrangian.exceedance import MarginTable
 from nowcast.model.archives import Archive, grid_spacing, window_recipes
 from nowcast.model.job import Job
 from nowcast.model.minutes import frames_ahead, minutes
-from nowcast.model.moving.features import FRAMES
 from nowcast.model.moving.losses import ExceedanceLoss
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, CorrectionNetwork, network
@@ -146,8 +146,8 @@ def moving_samples(
         if own:
             n_out = frames_ahead(settings.lead_minutes, archive.step)
             found += window_recipes(
-                [archive], own, FRAMES, n_out, settings, (tile[0], tile[1]),
-                max(1, round(STRIDE * settings.region)), say,
+                [archive], own, frames_back(minutes(archive.step)), n_out, settings,
+                (tile[0], tile[1]), max(1, round(STRIDE * settings.region)), say,
             )  # fmt: skip
     if not found:
         raise DataError("training windows: expected stretches, found none")

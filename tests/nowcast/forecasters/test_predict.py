@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.dataset import forecast_dataset
-from nowcast.forecasters.predict import find_time, frames_before, predict
+from nowcast.forecasters.forecast import Forecast
+from nowcast.forecasters.predict import check_run, find_time, predict
 from nowcast.forecasters.trained import Trained
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_dataset
@@ -64,18 +67,62 @@ def test_a_time_without_frame_names_the_nearest(rain, at, nearest):
         find_time(rain, at)
 
 
+class Reads:
+    """Keeps what it is given; a forecaster of frames ten minutes apart, or of the last ones."""
+
+    n_in, least = 3, 2
+
+    def __init__(self, baseline: float | None = 10.0) -> None:
+        self.baseline = baseline
+
+    def forecast(self, rain, leads, **settings):
+        self.rain, self.settings = rain, settings
+        return Forecast(np.zeros((leads, *rain.shape[1:]), np.float32))
+
+
 def test_the_last_frames_up_to_a_time(rain):
-    frames = frames_before(rain, 7, 3)
-    assert frames.dtype == np.float32
-    np.testing.assert_array_equal(frames, rain["rain_rate"].values[5:8])
-    np.testing.assert_array_equal(frames_before(rain, 2, 3), rain["rain_rate"].values[:3])
-    doubled = rain.astype(np.float64)
-    assert frames_before(doubled, 7, 3).dtype == np.float32
+    reads = Reads(None)
+    predict(reads, rain.astype(np.float64), "2020-06-01T01:10")
+    assert reads.rain.dtype == np.float32
+    np.testing.assert_array_equal(reads.rain, rain["rain_rate"].values[5:8])
+    assert "ages" not in reads.settings
+
+
+@pytest.mark.parametrize(
+    ("minutes", "ages", "step"),
+    [
+        (range(0, 60, 2), [20, 10, 0], 2),
+        (np.arange(0, 60, 2.5), [20, 10, 0], 2.5),
+        (range(0, 60, 5), [20, 10, 0], 5),
+        (range(0, 60, 15), [30, 15, 0], 15),
+        ([0, 6, 10, 16, 21, 26, 30, 36], [20, 10, 0], 5),  # irregular: as they are
+        ([0, 10, 20, 30, 55], [35, 25, 0], 10),
+        ([0, 50, 60, 70], [20, 10, 0], 10),  # a longer gap is not bridged
+    ],
+)
+def test_frames_ten_minutes_apart_with_their_ages(minutes, ages, step):
+    reads = Reads()
+    said = []
+    made = predict(reads, moving_rain(list(minutes)), say=said.append)
+    assert reads.settings["ages"] == ages
+    assert reads.settings["step_minutes"] == step
+    assert made["lead_time"].values[0] == np.timedelta64(round(60 * step), "s")
+    bridged = ages[-2] > 1.5 * step and step == 10
+    assert said == ([] if not bridged else [ANY])
+
+
+def test_a_gap_that_is_too_long_is_refused():
+    with pytest.raises(
+        DataError,
+        match="expected 2 frames up to 2020-06-01T01:30 with at most 30 min between them, found a "
+        "gap of 70 min before it",
+    ):
+        predict(Reads(), moving_rain([0, 10, 20, 90]))
 
 
 def test_too_few_frames_are_counted(rain):
     with pytest.raises(DataError, match="expected 3 frames up to 2020-06-01T00:10, found 2"):
-        frames_before(rain, 1, 3)
+        check_run(rain, 1, 3)
 
 
 def test_frames_with_a_gap_are_refused_and_those_after_it_are_not():
@@ -85,8 +132,8 @@ def test_frames_with_a_gap_are_refused_and_those_after_it_are_not():
         match="every 10 min up to 2020-06-01T00:50, found a step of 20 min from 2020-06-01T00:20 "
         "to 2020-06-01T00:40",
     ):
-        frames_before(gap, 4, 3)
-    assert len(frames_before(gap, 5, 3)) == 3
+        check_run(gap, 4, 3)
+    check_run(gap, 5, 3)
 
 
 def test_the_forecast_is_the_models(rain, model):

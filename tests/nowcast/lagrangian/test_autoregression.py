@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nowcast.lagrangian.autoregression import (
-    BandModel,
-    fit,
-    lag_one,
-    lag_two,
-    root_of_lag_one,
-    root_of_lag_two,
-)
+from nowcast.lagrangian.autoregression import BandModel, fit, lagged, root_of
 from nowcast.lagrangian.pyramid import Pyramid
+
+TIMES = np.arange(1.0, 4)
 
 
 def simulated(root: float, steps: int, size: int = 4000) -> np.ndarray:
@@ -28,7 +23,7 @@ def simulated(root: float, steps: int, size: int = 4000) -> np.ndarray:
 @pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
 def test_weights_are_those_of_the_recursion(root: float) -> None:
     last, before = 1.3, -0.4
-    weights = BandModel(0.0, root).ahead(6)
+    weights = BandModel(0.0, root).ahead(np.arange(1.0, 7))
     path = [before, last]
     for _ in range(6):
         path.append(2 * root * path[-1] - root**2 * path[-2])
@@ -39,17 +34,27 @@ def test_weights_are_those_of_the_recursion(root: float) -> None:
 def test_correlations_and_what_is_forgotten_are_those_of_the_process(root: float) -> None:
     x = simulated(root, 8)
     correlation = np.corrcoef(x[-3:])
-    assert correlation[2, 1] == pytest.approx(lag_one(root), abs=0.03)
-    assert correlation[2, 0] == pytest.approx(lag_two(root), abs=0.05)
-    ahead = BandModel(0.0, root).ahead(3) @ x[[4, 3]]
+    assert correlation[2, 1] == pytest.approx(lagged(root, 1), abs=0.03)
+    assert correlation[2, 0] == pytest.approx(lagged(root, 2), abs=0.05)
+    ahead = BandModel(0.0, root).ahead(TIMES) @ x[[4, 3]]
     error = ((x[5:] - ahead) ** 2).mean(1) / (x**2).mean()
-    np.testing.assert_allclose(BandModel(0.0, root).forgotten(3), error, rtol=0.1)
-    assert root_of_lag_one(lag_one(root)) == pytest.approx(root)
-    assert root_of_lag_two(lag_two(root)) == pytest.approx(root)
+    np.testing.assert_allclose(BandModel(0.0, root).forgotten(TIMES), error, rtol=0.1)
+
+
+@pytest.mark.parametrize("time", [0.5, 1, 2, 2.4])
+@pytest.mark.parametrize("root", [0.2, 0.7, 0.95])
+def test_a_root_is_found_by_a_correlation_at_any_time(root: float, time: float) -> None:
+    assert root_of(lagged(root, time), time) == pytest.approx(root)
+
+
+def test_between_whole_times_it_is_forgotten_evenly() -> None:
+    told = BandModel(0.0, 0.8).forgotten(np.array([1, 1.5, 2, 0.25]))
+    assert told[1] == pytest.approx((told[0] + told[2]) / 2)
+    assert told[3] == pytest.approx(told[0] / 4)
 
 
 def test_a_band_that_grows_goes_on_growing_and_then_returns() -> None:
-    at = BandModel(0.0, 0.9).ahead(60) @ [1.0, 0.8]
+    at = BandModel(0.0, 0.9).ahead(np.arange(1.0, 61)) @ [1.0, 0.8]
     assert at[0] > 1
     assert at.argmax() < 15
     assert 0 < at[-1] < 0.2
@@ -58,14 +63,14 @@ def test_a_band_that_grows_goes_on_growing_and_then_returns() -> None:
 def test_fit_finds_the_root_and_the_mean() -> None:
     x = simulated(0.8, 3, 120 * 120).reshape(3, 120, 120).astype(np.float32) + 5
     ones = np.ones((120, 120), np.float32)
-    (model,) = fit([Pyramid([band], [ones]) for band in x])
+    (model,) = fit([Pyramid([band], [ones]) for band in x], [2, 1, 0])
     assert model.root == pytest.approx(0.8, abs=0.02)
     assert model.mean == pytest.approx(5, abs=0.1)
 
 
 def test_a_flat_band_is_forgotten_at_once() -> None:
     flat = Pyramid([np.full((9, 9), 2, np.float32)], [np.ones((9, 9), np.float32)])
-    (model,) = fit([flat, flat, flat])
+    (model,) = fit([flat, flat, flat], [4, 2, 0])
     assert model.root == 0
-    np.testing.assert_array_equal(model.ahead(2), 0)
-    np.testing.assert_array_equal(model.forgotten(2), 1)
+    np.testing.assert_array_equal(model.ahead(TIMES), 0)
+    np.testing.assert_array_equal(model.forgotten(TIMES), 1)

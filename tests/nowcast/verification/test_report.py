@@ -19,7 +19,7 @@ from tests.nowcast.verification.test_verify import rain
 
 @pytest.fixture(scope="module")
 def scores() -> xr.Dataset:
-    frames = rain(translation(24, 1.0, -1.0, size=64, margin=48, seed=2))
+    frames = rain(translation(36, 1.0, -1.0, size=64, margin=60, seed=2))
     forecasters = {"persistence": Persistence(), "flow": Extrapolation()}
     return verify(frames, forecasters, 3, thresholds=(0.1, 1.0, 900.0))
 
@@ -33,7 +33,7 @@ def text(table: object, width: int = 100) -> str:
 @pytest.mark.slow
 def test_json_has_every_score_by_method_lead_and_threshold(scores: xr.Dataset) -> None:
     plain = json.loads(json.dumps(to_json(scores), allow_nan=False))
-    assert plain["n_cases"] == 21
+    assert plain["n_cases"] == 31
     assert list(plain["forecasters"]) == ["persistence", "flow"]
     assert list(plain["forecasters"]["flow"]) == ["5", "10", "15"]
     at = plain["forecasters"]["flow"]["10"]
@@ -80,7 +80,7 @@ def test_file_is_replaced_whole_or_left(
 
 def test_table_shows_leads_methods_cases_and_events(scores: xr.Dataset) -> None:
     shown = text(score_table(scores, 1.0))
-    assert "pooled over 21 cases" in shown
+    assert "pooled over 31 cases" in shown
     lines = shown.splitlines()
     flow = [line for line in lines if "flow" in line]
     assert len(flow) == 3

@@ -124,7 +124,7 @@ def test_the_folder_brings_it_back(rain, tmp_path):
 
 
 def _arrival(rain: np.ndarray):
-    cascade = Cascade.of(rain, spacing_km=GRID["spacing_km"])
+    cascade = Cascade.of(rain, **GRID)
     return cascade, next(arrivals(cascade, 1, **GRID))
 
 

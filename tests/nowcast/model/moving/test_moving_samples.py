@@ -80,7 +80,7 @@ def test_frames_are_relative_to_the_rain_of_the_last_one():
     rain = np.where(frames > 0.5, frames, 0).astype(np.float32)
     made = []
     for factor in (1, 2):
-        cascade = Cascade.of(rain * np.float32(factor), spacing_km=1.0)
+        cascade = Cascade.of(rain * np.float32(factor), spacing_km=1.0, step_minutes=5)
         here = next(arrivals(cascade, 1, spacing_km=1.0, step_minutes=10.0))
         made.append(features(cascade, here, SHIPPED, spacing_km=1.0, step_minutes=10.0)[..., 2])
     assert np.median(np.abs(made[1] - made[0])[made[0] > -0.5]) < 0.05
