@@ -80,7 +80,7 @@ class Forecaster(Protocol):
             Decides all that is random: the same seed gives the same bits on any number of threads.
         ages : sequence of float, optional
             Minutes from each frame to the start of the forecast; by default frames are one step
-            apart and the last one is the start.
+            apart and the last one is the start. It may also be a little later than the start.
 
         Raises
         ------
@@ -124,7 +124,8 @@ class Request:
         minutes = np.arange(len(rain))[::-1] * self.step_minutes
         if self.ages is not None:
             minutes = np.asarray(self.ages, np.float64)
-            if minutes.shape != rain.shape[:1] or (np.diff(minutes) >= 0).any() or minutes[-1] < 0:
+            falling = minutes.shape == rain.shape[:1] and (np.diff(minutes) < 0).all()
+            if not falling or minutes[-1] <= -self.step_minutes:
                 raise SettingsError(
                     f"{name}: expected falling ages of {len(rain)} frames, found {self.ages!r}."
                 )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LATEST = "latest"
+#: How far in the future a clock may set a frame for it to be the latest one.
+AHEAD = np.timedelta64(1, "h")
 #: Minutes ahead unless others are asked for, as near as the step allows.
 LEAD_MINUTES = 60.0
 
@@ -49,7 +51,8 @@ def find_time(rain: xr.Dataset, at: str) -> int:
     """
     time = rain["time"].values
     if at == LATEST:
-        return len(time) - 1
+        past = np.flatnonzero(time <= np.datetime64("now") + AHEAD)
+        return int(past[-1]) if len(past) else len(time) - 1
     wanted = parse_utc("--at", at, others=f" or {LATEST!r}")
     # In microseconds, which reach farther than the store's nanoseconds.
     time = time.astype("datetime64[us]")
@@ -222,6 +225,11 @@ def _start(
     step = time_step(rain) if baseline is None else lead_step(rain)
     spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
     index = find_time(rain, at)
+    if at == LATEST and index + 1 < rain.sizes["time"]:
+        say(
+            f"{path_of(rain)}: frames from {utc_text(rain['time'].values[index + 1])} on are left "
+            "out: they lie in the future"
+        )
     if isinstance(forecaster, Trained):
         step, sentence = step_for(forecaster.model, step, str(path_of(rain)))
         if sentence:
@@ -237,9 +245,15 @@ def _start(
         check_run(rain, index, run)
         return _Start(rain, index, list(range(index + 1 - run, index + 1)), leads, settings)
     kept = frames_apart(rain, index, forecaster, minutes(step), say)
-    time = rain["time"].values
-    settings["ages"] = [minutes(time[index] - time[k]) for k in kept]
+    scanned = scan_times(rain)
+    settings["ages"] = [minutes(rain["time"].values[index] - scanned[k]) for k in kept]
     return _Start(rain, index, kept, leads, settings)
+
+
+def scan_times(rain: xr.Dataset) -> NDArray[np.datetime64]:
+    """Return when the frames were scanned; of stores that do not tell, their times."""
+    name = "scan_time" if "scan_time" in rain else "time"
+    return np.asarray(rain[name].values)
 
 
 def frames_apart(
@@ -258,7 +272,7 @@ def frames_apart(
     DataError
         When there are too few without a longer gap.
     """
-    time, least = rain["time"].values[: index + 1], forecaster.least
+    time, least = scan_times(rain)[: index + 1], forecaster.least
     gaps = np.array([minutes(gap) for gap in np.diff(time)])
     longest = max(LONGEST_GAP, 1.5 * step_minutes)
     wide = np.flatnonzero(gaps > longest)

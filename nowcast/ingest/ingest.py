@@ -189,7 +189,7 @@ def _ingest_files(
                 report.coverage += result.coverage
                 for lost in result.lost:
                     report.fail(lost)
-                yield scan.time.astype("datetime64[ns]"), result.rain
+                yield writer.Frame(scan.time, result.rain, scan.scanned)
             done += 1
             if progress is not None:
                 progress(done, total)

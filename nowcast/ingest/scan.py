@@ -41,6 +41,11 @@ class Scan:
     index: int = 0
 
     @property
+    def scanned(self) -> np.datetime64:
+        """When the scan began, which ``time`` is rounded from."""
+        return min(header.times[self.index] for header in self.headers).astype("datetime64[s]")
+
+    @property
     def format(self) -> Format:
         """Format of the files."""
         return self.headers[0].format
@@ -117,4 +122,4 @@ def _polar_time(header: Header, step: np.timedelta64 | None) -> np.datetime64:
 
 
 def _distance(scan: Scan) -> np.timedelta64:
-    return abs(scan.headers[0].times[scan.index].astype("datetime64[s]") - scan.time)
+    return abs(scan.scanned - scan.time)

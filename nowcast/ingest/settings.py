@@ -49,7 +49,7 @@ class IngestSettings(BaseModel):
     """Meaning of gates without a number in formats with a single code for both (CfRadial): "auto"
     takes them for no echo unless the sweep has another way to say that."""
     step: np.timedelta64 | None = None
-    """Times are rounded to multiples of this many minutes (``5`` or ``5min``); whole minutes by
+    """Times are rounded to multiples of this many minutes (``5``, ``2.5min``); whole minutes by
     default. Of scans that round to one time the closest is taken."""
 
     @classmethod
@@ -100,9 +100,13 @@ class IngestSettings(BaseModel):
         if value is None or isinstance(value, np.timedelta64):
             return value
         text = str(value).strip().removesuffix("min").strip()
-        if not text.isdigit() or int(text) < 1:
-            raise ValueError("expected a number of minutes like 5 or 5min")
-        return np.timedelta64(int(text), "m")
+        try:
+            seconds = 60 * float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 30 <= seconds < np.inf or seconds % 30:
+            raise ValueError("expected a number of minutes like 5, 5min or 2.5min")
+        return np.timedelta64(int(seconds), "s")
 
     @field_validator("zr")
     @classmethod

@@ -32,6 +32,11 @@ TIME = {
     "units_metadata": "leap_seconds: utc",
 }
 
+SCAN_TIME = {
+    "long_name": "start of the scan, which time is rounded from",
+    "units_metadata": "leap_seconds: utc",
+}
+
 TIME_ENCODING = {
     "units": "seconds since 1970-01-01 00:00:00",
     "calendar": "standard",

@@ -16,6 +16,7 @@ from daskdl.errors import DataError
 
 #: Place of the checksum in a group's metadata; zarr passes over what it does not know there.
 CHECKSUM = "sha256"
+CONSOLIDATED = {"kind", "must_understand", "metadata", CHECKSUM}
 
 
 class OneStore(LocalStore):
@@ -85,18 +86,22 @@ def id_of(path: Path) -> str:
     """
     try:
         group = json.loads(path.read_bytes())
-        told = group.get("consolidated_metadata", {}).get(CHECKSUM)
+        consolidated = group.get("consolidated_metadata", {})
+        told = consolidated.get(CHECKSUM)
     except (ValueError, AttributeError) as error:
         raise DataError(
             f"{path}: expected the metadata of a zarr store, found something else ({error}); "
             "ingest into a new store"
         ) from error
-    if told not in (None, checksum(group)):
+    own = str(group.get("attributes", {}).get("id", ""))
+    # Of a copy by another program the checksum is not there; its damaged name would be.
+    renamed = own and not consolidated.keys() <= CONSOLIDATED <= consolidated.keys() | {CHECKSUM}
+    if renamed or told not in (None, checksum(group)):
         raise DataError(
             f"{path}: expected the metadata as they were written, with SHA-256 {told}, found "
             f"{checksum(group)}; the file is damaged: ingest into a new store"
         )
-    return str(group.get("attributes", {}).get("id", ""))
+    return own
 
 
 def checksum(group: dict[str, Any]) -> str:

@@ -17,14 +17,14 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl import files
 from daskdl.errors import DataError
-from nowcast.rain.cf import TIME_ENCODING, history_line, rain_dataset
+from nowcast.rain.cf import SCAN_TIME, TIME_ENCODING, history_line, rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.replacing import previous, remove
 from nowcast.rain.store import consolidate, open_stored, write_zarr
@@ -37,7 +37,23 @@ TIMES_A_CHUNK = 1024
 COMMIT_FRAMES = 16
 COMMIT_SECONDS = 5.0
 
-Frame = tuple[np.datetime64, NDArray[np.float32]]
+
+class Frame(NamedTuple):
+    """A frame to write.
+
+    Parameters
+    ----------
+    time : datetime64
+        Valid time, UTC.
+    rain : (y, x) float32
+        mm h-1.
+    scanned : datetime64
+        When the scan began, which the valid time may be rounded from.
+    """
+
+    time: np.datetime64
+    rain: NDArray[np.float32]
+    scanned: np.datetime64
 
 
 @contextmanager
@@ -89,15 +105,17 @@ def create(
 
     Its attribute ``id`` is of this store alone: by it a reader knows the store again.
     """
-    time, rain = first
     dataset = rain_dataset(
         grid,
-        np.array([time], "datetime64[ns]"),
-        rain[np.newaxis],
+        np.array([first.time], "datetime64[ns]"),
+        first.rain[np.newaxis],
         attributes=attributes,
         global_attributes=global_attributes | {"id": uuid.uuid4().hex},
     )
-    write_zarr(dataset, path, encoding={"time": TIME_ENCODING | {"chunks": (TIMES_A_CHUNK,)}})
+    scanned = np.array([first.scanned], "datetime64[ns]")
+    dataset["scan_time"] = ("time", scanned, SCAN_TIME)
+    encoding = TIME_ENCODING | {"chunks": (TIMES_A_CHUNK,)}
+    write_zarr(dataset, path, encoding={"time": encoding, "scan_time": encoding})
 
 
 def append(path: Path, frames: Iterable[Frame]) -> int:
@@ -112,27 +130,29 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
         When a frame has the time of another, or when the store is of another kind.
     """
     store = _Arrays.open(path)
-    times = list(store.times)
+    times, scanned = list(store.times), list[np.datetime64]()
     known = set(store.times.astype("datetime64[s]").tolist())
     committed = len(times)
     deadline = clock.monotonic() + COMMIT_SECONDS
     try:
-        for time, rain in frames:
-            second = time.astype("datetime64[s]").tolist()
+        for frame in frames:
+            second = frame.time.astype("datetime64[s]").tolist()
             if second in known:
                 raise DataError(f"{path}: expected a frame of each time, found two of {second}")
             known.add(second)
             store.reserve(committed + COMMIT_FRAMES)
-            store.rain[len(times)] = rain
-            times.append(time)
+            store.rain[len(times)] = frame.rain
+            scanned.append(frame.scanned)
+            times.append(frame.time)  # which counts
             if len(times) - committed == COMMIT_FRAMES or clock.monotonic() > deadline:
-                store.commit(times, known=committed)
+                store.commit(times, scanned, known=committed)
+                scanned.clear()
                 committed = len(times)
                 deadline = clock.monotonic() + COMMIT_SECONDS
     finally:
         added = len(times) - len(store.times)
         if added:
-            store.commit(times, known=committed, history=f"added {added} scans")
+            store.commit(times, scanned, known=committed, history=f"added {added} scans")
     return added
 
 
@@ -144,6 +164,8 @@ class _Arrays:
         self.times = times
         self.rain: Any = group["rain_rate"]
         self.time: Any = group["time"]
+        #: Stores of before it was kept have none.
+        self.scanned: Any = group.get("scan_time")
         self.history = str(group.attrs.get("history", ""))
 
     @classmethod
@@ -171,10 +193,24 @@ class _Arrays:
         if count != self.rain.shape[0]:
             self.rain.resize((count, *self.rain.shape[1:]))
 
-    def commit(self, times: list[np.datetime64], *, known: int, history: str = "") -> None:
-        """Let readers see the frames of ``times``, of which they see the first ``known`` now."""
+    def commit(
+        self,
+        times: list[np.datetime64],
+        scanned: list[np.datetime64],
+        *,
+        known: int,
+        history: str = "",
+    ) -> None:
+        """Let readers see the frames of ``times``, of which they see the first ``known`` now.
+
+        ``scanned`` are the scan times of the others.
+        """
         self.time.resize((len(times),))
         self.time[known:] = np.array(times[known:], "datetime64[s]").astype(np.int64)
+        if self.scanned is not None:
+            self.scanned.resize((len(times),))
+            scanned = scanned[: len(times) - known]
+            self.scanned[known:] = np.array(scanned, "datetime64[s]").astype(np.int64)
         self.reserve(len(times))
         self._sync(known, len(times))
         lines = (history_line(history), self.history) if history else (self.history,)
@@ -185,7 +221,8 @@ class _Arrays:
         rain = self.path / "rain_rate"
         chunks = (rain / "c" / str(index) for index in range(known, count))
         # A frame that is all missing has no chunk.
-        files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), self.path / "time"])
+        times = [self.path / "time"] + [self.path / "scan_time"] * (self.scanned is not None)
+        files.sync_trees([*(chunk for chunk in chunks if chunk.is_dir()), *times])
         for path in (rain / "c", rain / "zarr.json"):
             if path.exists():
                 files.sync(path)

@@ -111,6 +111,24 @@ def test_frames_ten_minutes_apart_with_their_ages(minutes, ages, step):
     assert said == ([] if not bridged else [ANY])
 
 
+def test_scan_times_count_and_not_what_they_are_rounded_to():
+    rain = moving_rain([0, 5, 10, 15, 20])
+    scanned = rain["time"].values + np.array([-60, 80, 30, -100, 90]) * np.timedelta64(1, "s")
+    reads = Reads()
+    predict(reads, rain.assign(scan_time=("time", scanned)))
+    np.testing.assert_allclose(reads.settings["ages"], [21, 9.5, -1.5])
+
+
+def test_frames_of_the_future_are_left_out_and_told():
+    rain = moving_rain([0, 10, 20])
+    time = rain["time"].values.copy()
+    time[-1] = np.datetime64("2079-01-01")
+    said = []
+    made = predict(Reads(), rain.assign_coords(time=time), say=said.append)
+    assert str(made["forecast_reference_time"].values)[:16] == "2020-06-01T00:10"
+    assert "frames from 2079-01-01T00:00 on are left out" in said[0]
+
+
 def test_a_gap_that_is_too_long_is_refused():
     with pytest.raises(
         DataError,

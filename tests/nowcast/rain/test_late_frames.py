@@ -28,7 +28,9 @@ SPAWN = multiprocessing.get_context("spawn")
 def frames(*minutes: int) -> list[writer.Frame]:
     """Return frames whose cells are all the minute."""
     return [
-        (START + np.timedelta64(m, "m"), np.full((6, 8), m, np.float32)) for m in sorted(minutes)
+        writer.Frame(time, np.full((6, 8), m, np.float32), time)
+        for m in sorted(minutes)
+        for time in [START + np.timedelta64(m, "m")]
     ]
 
 

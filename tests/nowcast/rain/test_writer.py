@@ -13,9 +13,10 @@ import xarray as xr
 
 from daskdl.errors import DataError
 from nowcast.rain import writer
+from nowcast.rain.cf import TIME_ENCODING
 from nowcast.rain.grid import Grid
 from nowcast.rain.replacing import previous
-from nowcast.rain.store import open_rain
+from nowcast.rain.store import open_rain, write_zarr
 
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 
@@ -23,7 +24,8 @@ GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 def frame(minute: int, value: float | None = None) -> writer.Frame:
     rain = np.full((6, 8), minute if value is None else value, np.float32)
     rain[0, 0] = np.nan
-    return np.datetime64("2020-02-07T13:00", "ns") + np.timedelta64(minute, "m"), rain
+    time = np.datetime64("2020-02-07T13:00", "ns") + np.timedelta64(minute, "m")
+    return writer.Frame(time, rain, time + np.timedelta64(7, "s"))
 
 
 def new_store(path, *minutes: int) -> None:
@@ -224,3 +226,19 @@ def test_history_grows_by_a_line_a_run(tmp_path):
         "added 1 scans",
         "created",
     ]
+
+
+def test_scan_times_stay_with_their_frames_and_old_stores_have_none(tmp_path) -> None:
+    path = tmp_path / "rain.zarr"
+    new_store(path, 10, 5)
+    writer.append(path, [frame(0), frame(20)])
+    with open_rain(path) as rain:
+        late = rain["scan_time"].values - rain["time"].values
+        np.testing.assert_array_equal(late, np.timedelta64(7, "s"))
+    old = tmp_path / "old.zarr"
+    with open_rain(path) as rain:
+        write_zarr(rain.drop_vars("scan_time"), old, encoding={"time": TIME_ENCODING})
+    writer.append(old, [frame(30)])
+    with open_rain(old) as rain:
+        assert rain.sizes["time"] == 5
+        assert "scan_time" not in rain
