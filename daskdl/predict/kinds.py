@@ -23,6 +23,7 @@ from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.by_workers import by_workers, is_here
 from daskdl.predict.inputs import encoder_of
+from daskdl.predict.kept import predictor_of
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import of_samples
 
@@ -69,7 +70,7 @@ def predict(
     threads = setting("threads") if threads is None else whole("predict, threads", threads)
     check_precision("predict", precision)
     precision = precision_on(precision, client)
-    predictor = Predictor(model, layer, classes, batch_size, threads, precision=precision)
+    predictor = predictor_of(model, layer, classes, batch_size, threads, precision)
     if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):
         raise SettingsError(
             f"predict, dims: expected with a DataArray or a Dataset, found with "

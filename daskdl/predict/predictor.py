@@ -78,6 +78,8 @@ class Predictor:
     threads: int | None = None
     token: str = ""
     precision: str = "float32"
+    #: The number of samples that are tried, the fewest that the model takes.
+    few: int = field(default=1, init=False, repr=False)
     _idle: list[Module] = field(default_factory=list, repr=False)
     _inference: list[Inference] = field(default_factory=list, repr=False)
 
@@ -85,7 +87,9 @@ class Predictor:
         # Here, and not by each process that it is sent to: the order of sums would differ.
         object.__setattr__(self, "precision", resolved(self.precision))
         take_over(self.model)
-        names = [name for name, _ in self.model.modules() if name]
+        modules = dict(self.model.modules())
+        object.__setattr__(self, "few", max(m.fewest_samples for m in modules.values()))
+        names = [name for name in modules if name]
         if self.layer is not None and self.layer not in names:
             raise SettingsError(
                 f"embed: expected the name of a layer in {type(self.model).__name__}, such as "
@@ -153,11 +157,6 @@ class Predictor:
                     results[name][start:stop] = part
         return _one(results)
 
-    @property
-    def few(self) -> int:
-        """The number of samples that are tried, the fewest that the model takes."""
-        return max(module.fewest_samples for _, module in self.model.modules())
-
     def tried(self, some: Any) -> tuple[Predictor, Any]:
         """Return this with a batch size, and the results of some samples, :attr:`few` at least.
 
@@ -190,7 +189,7 @@ class Predictor:
         try:
             model = self._idle.pop()
         except IndexError:
-            model = _copy(self.model).eval()
+            model = copy_of(self.model).eval()
         with ExitStack() as stack:
             stack.enter_context(computing_in(self.precision))
             if joined:
@@ -309,7 +308,7 @@ def _tensors(model: Module) -> list[Tensor]:
     return [tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())]
 
 
-def _copy(model: Module) -> Module:
+def copy_of(model: Module) -> Module:
     """Return a copy whose parameters, buffers and constants are the model's own."""
     shared = [*_tensors(model), *constants_of(model)]
     return copy.deepcopy(model, {id(held): held for held in shared})

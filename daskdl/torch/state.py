@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ class TorchState(Module):
         self._still: frozenset[str] = frozenset()
         self._read()
         self._bind()
+
+    def attributes(self) -> Iterator[dict[str, Any]]:
+        """Give the attributes of this module and of all torch modules in it."""
+        yield {n: v for n, v in vars(self).items() if n[0] != "_" or n in ("_module", "_output")}
+        yield self._exact
+        for part in self._module.modules():
+            yield vars(part)
 
     def take_over(self) -> None:
         """Take over what was changed in the torch module since it was last looked at."""

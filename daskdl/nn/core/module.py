@@ -252,6 +252,13 @@ class Module(Structure, Predicting):
         For modules that have some of them elsewhere, too, such as another library's.
         """
 
+    def attributes(self) -> Iterator[dict[str, Any]]:
+        """Give the attributes of this module, and of what it wraps, that decide what it computes.
+
+        Those of modules inside it are left out: they give their own.
+        """
+        yield vars(self)
+
     def take_over(self) -> None:
         """Take over what was changed in what this module wraps; see :func:`take_over`."""
 
