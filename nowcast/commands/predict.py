@@ -67,11 +67,12 @@ def predict(
         else:
             store = stack.enter_context(opened_rain(rain))
         chosen = forecaster(method, model, table, say, simulated=is_simulated(store))
-        frames, reference = predict_to(
+        frames, reference, missing = predict_to(
             out, chosen, store, at, minutes, method=f"nowcast, method {method}", thresholds=rates,
             members=members, seed=seed, say=say,
         )  # fmt: skip
-    say(f"{frames} frames from {utc_text(reference)} UTC written to {out}")
+    nothing = "; all is missing, since the last frame is missing everywhere" if missing else ""
+    say(f"{frames} frames from {utc_text(reference)} UTC written to {out}{nothing}")
 
 
 def _is_folder_of_scans(path: Path) -> bool:

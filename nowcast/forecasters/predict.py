@@ -158,7 +158,7 @@ def predict_to(
     members: int = 0,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
-) -> tuple[int, np.datetime64]:
+) -> tuple[int, np.datetime64, bool]:
     """Write what `predict` returns to a file, one lead time after the other.
 
     A large grid's forecast so needs the memory of one lead time, of forecasters that are
@@ -171,8 +171,9 @@ def predict_to(
 
     Returns
     -------
-    (int, datetime64)
-        Number of lead times, and the time of the last frame that was read.
+    (int, datetime64, bool)
+        Number of lead times, the time of the last frame that was read, and whether it is missing
+        everywhere: then so is the forecast.
     """
     start = _start(forecaster, rain, at, lead_minutes, say)
     asked: dict[str, Any] = {
@@ -180,10 +181,13 @@ def predict_to(
         "members": members,
         "seed": seed,
     } | start.settings
+    frames = start.frames()
+    missing = not bool(np.isfinite(frames[-1]).any())
     if isinstance(forecaster, EachLead):
-        parts = forecaster.each_lead(start.frames(), start.leads, **asked)
+        parts = forecaster.each_lead(frames, start.leads, **asked)
     else:
-        parts = divided(forecaster.forecast(start.frames(), start.leads, **asked))
+        parts = divided(forecaster.forecast(frames, start.leads, **asked))
+    del frames  # which the forecaster lets go of too
 
     def described() -> Iterator[xr.Dataset]:
         for number in range(1, start.leads + 1):  # enumerate would keep what it gave last
@@ -191,7 +195,7 @@ def predict_to(
 
     write_leads(described(), start.leads, path)
     time: np.datetime64 = start.rain["time"].values[start.index]
-    return start.leads, time
+    return start.leads, time, missing
 
 
 #: Minutes between two frames over which motion is still measured, if their step is no longer.

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from daskdl.cluster.bounded import Died, connected, in_order
 from daskdl.errors import DataError, SettingsError
 from nowcast.ingest.batches import ReadList, batches, copies, whole_bytes
@@ -39,6 +41,8 @@ log = logging.getLogger("nowcast.ingest")
 
 Show = Callable[[int, int], None]
 
+# Degrees by which the lowest sweep may be above that of the scans before.
+JUMP = 2.0
 # Headers are read by tasks of so many files: each costs milliseconds, a task costs one too.
 FILES_A_HEADER_TASK = 32
 
@@ -177,11 +181,19 @@ def _ingest_files(
     if not scans:
         return
     grid, attributes, scans, site = _agree(path, scans, settings, report)
-    total, done = len(scans), 0
+    total, done, lowest = len(scans), 0, np.inf
 
     def results(part: Sequence[Scan]) -> Iterator[writer.Frame]:
-        nonlocal done
+        nonlocal done, lowest
         for scan, result in _read_scans(cluster, part, grid, settings, site):
+            if isinstance(result, RainMap) and result.elevation is not None:
+                if result.elevation > lowest + JUMP:
+                    log.warning(
+                        "%s: the lowest sweep is at %g degrees, in scans before it is at %g; the "
+                        "frame is missing", scan.name, result.elevation, lowest,
+                    )  # fmt: skip
+                    result = result.missing()
+                lowest = min(lowest, result.elevation or lowest)
             if isinstance(result, Failure):
                 report.fail(result)
             else:
@@ -189,6 +201,9 @@ def _ingest_files(
                 report.coverage += result.coverage
                 for lost in result.lost:
                     report.fail(lost)
+                for name in result.repeated:
+                    log.warning("%s: skipped: another file has its sweeps, %s", name, scan.time)
+                report.repeated += len(result.repeated)
                 yield writer.Frame(scan.time, result.rain, scan.scanned)
             done += 1
             if progress is not None:

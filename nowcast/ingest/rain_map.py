@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -62,11 +62,21 @@ class RainMap:
         How many cells of what the scan's radars reach are missing, dry and wet.
     lost : tuple of Failure
         Files of the scan that could not be read, and without which it was made.
+    repeated : tuple of str
+        Files whose sweeps another file of the scan has too.
+    elevation : float, optional
+        Of the lowest sweep, degrees.
     """
 
     rain: NDArray[np.float32] = field(repr=False)
     coverage: Coverage
     lost: tuple[Failure, ...] = ()
+    repeated: tuple[str, ...] = ()
+    elevation: float | None = None
+
+    def missing(self) -> RainMap:
+        """Return the map of a scan that shows nothing of the ground."""
+        return replace(self, rain=np.full_like(self.rain, np.nan), coverage=Coverage())
 
 
 def try_header(path: Path) -> Header | Failure:
@@ -121,8 +131,14 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
                 "ingest files of one grid into one store"
             )
         rain = isolated.call(scan.name, composite.read_rain, header, scan.index, settings.relation)
+        # Reflectivity of which no cell is dry has no other way to say that than no number.
+        dry = bool((rain == 0).any()) or not np.isfinite(rain).any()
+        if settings.fill == "no echo" or (
+            settings.fill == "auto" and header.reflectivity and not dry
+        ):
+            rain = np.nan_to_num(rain, copy=False)
         return RainMap(rain, Coverage.of(rain))
-    sweeps, lost = _read_sweeps(scan, settings)
+    sweeps, lost, repeated = _read_sweeps(scan, settings)
     maps, reached = [], np.zeros(grid.shape, bool)
     for sweep in sweeps:
         where = settings.site or sweep.site or site
@@ -138,30 +154,43 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
             f"{grid}; ingest it into a store of its own, or give --centre and --size that reach it"
         )
     rain = combine(maps, settings.combine)
-    return RainMap(rain, Coverage.of(rain, reached), lost)
+    lowest = min(sweep.elevation for sweep in sweeps)
+    return RainMap(rain, Coverage.of(rain, reached), lost, repeated, lowest)
 
 
-def _read_sweeps(scan: Scan, settings: IngestSettings) -> tuple[list[Sweep], tuple[Failure, ...]]:
-    """Return the usable sweeps of a polar scan, and its files that could not be read.
+def _read_sweeps(
+    scan: Scan, settings: IngestSettings
+) -> tuple[list[Sweep], tuple[Failure, ...], tuple[str, ...]]:
+    """Return the usable sweeps of a polar scan, files that could not be read, and repeated ones.
 
     One damaged file does not take along the others of its scan, unless none has reflectivity then.
     """
     paths = [Path(header.path) for header in scan.headers]
     sweeps: list[Sweep] = []
     errors: list[tuple[str, Exception]] = []
+    repeated: list[str] = []
     for part in volume.parts(paths, scan.format):
         name = str(part[0])
         try:
             with guarded(name, scan.format):
-                sweeps += isolated.call(
+                read = isolated.call(
                     name, volume.read_part, part, scan.format, settings.sweeps, settings.moment
                 )
+            if any(_repeats(sweep, known) for sweep in read for known in sweeps):
+                repeated.append(name)
+            else:
+                sweeps += read
         except (DataError, ReaderError) as error:
             errors.append((name, error))
     if errors and not any(sweep.dbz is not None for sweep in sweeps):
         raise errors[0][1]
     usable = volume.usable(sweeps, paths, settings.sweeps, settings.moment)
-    return usable, tuple(Failure.of(name, error) for name, error in errors)
+    return usable, tuple(Failure.of(name, error) for name, error in errors), tuple(repeated)
+
+
+def _repeats(sweep: Sweep, known: Sweep) -> bool:
+    """Tell whether two files have the reflectivity of one turn, and not its moments apart."""
+    return sweep.dbz is not None and known.dbz is not None and sweep.same_turn(known)
 
 
 def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:

@@ -73,7 +73,8 @@ class IngestReport:
         hint = (
             "files with one code for no echo and missing are read by --fill 'no echo'"
             if self.area == RANGE
-            else "cells outside of all radars' range count as missing too"
+            else "cells outside of all radars' range count as missing too; where no echo has no "
+            "number either, --fill 'no echo' takes all of these for dry"
         )
         if missing > MOST_MISSING:
             log.warning(

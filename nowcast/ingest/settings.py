@@ -47,7 +47,8 @@ class IngestSettings(BaseModel):
     """Name of the reflectivity moment; DBZH or its next of kin by default."""
     fill: Literal["auto", "missing", "no echo"] = "auto"
     """Meaning of gates without a number in formats with a single code for both (CfRadial): "auto"
-    takes them for no echo unless the sweep has another way to say that."""
+    takes them for no echo unless the sweep has another way to say that. "no echo" also takes cells
+    of composites without a number for dry."""
     step: np.timedelta64 | None = None
     """Times are rounded to multiples of this many minutes (``5``, ``2.5min``); whole minutes by
     default. Of scans that round to one time the closest is taken."""

@@ -122,8 +122,8 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
     DataError
         When more than a few are of others.
     """
-    stations = {(header.format, header.station): header for header in reversed(headers)}
-    counts = Counter((header.format, header.station) for header in headers)
+    stations = {_radar(header): header for header in reversed(headers)}
+    counts = Counter(map(_radar, headers))
     if len(stations) <= 1:
         return headers
     usual, times = counts.most_common(1)[0]
@@ -138,17 +138,25 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
         )
     kept = []
     for header in headers:
-        if (header.format, header.station) == usual:
+        if _radar(header) == usual:
             kept.append(header)
         else:
             report.fail(
                 Failure(
                     header.path,
                     f"expected a scan of {usual[1]!r} ({usual[0]}) as the other files have, found "
-                    f"one of {header.station!r} ({header.format})",
+                    f"one of {_radar(header)[1]!r} ({header.format})",
                 )
             )
     return kept
+
+
+def _radar(header: Header) -> tuple[str, str]:
+    """Return format and name of a file's radar or composite; without a name, its place."""
+    place = header.site or header.grid
+    if header.station in ("", "unknown") and place is not None:
+        return header.format, f"no name at {place}"
+    return header.format, header.station
 
 
 def typical(headers: Sequence[Header]) -> Header:

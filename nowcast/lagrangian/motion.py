@@ -93,9 +93,11 @@ def motion_field(
     """
     frames = np.asarray(frames)
     if frames.ndim != 3 or len(frames) < 2 or min(frames.shape[1:]) < 8:
+        few = frames.ndim == 3 and len(frames) < 2
+        advice = "give at least two frames of rain" if few else "take a grid of 8 x 8 cells or more"
         raise ShapeError(
             "motion_field: expected frames of shape (time >= 2, y >= 8, x >= 8), "
-            f"found {frames.shape}; give at least two frames of rain"
+            f"found {frames.shape}; {advice}"
         )
     for name, value in (("spacing_km", spacing_km), ("step_minutes", step_minutes)):
         if not value > 0:

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
+from nowcast.radar.geographic import geographic_grid
 from nowcast.radar.header import Format, Header
 from nowcast.radar.projection import in_metres
+from nowcast.radar.units import rain_factor
 from nowcast.rain.grid import Grid
 
 if TYPE_CHECKING:
@@ -40,24 +42,13 @@ NAMES = {
     ),
     "reflectivity": ("equivalent_reflectivity_factor",),
 }
-# Factors to mm h-1, to mm and to dBZ; 1 kg m-2 of water is 1 mm.
-UNITS = {
-    "rate": {
-        "mm h-1": 1.0,
-        "mm/h": 1.0,
-        "mm hr-1": 1.0,
-        "mm/hr": 1.0,
-        "kg m-2 h-1": 1.0,
-        "kg m-2 s-1": 3600.0,
-        "mm s-1": 3600.0,
-        "m s-1": 3.6e6,
-        "m/s": 3.6e6,
-    },
-    "amount": {"kg m-2": 1.0, "kg/m2": 1.0, "mm": 1.0, "cm": 10.0, "m": 1000.0},
-    "reflectivity": {"dBZ": 1.0, "dBz": 1.0},
-}
 # The clock and a zone without a sign, "15:00:06 2:00".
 UNSIGNED_ZONE = re.compile(r"(\d:\d\d(?::\d\d(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
+EXPECTED = {
+    "rate": "mm h-1 or another length over time, or kg m-2 over time",
+    "amount": "mm or another length, or kg m-2",
+    "reflectivity": "dBZ",
+}
 LENGTH_UNITS = {"m": 1.0, "metre": 1.0, "meter": 1.0, "metres": 1.0, "km": 1000.0}
 
 
@@ -93,10 +84,17 @@ def _accumulation(
             f"{rain.name} is an accumulation; expected the interval's start (bounds of time, or "
             "start_time) or several times in equal steps, found none"
         )
+    if starts is None and intervals.size > 1 and intervals[0] > np.timedelta64(0):
+        # Without their starts, times further apart than usual have a gap between them.
+        each = np.diff(times)
+        usual = intervals[np.argmax([(each == one).sum() for one in intervals])]
+        if usual == intervals[0] and 2 * (each == usual).sum() > each.size:
+            intervals = intervals[:1]
     if intervals.size != 1 or not intervals[0] > np.timedelta64(0):
+        lengths = ", ".join(f"{one / np.timedelta64(1, 'm'):g}" for one in intervals[:4])
         raise DataError(
-            f"expected accumulations over one length of time, found {intervals[:4]}"
-            "; write a file for each length"
+            f"expected accumulations over one length of time, found lengths of {lengths} min"
+            "; write a file for each length, or the bounds of time"
         )
     length: np.timedelta64 = intervals[0]
     return length
@@ -107,19 +105,20 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     with open_dataset(path) as dataset:
         rain = _rain(dataset)
         units = str(rain.attrs.get("units", "")).strip()
-        known = UNITS[_kind(rain)]
-        if units not in known:
+        kind = _kind(rain)
+        echo = kind == "reflectivity"
+        factor = float(units.lower() == "dbz") or None if echo else rain_factor(units, kind)
+        if factor is None:
             raise DataError(
-                f"expected {rain.name} in one of {', '.join(known)}, found {units!r}"
+                f"expected {rain.name} in {EXPECTED[kind]}, found {units!r}"
                 "; convert the numbers and their units"
             )
-        y, x = (_axis(dataset, rain, axis) for axis in "yx")
+        x, y = _in_degrees(dataset, rain) or [_axis(dataset, rain, axis) for axis in "xy"]
         extra = [dim for dim in rain.dims if dim not in (y.name, x.name)]
         chosen = {dim: index if rain.sizes[dim] > 1 else 0 for dim in extra}
         # In single precision: packed values become double otherwise, eight bytes a cell.
         values = rain.isel(chosen).transpose(y.name, x.name).values.astype(np.float32)
         ascending = (bool(y[-1] > y[0]), bool(x[-1] > x[0]))
-    factor = known[units]
     if header.accumulation is not None:
         factor /= header.accumulation / np.timedelta64(1, "h")
     values = values[:: 1 if ascending[0] else -1, :: 1 if ascending[1] else -1]
@@ -221,9 +220,45 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
     )
 
 
+def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] | None:
+    """Return the longitudes and latitudes of a grid in steps of degrees; None of another."""
+    found = {
+        str(dataset[dim].attrs.get("standard_name", dim)): dataset[dim]
+        for dim in rain.dims
+        if dim in dataset.variables
+        and str(dataset[dim].attrs.get("units", "")).startswith("degree")
+    }
+    names = ("longitude", "lon"), ("latitude", "lat")
+    axes = [found[name] for of in names for name in of[:1] if name in found] or [
+        found[name] for of in names for name in of[1:] if name in found
+    ]
+    return axes if len(axes) == 2 else None
+
+
+def _geographic(axes: list[xr.DataArray]) -> Grid:
+    """Return the grid of longitudes and latitudes in equal steps."""
+    starts: list[float] = []
+    steps: list[float] = []
+    for axis in axes:
+        values = np.sort(axis.values.astype(np.float64))
+        step = (values[-1] - values[0]) / max(1, len(values) - 1)
+        if len(values) < 2 or np.abs(np.diff(values) - step).max() > 0.05 * step:
+            raise DataError(
+                f"expected {axis.name} in two or more equal steps of degrees, found others"
+                "; put the rain on a regular grid first"
+            )
+        starts.append(float(values[0]))
+        steps.append(float(step))
+    (longitude, latitude), (dlon, dlat) = starts, steps
+    return geographic_grid(longitude, latitude, dlon, dlat, axes[0].size, axes[1].size)
+
+
 def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     import pyproj
 
+    degrees = _in_degrees(dataset, rain)
+    if degrees is not None:
+        return _geographic(degrees)
     mapping = rain.attrs.get("grid_mapping") or rain.encoding.get("grid_mapping")
     # pysteps' grid mapping lacks the ellipsoid, its text does not.
     stated = dataset.attrs.get("projection")

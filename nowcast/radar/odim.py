@@ -58,6 +58,10 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
                 "expected sweeps with an elevation (elangle), found none"
                 "; mend the file or leave it out"
             )
+        turns = _sound(file, turns)
+        echoes = [turn for turn in turns if _moment(turn, (moment,) if moment else REFLECTIVITY)]
+        # Unless moments are in files of their own, sweeps of velocity alone are no map.
+        turns = echoes or turns
         elevations = [_elevation(turn) for turn in turns]
         metres = version(file) >= METRES_SINCE
         return [
@@ -65,6 +69,28 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
             for cut in lowest_cuts(elevations, cuts)
             for i in cut
         ]
+
+
+def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
+    """Return the turns that the radar does not call malfunctioning (``how/malfunc``).
+
+    Raises
+    ------
+    DataError
+        When it calls all of them so.
+    """
+    sound = [turn for turn in turns if not (_malfunctions(turn) or _malfunctions(file))]
+    if not sound:
+        told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
+        raise DataError(
+            f"expected sweeps of a radar that works, found how/malfunc True{told and f' ({told})'}"
+            "; leave the file out"
+        )
+    return sound
+
+
+def _malfunctions(group: Any) -> bool:
+    return "how" in group and text(group["how"], "malfunc").lower() in ("true", "1")
 
 
 def _read_sweep(

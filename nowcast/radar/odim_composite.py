@@ -51,7 +51,7 @@ def read_header(path: Path, name: str) -> Header:
             format=Format.ODIM_COMPOSITE,
             station=station(text(file["what"], "source")),
             times=(time,),
-            grid=_grid(file["where"]),
+            grid=_grid(Where(dataset, file)),
             accumulation=accumulation,
             reflectivity=found not in (RATE, ACCUMULATION),
         )
@@ -88,6 +88,18 @@ def _find(file: Any) -> tuple[Any, Any]:
         f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {found or 'no data'}"
         "; give composites of one of these"
     )
+
+
+class Where:
+    """The attributes ``where`` of a composite: its dataset's own, and else those of the file."""
+
+    name = "/where"
+
+    def __init__(self, dataset: Any, file: Any) -> None:
+        self.attrs: dict[str, Any] = {}
+        for group in (file, dataset):
+            if "where" in group:
+                self.attrs |= dict(group["where"].attrs)
 
 
 def _grid(where: Any) -> Grid:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 
 #: Cells may be so many times as long as they are wide: those of degrees are oblong.
-MOST_OBLONG = 2.0
+MOST_OBLONG = 3.0
 
 
 def mean_spacing(y: NDArray[np.floating], x: NDArray[np.floating], where: str) -> float:

@@ -140,7 +140,8 @@ def test_leads_one_by_one(
     monkeypatch.setattr(file, "SMALL", 0)
     rain = moving_rain()
     asked = {"thresholds": (1.0, 5.0), "members": 2}
-    leads, time = predict_to(tmp_path / name, forecaster, rain, **asked)
+    leads, time, missing = predict_to(tmp_path / name, forecaster, rain, **asked)
+    assert not missing
     whole = predict(forecaster, rain, **asked)
     assert sorted(p.name for p in tmp_path.iterdir()) == [name]
     with open_forecast(tmp_path / name) as written:

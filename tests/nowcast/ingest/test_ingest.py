@@ -360,3 +360,27 @@ def test_a_damaged_file_of_a_scan_does_not_take_the_others_along(tmp_path, clien
     ((name, reason),) = report.failed
     assert name.endswith("05rhohv.h5")
     assert "damaged" in reason
+
+
+def test_radars_without_a_name_are_told_apart_by_their_places(tmp_path):
+    for number, latitude in enumerate((50.0, 51.0)):
+        folder = tmp_path / "scans"
+        folder.mkdir(exist_ok=True)
+        write_sweep(folder / f"{number}.h5", site=(latitude, 5.0, 9.0), source="")
+    with pytest.raises(DataError, match="scans of one radar or one composite, found 2: no name"):
+        ingest([folder], tmp_path / "rain.zarr")
+
+
+def test_two_files_of_one_turn_are_repeated_and_a_scan_without_its_lowest_sweep_is_missing(
+    tmp_path, caplog
+):
+    write_sweep(tmp_path / "a.h5")
+    write_sweep(tmp_path / "b.h5")
+    write_sweep(tmp_path / "c.h5", "130500", elevations=(8.0,))
+    report = ingest(sorted(tmp_path.glob("*.h5")), tmp_path / "rain.zarr", size=(32, 32))
+    assert (report.written, report.repeated) == (2, 1)
+    assert "b.h5: skipped: another file has its sweeps" in caplog.text
+    assert "c.h5: the lowest sweep is at 8 degrees, in scans before it is at 0.5" in caplog.text
+    with open_rain(tmp_path / "rain.zarr") as rain:
+        missing = np.isnan(rain["rain_rate"].values).all((1, 2))
+    assert missing.tolist() == [False, True]

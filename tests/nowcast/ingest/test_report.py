@@ -43,7 +43,7 @@ def test_of_a_composite_what_lies_outside_is_explained(caplog):
     IngestReport("a.zarr", coverage=Coverage(9, 1, 0), area=GRID).warn_of_missing()
     assert "90 % of the composite's grid is missing" in caplog.text
     assert "outside of all radars' range" in caplog.text
-    assert "--fill" not in caplog.text
+    assert "--fill 'no echo'" in caplog.text
 
 
 def test_why_there_is_nothing():

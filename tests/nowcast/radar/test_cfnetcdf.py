@@ -15,6 +15,7 @@ from daskdl.errors import DataError
 from nowcast.radar import composite
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
+from nowcast.radar.units import rain_factor
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.rain.store import write_zarr
@@ -214,3 +215,50 @@ def test_a_store_of_this_program_is_a_source_too(tmp_path):
     np.testing.assert_array_equal(
         composite.read_rain(header, 5, ZRRelation()), dataset["rain_rate"].values[5]
     )
+
+
+def test_times_further_apart_than_usual_have_a_gap_between_them(tmp_path):
+    dataset = xr.concat([maps()] * 2, "time", data_vars="minimal")
+    minutes = np.array([0, 5, 10, 25]) * np.timedelta64(1, "m")
+    times = np.datetime64("2020-01-01", "ns") + minutes
+    dataset = dataset.assign_coords(time=("time", times, {"standard_name": "time"}))
+    dataset["rain"].attrs |= {"standard_name": "rainfall_amount", "units": "mm"}
+    assert read_header(write(dataset, tmp_path / "a.nc")).accumulation == np.timedelta64(5, "m")
+    uneven = dataset.isel(time=[0, 1, 3])
+    with pytest.raises(DataError, match="found lengths of 5, 20 min"):
+        read_header(write(uneven, tmp_path / "b.nc"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_degrees_are_a_grid_as_they_are_in_other_formats(tmp_path, named):
+    dataset = maps().drop_vars("proj")
+    del dataset["rain"].attrs["grid_mapping"]
+    axes = {
+        "y": ("y", [52.0, 51.0, 50.0], {"units": "degrees_north", "standard_name": "latitude"}),
+        "x": ("x", [4.0, 5.0, 6.0, 7.0], {"units": "degrees_east", "standard_name": "longitude"}),
+    }
+    dataset = dataset.assign_coords(axes)
+    if not named:
+        dataset = dataset.rename(x="lon", y="lat")
+        for name in ("lon", "lat"):
+            del dataset[name].attrs["standard_name"]
+    header = read_header(write(dataset, tmp_path / "a.nc"))
+    latitude, longitude = header.grid.latitude_longitude()
+    np.testing.assert_allclose(latitude[:, 0], [50, 51, 52], atol=0.3)
+    np.testing.assert_allclose(longitude[0], [4, 5, 6, 7], atol=1e-6)
+    rain = composite.read_rain(header, 1, ZRRelation())
+    np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("units", "kind", "factor"),
+    [
+        ("mm hour-1", "rate", 1), ("mm h**-1", "rate", 1), ("mm/day", "rate", 1 / 24),
+        ("in hr^-1", "rate", 25.4), ("kg/m2/s", "rate", 3600), ("kg m-2 s-1", "rate", 3600),
+        ("m.s-1", "rate", 3.6e6), ("mm h-1", "amount", None), ("mm", "rate", None),
+        ("kg m-3", "amount", None), ("dBZ", "rate", None),
+        ("mm h-2", "rate", None), ("", "rate", None),
+    ],
+)  # fmt: skip
+def test_units_are_read_as_udunits_spells_them(units, kind, factor):
+    assert rain_factor(units, kind) == (None if factor is None else pytest.approx(factor))

@@ -149,3 +149,16 @@ def test_all_sweeps_are_as_xradar_reads_them(polar, helchteren, index):
             assert (expected[silent] == expected.min()).all()
             np.testing.assert_allclose(expected[~silent], sweep.dbz[~silent], atol=1e-4)
         assert found == 1
+
+
+def test_a_radar_that_does_not_work_and_sweeps_of_velocity_are_passed_over(tmp_path):
+    path = write_sweep(tmp_path / "a.h5", elevations=(0.5, 1.5, 2.5))
+    with h5py.File(path, "r+") as file:
+        file["dataset1/data1/what"].attrs["quantity"] = np.bytes_("VRADH")
+        file.create_group("dataset2/how").attrs["malfunc"] = np.bytes_("True")
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    assert sweep.elevation == 2.5
+    with h5py.File(path, "r+") as file:
+        file.create_group("how").attrs["malfunc"] = np.bytes_("True")
+    with pytest.raises(DataError, match="expected sweeps of a radar that works, found how/malfunc"):
+        read_sweeps([path], Format.ODIM)

@@ -129,3 +129,15 @@ def test_what_cannot_be_is_named(tmp_path, change, sentence):
 def test_a_composite_of_something_else_names_it(tmp_path):
     with pytest.raises(DataError, match=r"expected a composite of RATE, ACRR.*found QIND, HGHT"):
         read_header(write_odim(tmp_path / "a.h5", "HGHT"))
+
+
+def test_sizes_may_stand_in_the_dataset(tmp_path):
+    path = write_odim(tmp_path / "a.h5")
+    expected = read_header(path)
+    with h5py.File(path, "r+") as file:
+        place = file["where"].attrs
+        own = file.create_group("dataset2/where").attrs
+        for name in ("xsize", "ysize", "xscale", "yscale"):
+            own[name] = place[name]
+            del place[name]
+    assert read_header(path) == expected

@@ -81,7 +81,7 @@ def test_oblong_cells_count_as_squares_of_their_area() -> None:
     ("y", "x", "words"),
     [
         (np.zeros(1), np.arange(4.0), "s: expected at least 2 cells along y, found 1"),
-        (np.arange(4) * 3.0, np.arange(4.0), "at most 2 times as long as wide, found 3 m by 1 m"),
+        (np.arange(4) * 4.0, np.arange(4.0), "at most 3 times as long as wide, found 4 m by 1 m"),
         (np.zeros(3), np.zeros(3), "found 0 m by 0 m"),
     ],
 )
