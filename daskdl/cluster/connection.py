@@ -6,10 +6,11 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from daskdl.cluster.lasting import Connection, Counted
 from daskdl.cluster.starting.address import address_in, check_address, one_line, who_answers
 from daskdl.cluster.starting.others import client_of_other, is_cluster
 from daskdl.cluster.starting.queue import queue_client
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 PATIENCE = 300
 
 
-@contextmanager
 def connect(
     cluster: str | os.PathLike[str] | Client | Any | None = None,
     *,
@@ -42,8 +42,10 @@ def connect(
     threads_per_worker: int | Literal["numa"] = 1,
     dashboard: bool = False,
     timeout: float = 10.0,
-) -> Iterator[Client]:
-    """Connect to a cluster, or start one; what was started is ended on leaving.
+) -> Connection:
+    """Connect to a cluster, or start one, for a `with` block or for the cells of a notebook.
+
+    What was started is ended with the block, or by `close`, at the latest with the program.
 
     Parameters
     ----------
@@ -74,9 +76,10 @@ def connect(
     timeout : float
         Seconds until a scheduler that does not answer is an error.
 
-    Yields
-    ------
-    distributed.Client
+    Returns
+    -------
+    Connection
+        Gives a distributed.Client to a `with` block, and may be used as one without.
 
     Raises
     ------
@@ -91,7 +94,21 @@ def connect(
     --------
     >>> with connect("local", workers=2) as client:  # doctest: +SKIP
     ...     Trainer(model, loss, optimizer).fit(samples, epochs=3, client=client)
+    >>> client = connect("local", workers=2)  # doctest: +SKIP
+    >>> client.close()  # doctest: +SKIP
     """
+    return Connection(_opened(cluster, workers, threads_per_worker, dashboard, timeout))
+
+
+@contextmanager
+def _opened(
+    cluster: Any,
+    workers: int | None,
+    threads_per_worker: int | Literal["numa"],
+    dashboard: bool,
+    timeout: float,
+) -> Iterator[Client]:
+    """Give the client of `connect`, whose arguments these are."""
     spec = "local" if cluster is None else cluster
     if not is_cluster(spec):
         if not isinstance(spec, str | os.PathLike):
@@ -156,7 +173,6 @@ def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE
 def _local(
     stack: ExitStack, workers: int | None, threads: int | Literal["numa"], dashboard: bool
 ) -> Client:
-    import dask
     from distributed import Client, LocalCluster
 
     plugins = [interrupts_are_the_drivers(), undisturbed()]
@@ -166,8 +182,7 @@ def _local(
         workers, threads = workers or len(cores), min(map(len, cores))
     else:
         workers = workers or max(1, available_cores() // threads)
-    stack.enter_context(dask.config.set(CONFIG | patience()))
-    stack.enter_context(quiet())
+    stack.enter_context(_LOCAL)
     folder = stack.enter_context(
         tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
     )
@@ -191,7 +206,7 @@ def _local(
             'if __name__ == "__main__"'
         ) from error
     stack.enter_context(cluster)
-    client = stack.enter_context(Client(cluster))
+    client = stack.enter_context(closing(Client(cluster)))
     for plugin in plugins:
         client.register_plugin(plugin)
     return client
@@ -204,7 +219,7 @@ def _remote(stack: ExitStack, spec: str, address: str, timeout: float) -> Client
     try:
         found = who_answers(address, timeout)
         if found == "Scheduler":
-            return stack.enter_context(Client(address, timeout=timeout))
+            return stack.enter_context(closing(Client(address, timeout=timeout)))
     except (OSError, TimeoutError) as error:
         raise ClusterError(
             f"{spec}: expected a Dask scheduler to answer within {timeout:g} s, found none; see "
@@ -256,6 +271,20 @@ def quiet() -> Iterator[None]:
         logging.getLogger("asyncio").removeFilter(_not_of_dask)
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    import dask
+
+    # A client that is closed puts the scheduler back to what it was before that client.
+    scheduler = {"scheduler": dask.config.get("scheduler", None)}
+    with dask.config.set(CONFIG | patience() | scheduler), quiet():
+        yield
+
+
+#: What this process has set while it has local clusters.
+_LOCAL = Counted(_settings)
 
 
 def _not_of_dask(record: logging.LogRecord) -> bool:

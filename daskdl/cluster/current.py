@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from daskdl.cluster.lasting import Connection
 from daskdl.errors import SettingsError
 
 #: Whether no client was asked for, whichever there is.
@@ -77,18 +78,17 @@ def check_client(client: Any, asynchronous: bool = False) -> Any:
     """
     from distributed import Client
 
+    if isinstance(client, Connection):
+        client = client.client
     if not isinstance(client, Client):
-        advice = "make one of an address by daskdl.connect"
-        if hasattr(client, "__enter__"):  # such as what connect returns
-            advice = (
-                "write with connect(...) as client, or over the cells of a notebook "
-                "client = contextlib.ExitStack().enter_context(connect(...))"
-            )
-        raise SettingsError(f"client: expected a distributed.Client, found {client!r}; {advice}")
+        raise SettingsError(
+            f"client: expected a distributed.Client, found {client!r}; make one of an address by "
+            "daskdl.connect"
+        )
     if client.status in ("closing", "closed"):
         raise SettingsError(
             f"client: expected one that is connected, found {client!r}, which has been closed; "
-            "make a new one, or call this before the with block of connect ends"
+            "make a new one, or call this before connect's is closed or its with block ends"
         )
     if client.scheduler is None:
         raise SettingsError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.cluster.current import using
+from daskdl.cluster.current import check_client, using
 from daskdl.cluster.processors import precision_on
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
@@ -69,6 +69,8 @@ def predict(
         batch_size = whole("predict, batch_size", batch_size)
     threads = setting("threads") if threads is None else whole("predict, threads", threads)
     check_precision("predict", precision)
+    if client is not None and client is not False:
+        client = check_client(client)
     precision = precision_on(precision, client)
     predictor = predictor_of(model, layer, classes, batch_size, threads, precision)
     if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ def client_of_other(
         if workers is not None:
             cluster.scale(workers)
         # By its arguments: one with TLS brings what speaks to its scheduler.
-        return stack.enter_context(Client(cluster, timeout=timeout))
+        return stack.enter_context(closing(Client(cluster, timeout=timeout)))
     except (OSError, TimeoutError, AttributeError, ValueError, RuntimeError) as error:
         raise ClusterError(
             f"{name}: expected the scheduler of {kind} to answer within {timeout:g} s and to take "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def gateway_client(
         cluster = GatewayCluster(**own, **more)
         stack.callback(cluster.shutdown)
         cluster.scale(workers)
-        client: Client = stack.enter_context(cluster.get_client())
+        client: Client = stack.enter_context(closing(cluster.get_client()))
     except (*mistakes, GatewayClusterError, GatewayServerError) as error:
         where = own.get("address", "the address in Dask's configuration")
         raise ClusterError(
@@ -125,7 +125,7 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
             f"{path}: expected settings from which {QUEUES[name]} starts, found {one_line(error)}; "
             "give the arguments that dask-jobqueue takes"
         ) from error
-    client: Client = stack.enter_context(Client(cluster, timeout=timeout))
+    client: Client = stack.enter_context(closing(Client(cluster, timeout=timeout)))
     logger.warning("%s: Dask's dashboard is at %s", path, client.dashboard_link)
     return client
 

@@ -12,10 +12,12 @@ import threading
 import time
 
 import dask
+import numpy as np
 import pytest
 from distributed import LocalCluster
 from distributed.security import Security
 
+from daskdl import nn
 from daskdl.cluster import connect
 from daskdl.cluster.connection import quiet
 from daskdl.errors import ClusterError, SettingsError
@@ -280,3 +282,25 @@ def test_a_scheduler_file_that_is_being_written_is_read_when_it_is_whole(tmp_pat
 
 
 # --- job queues
+
+
+@pytest.mark.slow
+def test_a_connection_lives_over_cells_and_is_ended_once() -> None:
+    logger = logging.getLogger("distributed.scheduler")
+    level = logger.level
+    first = connect("local", workers=1)
+    second = connect("local", workers=1)
+    assert first.submit(lambda: 7).result() == 7
+    x = np.ones((3, 2), np.float32)
+    model = nn.Linear(2, 1)
+    np.testing.assert_array_equal(model.predict(x, client=second), model.predict(x, client=False))
+    first.close()
+    assert logger.level == logging.CRITICAL  # the second is quiet still
+    assert first.client.status == "closed"
+    with second as client:
+        assert client is second.client
+    assert client.status == "closed"
+    second.close()
+    assert logger.level == level
+    with pytest.raises(SettingsError, match="which has been closed"):
+        model.predict(x, client=first)

@@ -1,0 +1,89 @@
+"""A connection to a cluster for a block of `with`, or for the cells of a notebook."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class Connection(AbstractContextManager["Client"]):
+    """A client that is there from now on; what was started for it is ended once.
+
+    That is at the end of a `with` block, by `close`, when nobody has this any more, or at the end
+    of the program. Whatever else is asked of it the client answers.
+
+    Parameters
+    ----------
+    opened : context manager of a Client
+    """
+
+    def __init__(self, opened: AbstractContextManager[Client]) -> None:
+        self._stack = ExitStack()
+        self.client = self._stack.enter_context(opened)
+        self._end = weakref.finalize(self, self._stack.close)
+        self._current = ExitStack()
+
+    def __enter__(self) -> Client:
+        # Here and not where it is made: Dask puts back the current client of before, so that blocks
+        # have to end in turn, and cells need not.
+        self._current.enter_context(self.client.as_current())
+        return self.client
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        self._current.close()
+        return self._stack.__exit__(kind, error, trace) if self._end.detach() else None
+
+    def close(self) -> None:
+        """End what was started."""
+        self._end()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # such as what copying asks for
+            raise AttributeError(name)
+        return getattr(self.client, name)
+
+    def __repr__(self) -> str:
+        return f"Connection({self.client!r})"
+
+    def _repr_html_(self) -> str:
+        return str(self.client._repr_html_())
+
+
+class Counted(AbstractContextManager[None]):
+    """A context that begins with the first who enters it and ends with the last who leaves.
+
+    Connections need not end in the order in which they began.
+
+    Parameters
+    ----------
+    made : callable
+        Returns the context.
+    """
+
+    def __init__(self, made: Callable[[], AbstractContextManager[None]]) -> None:
+        self._made, self._stack = made, ExitStack()
+        self._inside, self._lock = 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._stack.enter_context(self._made())
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._stack.close()
