@@ -10,12 +10,14 @@ Labels are numbers from 0; of folders they are numbered by name.
 from __future__ import annotations
 
 import argparse
+import io
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from daskdl import SampleSet, Trainer, connect, save
 from daskdl.data.image import (
@@ -36,7 +38,11 @@ from daskdl.optim.schedules import Cosine, Warmup
 
 
 def as_bytes(file: bytes) -> np.ndarray:
-    """Return a picture's file as it is."""
+    """Return a picture's file, if its head is that of a picture: a loader names it, a batch not."""
+    try:
+        Image.open(io.BytesIO(file)).close()
+    except OSError as error:
+        raise DataError(f"expected a picture file, found {len(file)} other bytes") from error
     return np.frombuffer(file, np.uint8)
 
 
@@ -77,7 +83,11 @@ class Through:
     def __call__(self, batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Decode, augment and normalise."""
         files = [file.tobytes() for file in batch["x"]]
-        return {**batch, "x": self.pipeline(files, rng)}
+        try:
+            return {**batch, "x": self.pipeline(files, rng)}
+        except DataError as error:  # of a file whose head is whole
+            advice = "--on-error skip names such pictures and leaves them out"
+            raise DataError(f"{str(error).partition(';')[0]}; {advice}") from error
 
 
 def training(size: int) -> Through:

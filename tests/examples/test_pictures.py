@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskdl.errors import DataError
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COLOURS = {"blue": (30, 40, 220), "green": (30, 200, 40), "red": (220, 40, 30)}
 
@@ -113,3 +115,8 @@ def test_inception_runs_out_of_parquet(example, tables, tmp_path, heads):
     example("inception").main([str(tables), *TINY, *more, *heads])
     assert isinstance(load(file), InceptionV1)
     assert len(load(file).heads) == 2 * bool(heads)
+
+
+def test_a_file_that_is_no_picture_is_refused_where_it_is_loaded(example) -> None:
+    with pytest.raises(DataError, match="expected a picture file, found 6 other bytes"):
+        example("pictures").as_bytes(b"broken")

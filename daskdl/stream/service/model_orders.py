@@ -66,8 +66,8 @@ class WatchedFile:
 class ControlTopic:
     """A topic of JSON messages such as ``{"model": "s3://models/b.safetensors", "name": "b"}``.
 
-    The last of them counts, also one from before the stream was started: a driver that begins
-    again goes on with the model that was ordered last.
+    The last of them that can be used counts, also one from before the stream was started: a driver
+    that begins again goes on with the model that was in use.
 
     Parameters
     ----------
@@ -96,12 +96,28 @@ class ControlTopic:
         self._consumer.assign(parts)
 
     def newest(self) -> ModelFile | None:
-        """Return the model of the last message since the last call."""
+        """Return the model of the last message since the last call whose model can be read.
+
+        Raises
+        ------
+        DaskdlError
+            When there are messages and no model of any can be read; it is that of the last one.
+        """
         messages = [m for m in self._consumer.consume(1000, 0.2) if m.error() is None]
-        if not messages:
-            return None
-        last = max(messages, key=lambda m: (m.timestamp()[1], m.offset()))
-        return ModelFile.read(*_ordered(last.value(), self._topic))
+        messages.sort(key=lambda m: (m.timestamp()[1], m.offset()), reverse=True)
+        errors: list[DaskdlError] = []
+        for message in messages:
+            try:
+                file = ModelFile.read(*_ordered(message.value(), self._topic))
+            except DaskdlError as error:
+                errors.append(error)
+                continue
+            for passed in errors:
+                logger.warning("the order before it counts: %s", passed)
+            return file
+        if errors:
+            raise errors[0]
+        return None
 
     def close(self) -> None:
         """Close the connection."""

@@ -9,6 +9,7 @@ import pytest
 
 from daskdl.errors import ModelFileError, SettingsError
 from daskdl.stream.service.model_orders import ControlTopic, WatchedFile, following
+from daskdl.stream.worker.model_file import ModelFile
 from tests.daskdl.stream.models import text_model
 
 
@@ -51,6 +52,9 @@ def test_the_last_order_of_a_topic_counts(mock, name, tmp_path):
     with pytest.raises(ModelFileError, match="expected a model file"):
         newest(control)
     control.close()
+    again = ControlTopic(mock, name, "group")  # of a driver that begins anew
+    assert newest(again).sha256 == ModelFile.read(tmp_path / "b.safetensors").sha256
+    again.close()
 
 
 def test_an_order_that_cannot_be_followed_is_passed_over(tmp_path):
