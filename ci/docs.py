@@ -40,6 +40,7 @@ ROOMS = (
     "daskdl.collective",
     "daskdl.sklearn",
     "daskdl.torch",
+    "daskdl.text",
     "daskdl.interop",
     "daskdl.errors",
     "nowcast.forecasters",

@@ -38,6 +38,7 @@ _ROOMS = (
     "predict",
     "search",
     "sklearn",
+    "text",
     "train",
 )
 __all__ = ["SampleSet", "Tensor", "Trainer", "__version__", "connect", "load", "no_grad", "save"]

@@ -1,0 +1,134 @@
+"""Encoders of texts as BERT has them: words and places in, a vector of each word out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.nn import Embedding, LayerNorm, Linear, Module, TransformerBlock
+from daskdl.tensor import Tensor
+
+#: How the vectors of a text's words become one.
+POOLINGS = ("mean", "first", "max")
+
+
+class TextEncoder(Module):
+    """Vectors of a text's words, ids (N, T) -> (N, T, features), of texts of one length.
+
+    J. Devlin et al., arXiv 1810.04805; Y. Liu et al., arXiv 1907.11692, of which the places begin
+    behind the padding's id. There is no padding: texts of one length pass through together, so that
+    a text's vector depends on nothing but the text.
+
+    Parameters
+    ----------
+    words : int
+        Ids there are.
+    features, layers, heads, hidden : int
+    places : int
+        The longest text, and ``first``.
+    first : int
+        Row of the table of places that the first word has.
+    activation : "gelu" or "relu"
+    eps : float
+        Of the norms.
+    seed : int, optional
+
+    Examples
+    --------
+    >>> TextEncoder(50, 8, 2, 2, 16, places=10, seed=0)(np.array([[3, 4, 5]])).shape
+    (1, 3, 8)
+    """
+
+    def __init__(
+        self,
+        words: int,
+        features: int,
+        layers: int,
+        heads: int,
+        hidden: int,
+        places: int = 512,
+        first: int = 0,
+        activation: str = "gelu",
+        eps: float = 1e-12,
+        seed: int | None = None,
+    ) -> None:
+        def key(i: int) -> int | None:
+            return None if seed is None else 100 * seed + i
+
+        self.first, self.longest = first, places - first
+        self.words = Embedding(words, features, seed=key(0))
+        self.places = Embedding(places, features, seed=key(1))
+        self.norm = LayerNorm(features, eps)
+        self.blocks = [
+            TransformerBlock(features, heads, hidden, 0.0, activation, eps=eps, seed=key(2 + i))
+            for i in range(layers)
+        ]
+
+    def forward(self, ids: Any) -> Tensor:
+        """Map ids (N, T) to (N, T, features)."""
+        if len(ids.shape) != 2 or not 0 < ids.shape[1] <= self.longest:
+            raise ShapeError(
+                f"TextEncoder: expected ids (N, T) of 1 to {self.longest} words, found shape "
+                f"{tuple(ids.shape)}; cut texts to that length"
+            )
+        places = self.places(np.arange(self.first, self.first + ids.shape[1]))
+        x = self.norm(ops.add(self.words(ids), places))
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class TextHead(Module):
+    """An encoder's words as one vector a text, or as scores of classes: ids (N, T) -> (N, C).
+
+    Parameters
+    ----------
+    encoder : Module
+        Ids (N, T) to (N, T, features).
+    pooling : "mean", "first" or "max"
+        Of the words' vectors.
+    unit : bool
+        Whether vectors get a length of one.
+    layers : list of Module, optional
+        Behind the pooling, such as a classifier's.
+
+    Examples
+    --------
+    >>> encoder = TextEncoder(50, 8, 1, 2, 16, places=10, seed=0)
+    >>> vectors = TextHead(encoder, unit=True).predict(np.array([[3, 4, 5]]))
+    >>> round(float((vectors**2).sum()), 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        encoder: Module,
+        pooling: str = "mean",
+        unit: bool = False,
+        layers: list[Module] | None = None,
+    ) -> None:
+        if pooling not in POOLINGS:
+            raise SettingsError(f"TextHead.pooling: expected one of {POOLINGS}, found {pooling!r}")
+        self.encoder, self.pooling, self.unit = encoder, pooling, unit
+        self.layers = list(layers or ())
+
+    def forward(self, ids: Any) -> Tensor:
+        """Map ids (N, T) to (N, C)."""
+        words = self.encoder(ids)
+        if self.pooling == "mean":
+            x = ops.mean(words, axis=1)
+        elif self.pooling == "max":
+            x = ops.amax(words, axis=1)
+        else:
+            x = words[:, 0]
+        for layer in self.layers:
+            x = layer(x)
+        return ops.normalize(x, eps=1e-12) if self.unit else x
+
+
+def classifier(features: int, classes: int, activation: Module) -> list[Module]:
+    """Return the layers of a classifier with one layer between: features to classes."""
+    return [Linear(features, features), activation, Linear(features, classes)]

@@ -1,0 +1,226 @@
+"""Folders of Hugging Face: settings and weights of encoders, as modules.
+
+Each setting of a folder is read, is known to change no result, or is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import ModelFileError
+from daskdl.interop.guard import check_keys, existing
+from daskdl.interop.torch_weights import read
+from daskdl.nn import Linear, Module, ReLU, Tanh
+from daskdl.tensor import Array
+from daskdl.text.encoder import TextEncoder, TextHead, classifier
+
+#: Settings that change no vector: of training, of heads that are not used, and of other programs.
+PLAIN = {
+    "_name_or_path", "_attn_implementation_autoset", "architectures", "attention_dropout",
+    "attention_probs_dropout_prob", "bos_token_id", "chunk_size_feed_forward",
+    "classifier_dropout", "cls_token_id", "directionality", "dropout", "dtype", "eos_token_id",
+    "finetuning_task", "gradient_checkpointing", "hidden_dropout_prob", "id2label",
+    "initializer_range", "label2id", "model_type", "num_labels", "output_attentions",
+    "output_hidden_states", "output_past", "pooler_fc_size", "pooler_num_attention_heads",
+    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "problem_type", "qa_dropout",
+    "return_dict", "sep_token_id", "seq_classif_dropout", "sinusoidal_pos_embds",
+    "tie_word_embeddings", "tie_weights_", "tokenizer_class", "torch_dtype", "torchscript",
+    "transformers_version", "use_cache", "mask_token_id", "unk_token_id",
+}  # fmt: skip
+#: Settings that must have these values, or be left out.
+FIXED = {
+    "add_cross_attention": (False,),
+    "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "position_embedding_type": ("absolute",),
+    "pruned_heads": ({},),
+}
+#: Names of the settings of each kind, and their values where they are left out.
+BERT = {
+    "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "intermediate_size": 3072, "max_position_embeddings": 512, "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2,
+}  # fmt: skip
+ROBERTA = BERT | {"vocab_size": 50265, "pad_token_id": 1}
+DISTILBERT = {
+    "vocab_size": 30522, "dim": 768, "n_layers": 6, "n_heads": 12, "hidden_dim": 3072,
+    "max_position_embeddings": 512, "activation": "gelu", "pad_token_id": 0,
+}  # fmt: skip
+KINDS: dict[str, dict[str, Any]] = {
+    "bert": BERT,
+    "roberta": ROBERTA,
+    "xlm-roberta": ROBERTA,
+    "distilbert": DISTILBERT,
+}
+#: Beginnings of names of weights that the vectors do not need.
+UNUSED = r"(cls|lm_head|vocab_\w+|pooler|qa_outputs)\.|.*position_ids$"
+#: Names of a block's parts in DistilBERT's files, and in BERT's.
+PARTS = {
+    "attention.q_lin": "attention.self.query",
+    "attention.k_lin": "attention.self.key",
+    "attention.v_lin": "attention.self.value",
+    "attention.out_lin": "attention.output.dense",
+    "sa_layer_norm": "attention.output.LayerNorm",
+    "ffn.lin1": "intermediate.dense",
+    "ffn.lin2": "output.dense",
+    "output_layer_norm": "output.LayerNorm",
+}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a JSON file of a folder.
+
+    Raises
+    ------
+    ModelFileError
+        When it is missing or no object of JSON.
+    """
+    try:
+        value = json.loads(existing(path, "file of the folder").read_bytes())
+    except ValueError as error:
+        raise ModelFileError(f"{path}: not a JSON file ({error}); fetch it again") from error
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{path}: expected an object of JSON, found {type(value).__name__}")
+    return value
+
+
+def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str, Any]]:
+    """Return the encoder of a folder, the weights that it does not use, and the folder's settings.
+
+    Raises
+    ------
+    ModelFileError
+        When a file is missing or damaged, the kind is none that is read, or a setting is not known.
+    """
+    config = read_json(folder / "config.json")
+    where, kind = f"{folder / 'config.json'}", config.get("model_type")
+    if kind not in KINDS:
+        raise ModelFileError(
+            f"{where}: expected model_type {', '.join(KINDS)}, found {kind!r}; save the model as "
+            "ONNX, and load that by daskdl.load"
+        )
+    check_keys(where, config, {*KINDS[kind], *FIXED}, PLAIN)
+    for name, values in FIXED.items():
+        if config.get(name) is not None and config[name] not in values:
+            raise ModelFileError(
+                f"{where}: {name}: expected {values[0]!r}, found {config[name]!r}; save the model "
+                "as ONNX, and load that by daskdl.load"
+            )
+    made = KINDS[kind] | {k: v for k, v in config.items() if v is not None}
+    words, width, layers, heads, hidden, places, activation = (made[name] for name in [*made][:7])
+    if activation not in ("gelu", "relu"):
+        raise ModelFileError(f"{where}: expected the activation gelu or relu, found {activation!r}")
+    first = made["pad_token_id"] + 1 if KINDS[kind] is ROBERTA else 0
+    encoder = TextEncoder(
+        words, width, layers, heads, hidden, places, first, activation,
+        made.get("layer_norm_eps", 1e-12),
+    )  # fmt: skip
+    weights = _weights(folder, kind)
+    _fill(encoder, weights, f"{folder}")
+    return encoder, weights, config
+
+
+def read_head(
+    folder: Path, encoder: TextEncoder, weights: dict[str, Array], config: Mapping[str, Any]
+) -> tuple[TextHead, list[str]]:
+    """Return the classifier behind an encoder, and its labels.
+
+    Raises
+    ------
+    ModelFileError
+        When the folder has none.
+    """
+    features, kind = encoder.words.weight.shape[1], config["model_type"]
+    between = {"bert": "pooler.dense", "distilbert": "pre_classifier"}.get(kind, "classifier.dense")
+    last = "classifier.out_proj" if KINDS[kind] is ROBERTA else "classifier"
+    if f"{last}.weight" not in weights:
+        raise ModelFileError(
+            f"{folder}: expected weights of a classifier ({last}.weight), found none; the task "
+            "embed needs none"
+        )
+    classes = len(weights[f"{last}.weight"])
+    layers = classifier(features, classes, ReLU() if kind == "distilbert" else Tanh())
+    for name, layer in zip((between, last), layers[::2], strict=True):
+        assert isinstance(layer, Linear)
+        _linear(layer, weights, name, str(folder))
+    labels = config.get("id2label") or {}
+    names = [str(labels.get(str(i), f"LABEL_{i}")) for i in range(classes)]
+    return TextHead(encoder, "first", layers=list(layers)), names
+
+
+def _weights(folder: Path, kind: str) -> dict[str, Array]:
+    """Return the weights by BERT's names, without what stands before them."""
+    names = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+             "pytorch_model.bin.index.json")  # fmt: skip
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise ModelFileError(f"{folder}: expected weights in {names[0]} or {names[2]}, found none")
+    made = {}
+    for name, array in read(path).items():
+        plain = re.sub(rf"^({kind.removeprefix('xlm-')}|model)\.", "", name)
+        plain = plain.replace("LayerNorm.gamma", "LayerNorm.weight")
+        plain = plain.replace("LayerNorm.beta", "LayerNorm.bias")
+        if plain.startswith("transformer.layer."):
+            block, _, part = plain.removeprefix("transformer.layer.").partition(".")
+            part, _, end = part.rpartition(".")
+            plain = f"encoder.layer.{block}.{PARTS.get(part, part)}.{end}"
+        made[plain] = array
+    return made
+
+
+def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
+    """Put weights into an encoder, and take them out of the dict."""
+    _put(encoder.words.weight, _taken(weights, "embeddings.word_embeddings.weight", where), where)
+    places = _taken(weights, "embeddings.position_embeddings.weight", where)
+    types = weights.pop("embeddings.token_type_embeddings.weight", None)
+    # Of single texts all words have the first type: it is a part of the place.
+    _put(encoder.places.weight, places if types is None else places + types[0], where)
+    _norm(encoder.norm, weights, "embeddings.LayerNorm", where)
+    for number, block in enumerate(encoder.blocks):
+        name = f"encoder.layer.{number}"
+        for part in ("query", "key", "value"):
+            _linear(getattr(block.attention, part), weights, f"{name}.attention.self.{part}", where)
+        _linear(block.attention.output, weights, f"{name}.attention.output.dense", where)
+        _norm(block.norm_attention, weights, f"{name}.attention.output.LayerNorm", where)
+        _linear(block.network.widen, weights, f"{name}.intermediate.dense", where)
+        _linear(block.network.narrow, weights, f"{name}.output.dense", where)
+        _norm(block.norm_network, weights, f"{name}.output.LayerNorm", where)
+    left = [name for name in weights if name.startswith(("encoder.", "embeddings."))]
+    left = [name for name in left if not re.match(UNUSED, name)]
+    if left:
+        raise ModelFileError(
+            f"{where}: {left[0]}: a weight that this reader does not know, and it may change the "
+            "vectors; save the model as ONNX, and load that by daskdl.load"
+        )
+
+
+def _taken(weights: dict[str, Array], name: str, where: str) -> Array:
+    try:
+        return np.asarray(weights.pop(name), np.float32)
+    except KeyError:
+        raise ModelFileError(f"{where}: expected the weight {name}, found none") from None
+
+
+def _put(tensor: Any, array: Array, where: str) -> None:
+    if tensor.shape != array.shape:
+        raise ModelFileError(
+            f"{where}: expected weights of shape {tensor.shape} by config.json, found {array.shape}"
+            "; take both files of one model"
+        )
+    tensor.data[...] = array
+
+
+def _linear(layer: Linear, weights: dict[str, Array], name: str, where: str) -> None:
+    _put(layer.weight, _taken(weights, f"{name}.weight", where), where)
+    _put(layer.bias, _taken(weights, f"{name}.bias", where), where)
+
+
+def _norm(layer: Module, weights: dict[str, Array], name: str, where: str) -> None:
+    for part in ("weight", "bias"):
+        _put(getattr(layer, part), _taken(weights, f"{name}.{part}", where), where)

@@ -1,0 +1,80 @@
+"""Vectors of texts as sentence-transformers makes them: the modules that a folder lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daskdl.errors import ModelFileError
+from daskdl.interop.guard import check_keys
+from daskdl.text.folder import read_json
+
+#: Names of the poolings that are read, and ours.
+MODES = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "first",
+    "pooling_mode_max_tokens": "max",
+}
+OTHER = {
+    "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens",
+    "pooling_mode_lasttoken",
+}  # fmt: skip
+
+
+def read_pooling(folder: Path) -> tuple[Path, str, bool]:
+    """Return the folder of the encoder, the pooling, and whether vectors have a length of one.
+
+    Without a list of modules that is the folder itself, and the mean.
+
+    Raises
+    ------
+    ModelFileError
+        When a module or a pooling is none that is read.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return folder, "mean", False
+    encoder, pooling, unit = folder, "", False
+    for module in _listed(path):
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        place = folder / str(module.get("path", ""))
+        if kind == "Transformer" and not pooling:
+            encoder = place
+        elif kind == "Pooling" and not pooling:
+            pooling = _mode(place / "config.json")
+        elif kind == "Normalize" and pooling:
+            unit = True
+        else:
+            raise ModelFileError(
+                f"{path}: expected Transformer, Pooling and Normalize in this order, found {kind!r}"
+                "; take its encoder alone, or save it as ONNX"
+            )
+    if not pooling:
+        raise ModelFileError(f"{path}: expected a Pooling, found none")
+    return encoder, pooling, unit
+
+
+def _listed(path: Path) -> list[dict[str, object]]:
+    import json
+
+    try:
+        value = json.loads(path.read_bytes())
+        return sorted((dict(module) for module in value), key=lambda module: module["idx"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelFileError(f"{path}: not a list of modules ({error}); fetch it again") from error
+
+
+def _mode(path: Path) -> str:
+    config = read_json(path)
+    plain = {"word_embedding_dimension", "embedding_dimension", "include_prompt"}
+    check_keys(str(path), config, {*MODES, *OTHER, "pooling_mode"}, plain)
+    chosen = [name for name in (*MODES, *OTHER) if config.get(name)]
+    named = config.get("pooling_mode")
+    if named is not None and not chosen:
+        chosen = [{"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token",
+                   "max": "pooling_mode_max_tokens"}.get(str(named), str(named))]  # fmt: skip
+    if len(chosen) != 1 or chosen[0] not in MODES:
+        raise ModelFileError(
+            f"{path}: expected one pooling of {', '.join(MODES)}, found "
+            f"{', '.join(chosen) or 'none'}"
+        )
+    return MODES[chosen[0]]

@@ -1,0 +1,218 @@
+"""Folders of Hugging Face beside transformers, and the same vector in any company."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskdl import text
+from daskdl.errors import DataError, ModelFileError
+
+pytest.importorskip("tokenizers")
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "a", "rain", "falls", "on", "hills", "and"]
+WORDS += ["sea", "today"]
+TEXTS = ["the rain falls", "a sea", "rain", "the rain falls on the hills and the sea today", ""]
+SMALL = {
+    "bert": {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+             "intermediate_size": 24, "max_position_embeddings": 12},
+    "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
+                   "max_position_embeddings": 12},
+}  # fmt: skip
+SMALL["roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
+NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert"}
+
+
+def write_tokenizer(folder: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    made = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+
+
+def peer(kind: str, folder: Path, head: str = "Model") -> Any:
+    """Return transformers' model of random weights, and write its folder."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{NAMES[kind]}Config")(
+        vocab_size=len(WORDS), initializer_range=0.5, **SMALL[kind]
+    )
+    net = getattr(transformers, f"{NAMES[kind]}{head}")(config).eval()
+    net.save_pretrained(folder)
+    write_tokenizer(folder)
+    return net
+
+
+def by_torch(net: Any, longest: int, what: Any) -> np.ndarray:
+    """Return torch's result of each text alone."""
+    import torch
+
+    rows = []
+    for one in TEXTS:
+        ids = [2, *(WORDS.index(word) for word in one.split()[: longest - 2]), 3]
+        with torch.inference_mode():
+            rows.append(what(net(torch.tensor([ids])))[0].numpy())
+    return np.stack(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "longest"), [("bert", 12), ("roberta", 11), ("distilbert", 12)])
+def test_vectors_are_those_of_transformers(kind: str, longest: int, tmp_path: Path) -> None:
+    net = peer(kind, tmp_path)
+    model = text.load(tmp_path)
+    expected = by_torch(net, longest, lambda made: made.last_hidden_state.mean(1))
+    np.testing.assert_allclose(model(TEXTS), expected, atol=2e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "longest"), [("bert", 12), ("roberta", 11), ("distilbert", 12)])
+def test_scores_are_those_of_transformers(kind: str, longest: int, tmp_path: Path) -> None:
+    net = peer(kind, tmp_path, "ForSequenceClassification")
+    model = text.load(tmp_path, "classify")
+    np.testing.assert_allclose(model(TEXTS), by_torch(net, longest, lambda m: m.logits), atol=2e-5)
+    assert model.labels == ["LABEL_0", "LABEL_1"]
+
+
+def write_folder(folder: Path, **settings: Any) -> Path:
+    """Write a folder of BERT's kind with random weights, without transformers."""
+    from safetensors.numpy import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"model_type": "bert", "vocab_size": len(WORDS), **SMALL["bert"], **settings}
+    (folder / "config.json").write_text(json.dumps(config))
+    rng, weights = np.random.default_rng(0), {}
+
+    def put(name: str, *shape: int) -> None:
+        weights[name] = rng.normal(size=shape).astype(np.float32)
+
+    def norm(name: str) -> None:
+        put(f"{name}.weight", 16)
+        put(f"{name}.bias", 16)
+
+    put("embeddings.word_embeddings.weight", len(WORDS), 16)
+    put("embeddings.position_embeddings.weight", 12, 16)
+    put("embeddings.token_type_embeddings.weight", 2, 16)
+    norm("embeddings.LayerNorm")
+    for i in range(2):
+        name = f"encoder.layer.{i}"
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            put(f"{name}.attention.{part}.weight", 16, 16)
+            put(f"{name}.attention.{part}.bias", 16)
+        norm(f"{name}.attention.output.LayerNorm")
+        put(f"{name}.intermediate.dense.weight", 24, 16)
+        put(f"{name}.intermediate.dense.bias", 24)
+        put(f"{name}.output.dense.weight", 16, 24)
+        put(f"{name}.output.dense.bias", 16)
+        norm(f"{name}.output.LayerNorm")
+    save_file(weights, folder / "model.safetensors")
+    write_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_folder(tmp_path / "model")
+
+
+def test_a_text_has_one_vector_in_any_company(folder: Path) -> None:
+    model = text.load(folder)
+    many = [TEXTS[i % len(TEXTS)] for i in range(40)]
+    together = model(many)
+    for i in range(len(TEXTS)):
+        np.testing.assert_array_equal(together[i :: len(TEXTS)], model(TEXTS[i])[None].repeat(8, 0))
+    np.testing.assert_array_equal(text.load(folder, threads=2)(many), together)
+    assert model([]).shape == (0, 16)
+
+
+def test_series_and_bags_give_the_same_vectors_lazily(folder: Path) -> None:
+    import dask.bag as db
+    import dask.dataframe as dd
+    import pandas as pd
+
+    model, series = text.load(folder), pd.Series(TEXTS * 2, index=range(10, 20))
+    expected = model(TEXTS * 2)
+    frame = model(series)
+    assert frame.index.tolist() == series.index.tolist()
+    np.testing.assert_array_equal(frame.to_numpy(), expected)
+    lazy = model(dd.from_pandas(series, npartitions=3))
+    pd.testing.assert_frame_equal(lazy.compute(scheduler="threads"), frame)
+    bag = model(db.from_sequence(TEXTS * 2, npartitions=2))
+    np.testing.assert_array_equal(np.stack(bag.compute(scheduler="threads")), expected)
+
+
+def test_modules_of_sentence_transformers_are_followed(folder: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "sentence"
+    folder.rename(tmp_path / "moved")
+    whole.mkdir()
+    (tmp_path / "moved").rename(whole / "0_Transformer")
+    kinds = [("0_Transformer", "Transformer"), ("1_Pooling", "Pooling"), ("2", "Normalize")]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds)
+    ]
+    (whole / "modules.json").write_text(json.dumps(modules))
+    (whole / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True}
+    (whole / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    vectors = text.load(whole)(TEXTS)
+    np.testing.assert_allclose((vectors**2).sum(1), 1, rtol=1e-5)
+    words = text.load(whole / "0_Transformer").network.encoder
+    first = np.stack([words.predict(np.array([[2, *ids, 3]]))[0, 0] for ids in ([6], [5, 11])])
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    np.testing.assert_allclose(text.load(whole)(["rain", "a sea"]), first, rtol=1e-5, atol=1e-6)
+    pooling |= {"pooling_mode_lasttoken": True}
+    (whole / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    with pytest.raises(ModelFileError, match="pooling_mode_cls_token, pooling_mode_lasttoken"):
+        text.load(whole)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model_type": "gpt2"}, "expected model_type bert, roberta"),
+        ({"rope_theta": 1e4}, "rope_theta: not known to this reader, and it may change"),
+        ({"position_embedding_type": "relative_key"}, "expected 'absolute', found 'relative_key'"),
+        ({"hidden_act": "gelu_new"}, "expected the activation gelu or relu, found 'gelu_new'"),
+        ({"intermediate_size": 32}, r"expected weights of shape \(32, 16\) by config.json"),
+        ({"num_hidden_layers": 1}, "encoder.layer.1.*: a weight that this reader does not know"),
+    ],
+)
+def test_settings_that_change_numbers_are_refused(
+    tmp_path: Path, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        text.load(write_folder(tmp_path / "model", **settings))
+
+
+def test_what_is_missing_is_named(folder: Path) -> None:
+    with pytest.raises(DataError, match="text 1: expected a str, found None"):
+        text.load(folder)(["a", None])
+    with pytest.raises(ModelFileError, match="expected weights of a classifier"):
+        text.load(folder, "classify")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ModelFileError, match=r"expected tokenizer.json, found none"):
+        text.load(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelFileError, match=r"expected weights in model.safetensors or"):
+        text.load(folder)
+
+
+@pytest.mark.slow
+def test_workers_give_the_vectors_of_this_process(folder: Path) -> None:
+    import dask.dataframe as dd
+    import pandas as pd
+
+    from daskdl.cluster import connect
+
+    model = text.load(folder)
+    with connect("local", workers=2):
+        made = model(dd.from_pandas(pd.Series(TEXTS * 3), npartitions=4)).compute()
+    np.testing.assert_array_equal(made.to_numpy(), model(TEXTS * 3))
