@@ -44,15 +44,24 @@ class Results:
         """Names of the events."""
         return list(self.radars)
 
+    def pools(self) -> list[str]:
+        """Names under which the events of a radar, of several, and all are added up."""
+        of = list(self.radars.values())
+        return [*(radar for radar in dict.fromkeys(of) if of.count(radar) > 1), POOL]
+
+    def of(self, name: str) -> list[str]:
+        """Return the events of a pool; of an event itself."""
+        if name in self.radars:
+            return [name]
+        return [event for event, radar in self.radars.items() if name in (radar, POOL)]
+
     @cached_property
     def _sums(self) -> dict[tuple[str, str, int], Scores]:
         return {key: reduce(add, cases, Scores()) for key, cases in self.cases.items()}
 
     def sums(self, event: str, method: str, lead: int) -> Scores:
-        """Scores of an event's cases added up, or of those of all events."""
-        if event != POOL:
-            return self._sums[event, method, lead]
-        return reduce(add, (self._sums[e, method, lead] for e in self.radars), Scores())
+        """Scores of the cases of an event or a pool added up."""
+        return reduce(add, (self._sums[e, method, lead] for e in self.of(event)), Scores())
 
     def others(self, event: str, method: str, lead: int) -> list[Scores]:
         """Scores by radar of all events of other radars."""
@@ -69,7 +78,7 @@ class Results:
 
     def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
         """CSI of a method's own yes and no, else of its field cut where other radars say."""
-        chosen = self.events() if event == POOL else [event]
+        chosen = self.of(event)
         hits, false_alarms, misses = np.sum(
             [self.decided(e, method, lead, threshold).sum(0) for e in chosen], axis=0
         )
@@ -107,7 +116,7 @@ class Results:
         A method without probabilities gets those of a logistic of its field that was fitted on
         other radars.
         """
-        chosen = self.events() if event == POOL else [event]
+        chosen = self.of(event)
         own = [self._sums[e, method, lead].brier for e in chosen]
         if all(sums.any() for sums in own):
             return np.sum(own, axis=0), True
@@ -185,7 +194,7 @@ def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> n
 def to_json(results: Results) -> list[dict[str, object]]:
     """Return one object an event, method and lead."""
     rows: list[dict[str, object]] = []
-    for event in [*results.events(), POOL]:
+    for event in [*results.events(), *results.pools()]:
         for method in results.methods:
             for lead in LEADS:
                 scores = results.sums(event, method, lead)

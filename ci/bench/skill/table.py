@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci.bench.skill.results import LEADS, POOL, Results, summary
+from ci.bench.skill.results import LEADS, Results, summary
 from ci.bench.skill.scores import DETAIL_KM, FSS_KM, PROBABLE, THRESHOLDS
 
 NOTE = f"""\
@@ -24,7 +24,7 @@ HEAD = (
 def lines(results: Results) -> list[str]:
     """Return the tables: a block each event and lead, one line a method."""
     made = []
-    for event in [*results.events(), POOL]:
+    for event in [*results.events(), *results.pools()]:
         for lead in LEADS:
             cases = int(results.sums(event, results.methods[0], lead).starts)
             made.append("")
