@@ -299,8 +299,8 @@ def test_no_method_is_refused(moving: xr.DataArray) -> None:
 
 
 def test_oblong_pixels_are_refused(moving: xr.DataArray) -> None:
-    with pytest.raises(DataError, match="found 3000 m by 1000 m"):
-        verify(moving.assign_coords(y=moving.y * 3), {"p": Persistence()}, 2)
+    with pytest.raises(DataError, match="found 4000 m by 1000 m"):
+        verify(moving.assign_coords(y=moving.y * 4), {"p": Persistence()}, 2)
 
 
 def test_rain_without_a_grid_is_refused(moving: xr.DataArray) -> None:
