@@ -32,6 +32,7 @@ ROOMS = (
     "daskdl.data.text",
     "daskdl.train",
     "daskdl.predict",
+    "daskdl.quantization",
     "daskdl.plot",
     "daskdl.search",
     "daskdl.stream",

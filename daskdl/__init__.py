@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what editors and type checkers see of the names below
     from daskdl.data import SampleSet
     from daskdl.interop import load
     from daskdl.nn import save
+    from daskdl.quantization import quantize
     from daskdl.tensor import Tensor, no_grad
     from daskdl.train import Trainer
 
@@ -23,6 +24,7 @@ _HOMES = {
     "connect": "daskdl.cluster",
     "load": "daskdl.interop",
     "no_grad": "daskdl.tensor",
+    "quantize": "daskdl.quantization",
     "save": "daskdl.nn",
 }
 _ROOMS = (
@@ -36,12 +38,23 @@ _ROOMS = (
     "optim",
     "plot",
     "predict",
+    "quantization",
     "search",
     "sklearn",
     "text",
     "train",
 )
-__all__ = ["SampleSet", "Tensor", "Trainer", "__version__", "connect", "load", "no_grad", "save"]
+__all__ = [
+    "SampleSet",
+    "Tensor",
+    "Trainer",
+    "__version__",
+    "connect",
+    "load",
+    "no_grad",
+    "quantize",
+    "save",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,8 @@ from daskdl.nn.pointwise.learned import *
 from daskdl.nn.pointwise.random import *
 from daskdl.nn.pool.pooling import *
 from daskdl.nn.pool.regions import *
+from daskdl.nn.quantized.layers import *
+from daskdl.nn.quantized.model import *
 from daskdl.nn.recurrent.convlstm import *
 from daskdl.nn.recurrent.recurrent import *
 from daskdl.nn.recurrent.trajgru import *

@@ -7,6 +7,7 @@ from daskdl.ops.conv.conv import *
 from daskdl.ops.conv.conv_transpose import *
 from daskdl.ops.conv.unfold import *
 from daskdl.ops.conv.volumes import *
+from daskdl.ops.int8 import *
 from daskdl.ops.linear import *
 from daskdl.ops.losses import cross_entropy as cross_entropy
 from daskdl.ops.losses import precipitation as precipitation

@@ -41,9 +41,10 @@ class Predicting:
         dims : sequence of str, optional
             For a DataArray or Dataset: names of the result's axes after the first. Coordinates of
             these names and lengths are kept.
-        precision : "float32" or "bf16"
+        precision : "float32", "bf16" or "int8"
             "bf16" rounds what is multiplied in convolutions, affine maps, recurrent layers and
-            attention to bfloat16; sums and all else stay float32.
+            attention to bfloat16; sums and all else stay float32. "int8" makes sure that the model
+            is one of :func:`daskdl.quantize`, which computes so without being asked.
         client : distributed.Client, optional
             Whose workers compute, by default the current client's for what Dask holds. Samples in
             memory go to the workers if one is given, and their results come back; lazy results of

@@ -7,8 +7,17 @@ rules by which operations are computed, with those in :mod:`rules`, :mod:`images
 :mod:`running` all of it for one model.
 """
 
-from daskdl.nn.inference import channels, images, rules, sequences
+from daskdl.nn.inference import channels, images, int8, rules, sequences
 from daskdl.nn.inference.passes import optimized
 from daskdl.nn.inference.running import Inference, constants_of
 
-__all__ = ["Inference", "channels", "constants_of", "images", "optimized", "rules", "sequences"]
+__all__ = [
+    "Inference",
+    "channels",
+    "constants_of",
+    "images",
+    "int8",
+    "optimized",
+    "rules",
+    "sequences",
+]

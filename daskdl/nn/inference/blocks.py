@@ -72,7 +72,7 @@ def _of_parts(
         or not gathered.serves([a.shape[-1] for a in arrays])
     ):
         return None
-    norm, bias, beside, low, high = x.joined
+    norm, bias, beside, low, high, _ = x.joined
     if bias is not None or beside is not None:
         return None
 

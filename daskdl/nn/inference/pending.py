@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskdl.kernels.int8.scale import Scale
 from daskdl.tensor import Array, Tensor
 
 #: Computes a result with what has joined it.
 Compute = Callable[["Joined"], Array]
 #: Given numbers, returns them with more joined.
-Extend = Callable[[Array, "Joined"], Array]
+Extend = Callable[["Array | Rounded", "Joined"], Array]
 
 
 class Norm(NamedTuple):
@@ -25,14 +26,22 @@ class Norm(NamedTuple):
     eps: float
 
 
+class Rounded(NamedTuple):
+    """A result that is kept as bytes, and what they stand for."""
+
+    bytes: Array
+    scale: Scale
+
+
 class Joined(NamedTuple):
     """Steps on a result before it is written, in this order."""
 
     norm: Norm | None = None
     bias: Array | None = None
-    beside: Array | None = None  # in the order of the result's memory
+    beside: Array | Rounded | None = None  # in the order of the result's memory
     low: float = -np.inf
     high: float = np.inf
+    into: Scale | None = None  # of the bytes that it becomes
 
     @property
     def limited(self) -> bool:
@@ -53,6 +62,7 @@ class Joined(NamedTuple):
             None if self.beside is before.beside else self.beside,
             self.low,
             self.high,
+            self.into,
         )
 
 
@@ -82,8 +92,8 @@ class Pending(Tensor):
     """
 
     __slots__ = (
-        "_before", "_compute", "_extend", "_found", "_kind", "_origin", "_uses", "axes", "joined",
-        "memory_shape", "source", "takes_bias",
+        "_before", "_compute", "_extend", "_found", "_into", "_kind", "_origin", "_rounded",
+        "_uses", "axes", "gives_bytes", "joined", "memory_shape", "source", "takes_bias",
     )  # fmt: skip
 
     def __init__(
@@ -100,9 +110,12 @@ class Pending(Tensor):
         self._compute: Compute | None = compute
         self._extend, self._origin, self._before, self._uses = extend, origin, before, 0
         self._found: Array | None = None
+        self._into: Scale | None = None
+        self._rounded: Rounded | None = None
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
         self.takes_bias = False  # whether a vector may join as Joined.bias
+        self.gives_bytes = False  # whether Joined.into, and bytes beside, may join
         self.source: Any = None  # of a convolution: what it is made of
         self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
 
@@ -114,22 +127,61 @@ class Pending(Tensor):
     @property
     def data(self) -> Array:  # type: ignore[override]
         """The numbers, computed when they are first asked for."""
-        if self._compute is not None:
-            compute, self._compute = self._compute, None
-            if self._origin is None:
-                found = self._numbers(compute)
-            else:
+        self._work()
+        if self._found is None:
+            if self._origin is not None:
                 found, self._origin = self._origin._memory(), None
+            else:
+                assert self._rounded is not None
+                found = self._extend(self._rounded, Joined())
             self._found = found if self.axes is None else found.transpose(self.axes)
-        assert self._found is not None
         return self._found
+
+    def _work(self) -> None:
+        """Compute what is not computed yet."""
+        if self._compute is None:
+            return
+        compute, self._compute = self._compute, None
+        if self._origin is not None:
+            self._origin._work()
+            return
+        found = self._numbers(compute)
+        if self._into is not None:
+            self._rounded = Rounded(found, self._into)
+        else:
+            self._found = found if self.axes is None else found.transpose(self.axes)
 
     def _numbers(self, compute: Compute) -> Array:
         """Return the numbers in memory's order, from those of a result before if others use it."""
         before, self._before = self._replaced(), None
-        if before is None:
-            return compute(self.joined)
-        return self._extend(before._memory(), self.joined.beyond(before.joined))
+        joined, into = self.joined._replace(into=self._into), self._into
+        if before is not None:
+            return self._extend(before._rounded_or_not(), joined.beyond(before.joined))
+        if into is None or self.gives_bytes:
+            return compute(joined)
+        return self._extend(compute(self.joined), Joined(into=into))
+
+    def round(self, scale: Scale) -> None:
+        """Have it rounded to bytes when it is computed, unless it is or others have asked."""
+        owner = self if self._origin is None else self._origin
+        if owner.waiting and owner._into is None:
+            owner._into = scale
+
+    @property
+    def rounded(self) -> Rounded | None:
+        """The bytes in memory's order, computed when first asked for; maybe there are none.
+
+        As :attr:`data`, it lasts.
+        """
+        if self._origin is not None:
+            return self._origin.rounded
+        if self._into is not None:
+            self._work()
+        return self._rounded
+
+    def _rounded_or_not(self) -> Array | Rounded:
+        rounded = self.rounded
+        return self._memory() if rounded is None else rounded
 
     def _replaced(self) -> Pending | None:
         """Return the last result that this takes the place of and that others use; maybe none."""
@@ -194,7 +246,7 @@ class Pending(Tensor):
         assert self._compute is not None
         made = self._compute, self._extend, self.memory_shape, self._kind
         found = Pending(*made, joined, axes, **more)
-        found.source = self.source
+        found.source, found.gives_bytes = self.source, self.gives_bytes
         return found
 
     def in_memory_order(self, array: Array) -> Array | None:

@@ -18,6 +18,7 @@ from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.convolution.joined import JoinedConvolution
+from daskdl.kernels.int8.scale import to_bytes, to_floats
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.norms.batchnorm_add import normalise_plus
 from daskdl.kernels.products import matmul as products
@@ -26,7 +27,7 @@ from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.blocks import Source, key_of, with_those_before
 from daskdl.nn.inference.passes import Pass, array_of, rule
-from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, used
+from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, Rounded, used
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.conv.conv import check
 from daskdl.ops.norm.batchnorm import _inference
@@ -190,7 +191,17 @@ def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
 def extension(run: Pass) -> Extend:
     """Return what joins more to numbers that somebody else reads too, in passes of their own."""
 
-    def extend(x: Array, joined: Joined) -> Array:
+    def extend(x: Array | Rounded, joined: Joined) -> Array:
+        if isinstance(x, Rounded):
+            x = floats_of(run, x)
+        if isinstance(joined.beside, Rounded):
+            joined = joined._replace(beside=floats_of(run, joined.beside))
+        y = joining(x, joined._replace(into=None))
+        return y if joined.into is None else run.call(to_bytes, y, *joined.into)
+
+    def joining(x: Array, joined: Joined) -> Array:
+        if joined.bare:
+            return x
         if joined.norm is not None:
             return _norm_of(run, x, joined.norm, joined)
         more = joined.beside if joined.bias is None else joined.bias
@@ -200,6 +211,12 @@ def extension(run: Pass) -> Extend:
         return y
 
     return extend
+
+
+def floats_of(run: Pass, x: Rounded) -> Array:
+    """Return the numbers that bytes stand for."""
+    y: Array = run.call(to_floats, x.bytes, *x.scale)
+    return y
 
 
 def _ended(x: Array, more: Array | None, low: float, high: float) -> Array:
@@ -236,7 +253,12 @@ def _added(found: Pending, other: Any) -> Pending | None:
     """Return a result with another array added where it is written; None where that cannot be."""
     if found.joined.beside is not None or found.joined.limited or found.shape != other.shape:
         return None
-    beside = found.use().in_memory_order(array_of(other))
+    beside: Array | Rounded | None = None
+    if found.gives_bytes and isinstance(other, Pending) and other.axes == found.axes:
+        beside = other.rounded
+    found.use()
+    if beside is None:
+        beside = found.in_memory_order(array_of(other))
     if beside is None or not found.waiting:  # the other one may have been made of this
         return None
     return found.with_(found.joined._replace(beside=beside))

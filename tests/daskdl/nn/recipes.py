@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import nn
+from daskdl.nn.quantized.layers import int8_of
 from tests.daskdl.gradients import normal
 
 SEQUENCE, IMAGE, VOLUME = (2, 6, 4), (2, 6, 5, 4), (2, 4, 5, 4, 2)
@@ -53,6 +54,10 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     ),
     "GroupNorm": (lambda: nn.GroupNorm(2, 4), [IMAGE]),
     "Highway": (lambda: nn.Highway(4, nn.ReLU(), seed=0), [SEQUENCE]),
+    "Int8Conv2d": (
+        lambda: int8_of(nn.Conv2d(4, 8, 3, 2, "same", dilation=1, seed=0), 0.02, 100), [IMAGE],
+    ),
+    "Int8Linear": (lambda: int8_of(nn.Linear(4, 3, seed=0), 0.02, 128), [SEQUENCE]),
     "LayerNorm": (lambda: nn.LayerNorm((5, 4)), [IMAGE]),
     "Linear": (lambda: nn.Linear(4, 3, seed=0), [SEQUENCE]),
     "LocalResponseNorm": (lambda: nn.LocalResponseNorm(3, alpha=0.5), [IMAGE]),
@@ -82,6 +87,13 @@ FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "Permute": (lambda: nn.Permute((2, 1)), [SEQUENCE]),
     "Pick": (lambda: nn.Pick(-1), [SEQUENCE]),
     "PositionalEncoding": (lambda: nn.PositionalEncoding(4), [SEQUENCE]),
+    "Quantized": (
+        lambda: nn.Quantized(
+            nn.Sequential(nn.Linear(4, 6, seed=0), nn.Tanh(), nn.Linear(6, 3, seed=1)),
+            (("layers.2", 0.01, 128),), (("layers.2", True, -1.0, 1.0, 1e-4, ""),),
+        ),
+        [SEQUENCE],
+    ),
     "RNN": (lambda: nn.RNN(4, 3, nonlinearity="tanh", seed=0), [SEQUENCE]),
     "RecurrentDecoder": (
         lambda: nn.RecurrentDecoder(nn.LSTM(4, 3, seed=0), 3, nn.Linear(3, 4, seed=1)), [(2, 4)],

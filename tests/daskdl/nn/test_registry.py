@@ -99,6 +99,8 @@ def test_round_trips(name, tmp_path):
 @pytest.mark.parametrize("name", MARKED)
 def test_gradients(name):
     """Of all inputs and parameters, in float64, the draws of a forward pass repeated."""
+    if name in ("Int8Conv2d", "Int8Linear", "Quantized"):
+        pytest.skip("is not trained")
     if name == "BinaryThreshold":
         pytest.skip("has no gradient")
     if name in ("GradientReversal", "NegativeEntropyPenalty"):

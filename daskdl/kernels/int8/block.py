@@ -1,0 +1,276 @@
+"""A block of rows times a panel of int8 weights, finished in float32 as it leaves.
+
+Sums are whole numbers, so that their order does not matter. What follows is float32, rounded after
+each step, in this order: ``y = sum * scale + bias``, what is ``beside`` is added (of bytes
+``(byte - zero) * scale``), then the limits; and where bytes are wanted
+``round(y * inverse) + zero``, to the nearest, ties to even, within 0 and 255.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskdl.compat.numba_core import cgutils
+from daskdl.kernels.int8.arithmetic import Words, way_of
+from daskdl.kernels.products.finish import all_lanes
+from daskdl.kernels.products.microkernel import BYTE, LANES, load, store, whole
+
+#: Rows of a block.
+ROWS = 6 if LANES == 16 else 4
+#: Vectors of a panel, and its columns.
+VECTORS = 4 if LANES == 16 else 2
+COLUMNS = VECTORS * LANES
+#: Bytes of a panel's words for one word of A.
+LINE = 4 * COLUMNS
+#: 1.5 * 2**23: a number up to 2**22 added to it is rounded to a whole one.
+ROUNDING = 12582912.0
+#: Kinds of what is beside, and of results.
+NOTHING, FLOATS, BYTES = 0, 1, 2
+
+_I8, _I32, _I64, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+
+
+def block_of(vectors: int, narrow: bool = False, way: str = "") -> Any:
+    """Return a function of numba that computes ``ROWS`` rows of some vectors of a panel's columns.
+
+    Its arguments:
+
+    table, step, segments : address, int, int
+        Of ``ROWS`` int64 for each segment, ``step`` bytes apart: addresses of rows of A. Rows that
+        are not wanted repeat the last one, here and in ``places``.
+    words : int
+        Of each segment.
+    b : address
+        Of the panel's words, from the first of these columns on: ``LINE`` bytes for each word of A.
+    columns : address
+        Of what each column begins with, int32, and of scale and bias, float32: ``apart`` bytes
+        from one to the next.
+    places : address
+        Of ``ROWS`` int64, the numbers of results and of what is beside before these columns.
+    plan : tuple
+        ``apart``; addresses of the results and of what is beside, and their kinds; its zero and
+        scale; the limits; the results' inverse scale, zero and limits (of ``y * inverse``); and how
+        many columns there are, of a ``narrow`` last vector.
+    """
+
+    def generate(context, builder, signature, args):
+        table, step, segments, depth, b, columns, places, packed = args
+        (
+            apart, y, beside, kind_y, kind_beside, zero, scale, low, high, inverse, zero_y, least,
+            most, left,
+        ) = cgutils.unpack_tuple(builder, packed)  # fmt: skip
+        zero, zero_y = (builder.trunc(number, _I32) for number in (zero, zero_y))
+        words = Words(way or way_of(LANES), LANES)
+        ints, floats = words.kind, ir.VectorType(_FLOAT, LANES)
+        shorts = ir.VectorType(_I8, LANES)
+        width = 4 * LANES
+        mask = None
+        if narrow:
+            own = ir.Constant(ints, list(range(LANES)))
+            mask = builder.icmp_signed(
+                ">", all_lanes(builder, ints, builder.trunc(left, _I32)), own
+            )
+        access = _Access(builder, mask)
+        of_columns = builder.inttoptr(columns, BYTE)
+        starts = [load(builder, of_columns, v * width, ints, 4) for v in range(vectors)]
+        sums = _summed(builder, words, table, step, segments, depth, b, starts)
+
+        def per_column(place: int) -> list[Any]:
+            line = builder.gep(of_columns, [builder.mul(apart, whole(place))])
+            return [load(builder, line, v * width, floats, 4) for v in range(vectors)]
+
+        scales, shifts = per_column(1), per_column(2)
+        values = [builder.sitofp(total, floats) for total in sums]
+        values = [builder.fmul(v, scales[i % vectors]) for i, v in enumerate(values)]
+        values = [builder.fadd(v, shifts[i % vectors]) for i, v in enumerate(values)]
+
+        entries = builder.inttoptr(places, BYTE)
+        rows = [load(builder, entries, 8 * i, _I64, 8) for i in range(len(sums) // vectors)]
+
+        def pointers(base: Any, size: int) -> list[Any]:
+            return [
+                builder.inttoptr(builder.add(base, builder.mul(row, whole(size))), BYTE)
+                for row in rows
+            ]
+
+        def plus_floats(values: list[Any]) -> list[Any]:
+            lines = pointers(beside, 4)
+            return [
+                builder.fadd(v, access.read(lines[i // vectors], i % vectors * width, floats))
+                for i, v in enumerate(values)
+            ]
+
+        def plus_bytes(values: list[Any]) -> list[Any]:
+            lines, changed = pointers(beside, 1), []
+            nothing, factor = (all_lanes(builder, k, x) for k, x in ((ints, zero), (floats, scale)))
+            for i, v in enumerate(values):
+                read = access.read(lines[i // vectors], i % vectors * LANES, shorts)
+                number = builder.sub(builder.zext(read, ints), nothing)
+                product = builder.fmul(builder.sitofp(number, floats), factor)
+                changed.append(builder.fadd(v, product))
+            return changed
+
+        for kind, change in ((FLOATS, plus_floats), (BYTES, plus_bytes)):
+            values = _if(builder, _is(builder, kind_beside, kind), values, change)
+
+        with builder.if_else(_is(builder, kind_y, BYTES)) as (then, otherwise):
+            with then:
+                lines, factor = pointers(y, 1), all_lanes(builder, floats, inverse)
+                magic = ir.Constant(floats, [ROUNDING] * LANES)
+                more = all_lanes(builder, ints, zero_y)
+                for i, v in enumerate(values):
+                    v = _within(builder, builder.fmul(v, factor), least, most)
+                    bits = builder.bitcast(builder.fadd(v, magic), ints)
+                    number = builder.trunc(builder.add(bits, more), shorts)
+                    access.write(number, lines[i // vectors], i % vectors * LANES)
+            with otherwise:
+                lines = pointers(y, 4)
+                for i, v in enumerate(values):
+                    v = _within(builder, v, low, high)
+                    access.write(v, lines[i // vectors], i % vectors * width)
+        return context.get_dummy_value()
+
+    @intrinsic
+    def block(context, table, step, segments, words, b, columns, places, plan):
+        return types.void(*[types.intp] * 7, plan), generate
+
+    return block
+
+
+def _summed(
+    builder: ir.IRBuilder, words: Words, table: Any, step: Any, segments: Any, depth: Any, b: Any,
+    starts: list[Any],
+) -> list[Any]:  # fmt: skip
+    """Generate the sums of ``ROWS`` rows, row by row."""
+    vectors, undefined = len(starts), ir.Constant(words.kind, ir.Undefined)
+    first_lane = ir.Constant(words.kind, [0] * words.lanes)
+    before = builder.block
+    outer, inner, between, after = (
+        builder.append_basic_block(name) for name in ("segment", "word", "next_segment", "result")
+    )
+    firsts = starts * ROWS
+    start = builder.inttoptr(table, BYTE)
+    panel = builder.inttoptr(b, BYTE)
+    builder.branch(outer)
+
+    builder.position_at_end(outer)
+    count, entry, at_b = builder.phi(_I64), builder.phi(BYTE), builder.phi(BYTE)
+    held = [builder.phi(words.kind) for _ in firsts]
+    lines = [builder.inttoptr(load(builder, entry, 8 * i, _I64, 8), BYTE) for i in range(ROWS)]
+    builder.branch(inner)
+
+    builder.position_at_end(inner)
+    k, place = builder.phi(_I64), builder.phi(BYTE)
+    totals, sums = [builder.phi(words.kind) for _ in firsts], []
+    right = [
+        words.right(builder, load(builder, place, 4 * words.lanes * v, words.kind, 4))
+        for v in range(vectors)
+    ]
+    for i, line in enumerate(lines):
+        word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, _I32, 1)
+        lane = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
+        left = words.left(builder, builder.shuffle_vector(lane, undefined, first_lane))
+        for v, column in enumerate(right):
+            sums.append(words.add(builder, totals[i * vectors + v], left, column))
+    following = builder.add(k, whole(1))
+    next_b = builder.gep(place, [whole(LINE)])
+    builder.cbranch(builder.icmp_signed("<", following, depth), inner, between)
+
+    builder.position_at_end(between)
+    rest = builder.sub(count, whole(1))
+    next_entry = builder.gep(entry, [step])
+    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), outer, after)
+
+    for phi, first, new in [
+        (count, segments, rest),
+        (entry, start, next_entry),
+        (at_b, panel, next_b),
+        *zip(held, firsts, sums, strict=True),
+    ]:
+        phi.add_incoming(first, before)
+        phi.add_incoming(new, between)
+    for phi, first, new in [
+        (k, whole(0), following),
+        (place, at_b, next_b),
+        *zip(totals, held, sums, strict=True),
+    ]:
+        phi.add_incoming(first, outer)
+        phi.add_incoming(new, inner)
+    builder.position_at_end(after)
+    return sums
+
+
+class _Access:
+    """Generates loads and stores of vectors, of some lanes alone where there is a mask."""
+
+    def __init__(self, builder: ir.IRBuilder, mask: Any) -> None:
+        self.builder, self.mask = builder, mask
+
+    def read(self, base: Any, offset: int, kind: Any) -> Any:
+        """Generate a vector ``offset`` bytes behind a byte pointer."""
+        if self.mask is None:
+            return load(self.builder, base, offset, kind, 1)
+        given = self._place(base, offset, kind), ir.Constant(_I32, 1), self.mask
+        return self._call("load", kind, kind, *given, ir.Constant(kind, None))
+
+    def write(self, value: Any, base: Any, offset: int) -> None:
+        """Generate a store."""
+        if self.mask is None:
+            store(self.builder, value, base, offset, 1)
+            return
+        place = self._place(base, offset, value.type)
+        given = value, place, ir.Constant(_I32, 1), self.mask
+        self._call("store", value.type, ir.VoidType(), *given)
+
+    def _place(self, base: Any, offset: int, kind: Any) -> Any:
+        place = self.builder.gep(base, [whole(offset)]) if offset else base
+        return self.builder.bitcast(place, kind.as_pointer())
+
+    def _call(self, what: str, kind: Any, result: Any, *given: Any) -> Any:
+        short = f"v{LANES}{'f32' if isinstance(kind.element, ir.FloatType) else 'i8'}"
+        function = ir.FunctionType(result, [value.type for value in given])
+        name = f"llvm.masked.{what}.{short}.p0{short}"
+        called = cgutils.get_or_insert_function(self.builder.module, function, name)
+        return self.builder.call(called, given)
+
+
+def _is(builder: ir.IRBuilder, value: Any, kind: int) -> Any:
+    return builder.icmp_signed("==", value, whole(kind))
+
+
+def _within(builder: ir.IRBuilder, value: Any, low: Any, high: Any) -> Any:
+    """Generate a vector within limits; what is no number becomes the lower one."""
+    least, most = (all_lanes(builder, value.type, limit) for limit in (low, high))
+    value = builder.select(builder.fcmp_ordered(">", value, least), value, least)
+    return builder.select(builder.fcmp_ordered("<", value, most), value, most)
+
+
+def _if(
+    builder: ir.IRBuilder, condition: Any, values: list[Any], change: Callable[[list[Any]], Any]
+) -> list[Any]:
+    """Generate vectors that are changed where a condition holds."""
+    before, then = builder.block, builder.append_basic_block("then")
+    after = builder.append_basic_block("after")
+    builder.cbranch(condition, then, after)
+    builder.position_at_end(then)
+    changed, end = change(values), builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    results = []
+    for old, new in zip(values, changed, strict=True):
+        phi = builder.phi(old.type)
+        phi.add_incoming(old, before)
+        phi.add_incoming(new, end)
+        results.append(phi)
+    return results
+
+
+multiply = block_of(VECTORS)
+#: For one vector of a last panel's columns, of which there may be less.
+multiply_vector = block_of(1)
+multiply_narrow = block_of(1, narrow=True)

@@ -1,0 +1,215 @@
+"""Convolutions and matrix products of bytes with int8 weights.
+
+Each result is a sum over the taps of its window and their channels, four of these at a time. The
+rows of A are read where they lie, through a table of their addresses: a few dozen results at a time
+have one, of which the addresses of a tap lie side by side. What is cut off never changes a sum, nor
+how work is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.block import (
+    BYTES,
+    COLUMNS,
+    FLOATS,
+    LINE,
+    NOTHING,
+    ROWS,
+    multiply,
+    multiply_narrow,
+    multiply_vector,
+)
+from daskdl.kernels.int8.scale import HIGHEST, Scale
+from daskdl.kernels.products.microkernel import LANES, address, keep
+from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.scratch import scratch
+from daskdl.kernels.runtime.team import work_over_range
+from daskdl.kernels.runtime.threads import threads
+
+Bytes = NDArray[np.uint8]
+
+#: Bytes of rows of A that are multiplied by one panel after the other: they stay in L2.
+KEPT = 96 << 10
+
+
+class Panels(NamedTuple):
+    """Weights in the order of a product, and what their columns begin and end with.
+
+    Attributes
+    ----------
+    words : int32 array (panels, taps * words, COLUMNS)
+        Four numbers each.
+    columns : int32 array (3, panels * COLUMNS)
+        What sums begin with; scale and bias, float32 by their bits.
+    filters : int
+    """
+
+    words: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    filters: int
+
+
+class End(NamedTuple):
+    """The end of a sum: an array that is added, limits, and the scale of bytes, if wanted."""
+
+    beside: NDArray[Any] | None = None
+    of_beside: Scale | None = None
+    low: float = -np.inf
+    high: float = np.inf
+    into: Scale | None = None
+
+
+def work_of(
+    x: Bytes, zero: int, panels: Panels, geometry: Geometry, y: NDArray[Any], end: End
+) -> Callable[[], object]:
+    """Return a function that writes a convolution's results to y at each call.
+
+    Parameters
+    ----------
+    x : uint8 array (N, H, W, in), C-contiguous
+        ``in`` is a multiple of 4.
+    zero : int
+        The byte that stands for 0, which is around the images.
+    panels : Panels
+    geometry : Geometry
+        Without groups.
+    y : array (N, rows, columns, out), C-contiguous
+        float32; uint8 where the end says so.
+    end : End
+    """
+    images, rows, columns, filters = y.shape
+    count, depth = images * rows * columns, x.shape[3]
+    taps = geometry.offsets()
+    per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
+    length = max(4 * ROWS, KEPT // per_row // ROWS * ROWS)
+    parts = max(-(-count // length), min(threads(), -(-count // (4 * ROWS))))
+    length = -(-count // (parts * ROWS)) * ROWS
+    parts = -(-count // length)
+    number = len(panels.words)
+    shares = max(1, min(number, threads())) if parts < threads() else 1
+    least_y, most_y, inverse = 0.0, 0.0, 0.0
+    into, other = end.into, end.of_beside
+    if into is not None:
+        inverse = into.inverse
+        least_y = max(-float(into.zero), float(np.float32(end.low) * inverse))
+        most_y = min(float(HIGHEST - into.zero), float(np.float32(end.high) * inverse))
+    kind = NOTHING if end.beside is None else FLOATS if other is None else BYTES
+    plan = np.array([
+        *x.shape, rows, columns, filters, *geometry.stride, length, shares,
+        FLOATS if into is None else BYTES, kind, 0 if other is None else other.zero,
+        0 if into is None else into.zero,
+    ], np.int64)  # fmt: skip
+    limits = np.array([
+        0.0 if other is None else other.scale, end.low, end.high, inverse, least_y, most_y
+    ], np.float32)  # fmt: skip
+    table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
+    places = scratch("int8 places", (threads(), length), np.int64)
+    around = np.full(depth, zero, np.uint8)
+    beside = y if end.beside is None else end.beside
+    return work_over_range(
+        _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
+        around, _bytes(y), _bytes(beside), table, places,
+    )  # fmt: skip
+
+
+def _bytes(array: NDArray[Any]) -> Bytes:
+    return array.reshape(-1).view(np.uint8)
+
+
+@jit
+def _parts(
+    x, words, columns, taps, plan, limits, around, y, beside, tables, places, which, start, stop
+):
+    """Compute parts of the results, or of each of them shares of the panels."""
+    length, shares, count = plan[9], plan[10], plan[0] * plan[4] * plan[5]
+    table, targets, ready = tables[which], places[which], -1
+    for item in range(start, stop):
+        part, share = divmod(item, shares)
+        first = part * length
+        here = min(length, count - first)
+        if part != ready:
+            _write_table(x, taps, plan, around, first, here, table, targets)
+            ready = part
+        begin = words.shape[0] * share // shares
+        end = words.shape[0] * (share + 1) // shares
+        _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end)
+    keep(around)
+
+
+@jit
+def _write_table(x, taps, plan, around, first, here, table, targets):
+    """Write the addresses that ``here`` results read, tap by tap, and the numbers they go to.
+
+    Behind the last result it comes again, up to a whole block.
+    """
+    height, width, channels, rows, columns = plan[1], plan[2], plan[3], plan[4], plan[5]
+    whole = -(-here // ROWS) * ROWS
+    for i in range(here):
+        targets[i] = (first + i) * plan[6]
+    for t in range(taps.shape[0]):
+        line = table[t * whole : (t + 1) * whole]
+        i = 0
+        while i < here:
+            image, place = divmod(first + i, rows * columns)
+            row, column = divmod(place, columns)
+            n = min(here - i, columns - column)
+            at_row, at = row * plan[7] + taps[t, 0], column * plan[8] + taps[t, 1]
+            if at_row < 0 or at_row >= height:
+                line[i : i + n] = address(around)
+            else:
+                source = address(x) + ((image * height + at_row) * width + at) * channels
+                step = plan[8] * channels
+                for j in range(n):
+                    line[i + j] = source + j * step
+                j = 0
+                while j < n and at + j * plan[8] < 0:
+                    line[i + j] = address(around)
+                    j += 1
+                j = n - 1
+                while j >= 0 and at + j * plan[8] >= width:
+                    line[i + j] = address(around)
+                    j -= 1
+            i += n
+        line[here:] = line[here - 1]
+    targets[here:whole] = targets[here - 1]
+
+
+@jit
+def _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end):
+    """Multiply the rows of a table by the panels ``begin`` to ``end``."""
+    segments, depth, filters = taps.shape[0], plan[3] // 4, plan[6]
+    whole = -(-here // ROWS) * ROWS
+    apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
+    size_beside = 1 if plan[12] == BYTES else 4
+    for panel in range(begin, end):
+        b = address(words) + panel * words.shape[1] * LINE
+        for first in range(0, COLUMNS, COLUMNS if filters - panel * COLUMNS >= COLUMNS else LANES):
+            column = panel * COLUMNS + first
+            left = filters - column
+            if left <= 0:
+                break
+            ends = (
+                apart, address(y) + column * size_y, address(beside) + column * size_beside,
+                plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3], plan[14],
+                limits[4], limits[5], left,
+            )  # fmt: skip
+            at_b, of_columns = b + first * 4, address(columns) + column * 4
+            for i in range(0, whole, ROWS):
+                entry, place = address(table) + i * 8, address(targets) + i * 8
+                if filters - panel * COLUMNS >= COLUMNS:
+                    multiply(entry, whole * 8, segments, depth, at_b, of_columns, place, ends)
+                elif left >= LANES:
+                    multiply_vector(
+                        entry, whole * 8, segments, depth, at_b, of_columns, place, ends
+                    )
+                else:
+                    multiply_narrow(
+                        entry, whole * 8, segments, depth, at_b, of_columns, place, ends
+                    )

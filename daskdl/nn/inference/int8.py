@@ -1,0 +1,121 @@
+"""Rules for layers of int8 weights: inputs that are rounded where they are written, once.
+
+What such a layer reads is kept as bytes, for all who read it, where a rule of this folder computes
+it; other results are rounded in a pass of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl import ops
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.prepared import Product, widened
+from daskdl.kernels.int8.scale import Scale, to_bytes
+from daskdl.nn.inference.blocks import key_of
+from daskdl.nn.inference.passes import Pass, array_of, rule
+from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
+from daskdl.nn.inference.rules import extension
+from daskdl.ops.int8 import unpacked
+from daskdl.tensor import Array
+
+
+@rule(ops.int8_conv2d)
+def int8_conv2d(
+    run: Pass,
+    x: Any,
+    words: Any,
+    scale: Any,
+    bias: Any = None,
+    *,
+    shape: tuple[int, int, int, int],
+    of_x: tuple[float, int],
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+) -> Any:
+    """Let a convolution with int8 weights wait."""
+    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation)
+    if x.ndim != 4 or x.shape[3] != shape[3] or min(geometry.size(*x.shape[1:3])) < 1:
+        return None  # the operation says it
+    result = len(x), *geometry.size(*x.shape[1:3]), shape[0]
+    return _waiting(run, x, (words, scale, bias), shape, geometry, Scale(*of_x), result)
+
+
+@rule(ops.int8_linear)
+def int8_linear(
+    run: Pass,
+    x: Any,
+    words: Any,
+    scale: Any,
+    bias: Any = None,
+    *,
+    shape: tuple[int, int],
+    of_x: tuple[float, int],
+) -> Any:
+    """Let an affine map with int8 weights wait."""
+    if x.ndim < 2 or x.shape[-1] != shape[1]:
+        return None
+    window = shape[0], 1, 1, shape[1]
+    result = *x.shape[:-1], shape[0]
+    return _waiting(run, x, (words, scale, bias), window, Geometry((1, 1)), Scale(*of_x), result)
+
+
+def _waiting(
+    run: Pass, x: Any, weights: Any, shape: tuple[int, ...], geometry: Geometry, of_x: Scale,
+    result: tuple[int, ...],
+) -> Pending | None:  # fmt: skip
+    words, scale, bias = (None if w is None else array_of(w) for w in weights)
+    key = run.prepared.key(words, scale, bias)
+    if key is None or x.dtype != np.float32 or words is None or scale is None:
+        return None
+    used(x)
+    if isinstance(x, Pending) and x.axes is None:
+        x.round(of_x)
+
+    def prepared(norm: Norm | None) -> Product:
+        def make() -> Product:
+            return Product(unpacked(words, shape), *_folded(scale, bias, norm), geometry, of_x)
+
+        found: Product = run.prepared.get(("int8", key, geometry, of_x, key_of(run, norm)), make)
+        return found
+
+    def compute(joined: Joined) -> Array:
+        product, beside, of_beside = prepared(joined.norm), joined.beside, None
+        if isinstance(beside, Rounded):
+            beside, of_beside = beside
+        y: Array = run.call(
+            product, _bytes(run, x, of_x, product.channels), beside, of_beside, joined.low,
+            joined.high, joined.into,
+        )  # fmt: skip
+        return y
+
+    found = Pending(compute, extension(run), result, np.float32)
+    found.gives_bytes = True
+    return found
+
+
+def _bytes(run: Pass, x: Any, of_x: Scale, channels: int) -> Array:
+    """Return a layer's input as bytes, with so many channels."""
+    rounded = x.rounded if isinstance(x, Pending) and x.axes is None else None
+    if rounded is not None and rounded.scale == of_x:
+        found: Array = rounded.bytes
+    else:
+        found = run.call(to_bytes, run.plain(x), *of_x)
+    if found.shape[-1] != channels:
+        found = run.call(widened, found, channels)
+    return found
+
+
+def _folded(scale: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
+    """Return scale and bias (out,) with a batch norm in them; rounded once."""
+    if norm is None:
+        return scale, bias
+    mean, variance, factor, shift, eps = norm
+    by = 1 / np.sqrt(variance.astype(np.float64) + eps)
+    by = by if factor is None else by * factor
+    before = -mean.astype(np.float64) if bias is None else bias.astype(np.float64) - mean
+    whole = before * by if shift is None else before * by + shift
+    return (scale * by).astype(np.float32), whole.astype(np.float32)

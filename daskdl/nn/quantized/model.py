@@ -1,0 +1,112 @@
+"""Quantized: a model some of whose layers have int8 weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from daskdl.errors import SettingsError
+from daskdl.nn.conv.conv import Conv2d
+from daskdl.nn.core.module import Module
+from daskdl.nn.linear import Linear
+from daskdl.nn.quantized.layers import int8_of
+
+__all__ = ["Quantized"]
+
+
+class Quantized(Module, pure=True):
+    """A model in which int8 layers stand in place of some of its own.
+
+    :func:`daskdl.quantize` makes it. It predicts, and is not trained.
+
+    Parameters
+    ----------
+    model : Module
+        Whose layers are replaced.
+    layers : sequence of (name, x_scale, x_zero)
+        The dotted names of layers inside of the model, and what the bytes of their inputs stand
+        for, see :class:`Int8Conv2d`.
+    rows : sequence of (name, whether in int8, low, high, share, why not)
+        What :attr:`table` says.
+
+    Raises
+    ------
+    SettingsError
+        When there is no such layer, or it is not one that has an int8 counterpart.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        layers: Sequence[tuple[str, float, int]],
+        rows: Sequence[Sequence[Any]] = (),
+    ) -> None:
+        self.model, self.rows = model, rows
+        for name, x_scale, x_zero in layers:
+            modules = dict(self.model.modules())
+            module = modules.get(name)
+            if module is None or not takes_int8(module):
+                raise SettingsError(
+                    f"Quantized: expected layers with an int8 counterpart, found {name!r}, "
+                    f"{type(module).__name__}; name a Conv2d without groups or a Linear"
+                )
+            made = int8_of(cast(Any, module), x_scale, x_zero)
+            for other in [n for n, m in modules.items() if m is module]:
+                self.model = made if not other else _with(self.model, other, made)
+            # Who is replaced may be an argument of the model, of which a file is made, and copies.
+            for attribute in ("weight", "bias"):
+                vars(module).pop(attribute)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the model's results."""
+        return self.model(*inputs)
+
+    @property
+    def table(self) -> str:
+        """Text: each layer's range, and the change of results where it alone is int8."""
+        lines = [("layer", "in int8", "range of inputs", "change", "")]
+        for name, taken, low, high, share, why in self.rows:
+            change = "" if share < 0 else f"{100 * share**0.5:.2f} %"
+            lines.append((name, "yes" if taken else "no", f"{low:.3g} to {high:.3g}", change, why))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(n) for cell, n in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+
+def check_quantized(where: str, model: Module) -> None:
+    """Raise a SettingsError unless a model has int8 layers."""
+    if not any(isinstance(module, Quantized) for _, module in model.modules()):
+        raise SettingsError(
+            f"{where}, precision: expected for int8 a model of daskdl.quantize, found "
+            f"{type(model).__name__}; make one by daskdl.quantize(model, samples)"
+        )
+
+
+def takes_int8(module: Any) -> bool:
+    """Return whether a layer has an int8 counterpart."""
+    if type(module) is Conv2d:
+        return module.groups == 1
+    return type(module) is Linear
+
+
+def _with(model: Module, name: str, made: Module) -> Module:
+    """Put a module in the place of another, whose dotted name this is; return the model."""
+    *path, last = name.split(".")
+    owner: Any = model
+    for part in path:
+        owner = owner[int(part)] if isinstance(owner, (list, tuple)) else getattr(owner, part)
+    if isinstance(owner, (list, tuple)):
+        items = list(owner)
+        items[int(last)] = made
+        whole: Any = type(owner)(items)
+        parent: Any = model
+        for part in path[:-1]:
+            parent = (
+                parent[int(part)] if isinstance(parent, (list, tuple)) else getattr(parent, part)
+            )
+        setattr(parent, path[-1], whole)
+    else:
+        setattr(owner, last, made)
+    return model

@@ -1,0 +1,123 @@
+"""Products of int8 weights with inputs that are rounded to bytes; for inference alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.prepared import Product, widened
+from daskdl.kernels.int8.scale import Scale, to_bytes
+from daskdl.tensor import Array, op
+
+__all__ = ["int8_conv2d", "int8_linear"]
+
+
+@op
+def int8_conv2d(
+    x: Array,
+    words: Array,
+    scale: Array,
+    bias: Array | None,
+    *,
+    shape: tuple[int, int, int, int],
+    of_x: tuple[float, int],
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+):
+    """Cross-correlate images with int8 filters.
+
+    ``x`` is rounded to bytes, ``round(x / s) + zero`` within 0 and 255; sums are whole numbers, and
+    the result is ``sum * (s * scale) + bias``, float32, rounded after each step.
+
+    Parameters
+    ----------
+    x : float32 array (N, H, W, in)
+    words : float32 array (n,)
+        Int8 numbers (out, kh, kw, in), four in each one's bits; see :func:`packed`.
+    scale : array (out,)
+        Of the filters.
+    bias : array (out,), optional
+    shape : (out, kh, kw, in)
+    of_x : (s, zero)
+    stride, pad, dilation
+        As :func:`conv2d`'s.
+
+    Returns
+    -------
+    array (N, rows, columns, out)
+
+    Raises
+    ------
+    ShapeError
+        When x has not so many channels, or an image is smaller than a window.
+    SettingsError
+        When a gradient is asked for.
+    """
+    geometry = Geometry((shape[1], shape[2]), stride, pad, dilation)
+    if x.ndim != 4 or x.shape[3] != shape[3] or min(geometry.size(*x.shape[1:3])) < 1:
+        raise ShapeError(
+            f"int8_conv2d: expected x of shape (N, H, W, {shape[3]}) with images of at least "
+            f"{geometry.reach} pixels, found {x.shape}; give images of that size"
+        )
+    product = Product(unpacked(words, shape), scale, bias, geometry, Scale(*of_x))
+    return _computed(product, x, of_x), _backward
+
+
+@op
+def int8_linear(
+    x: Array,
+    words: Array,
+    scale: Array,
+    bias: Array | None,
+    *,
+    shape: tuple[int, int],
+    of_x: tuple[float, int],
+):
+    """Multiply x (..., in) by int8 weights (out, in): :func:`int8_conv2d` of a point.
+
+    Raises
+    ------
+    ShapeError
+        When x has not so many numbers on its last axis.
+    SettingsError
+        When a gradient is asked for.
+    """
+    if x.ndim < 2 or x.shape[-1] != shape[1]:
+        raise ShapeError(
+            f"int8_linear: expected x of shape (..., {shape[1]}), found {x.shape}; give rows of "
+            "that many numbers"
+        )
+    weight = unpacked(words, shape)[:, None, None]
+    product = Product(weight, scale, bias, Geometry((1, 1)), Scale(*of_x))
+    rows = np.ascontiguousarray(x).reshape(1, 1, -1, shape[1])
+    return _computed(product, rows, of_x).reshape(*x.shape[:-1], shape[0]), _backward
+
+
+def packed(weight: Array) -> Array:
+    """Return int8 numbers as float32 words, four in each one's bits, zeros behind the last."""
+    words: Array = np.zeros(-(-weight.size // 4), np.float32)
+    words.view(np.int8)[: weight.size] = weight.reshape(-1)
+    return words
+
+
+def unpacked(words: Array, shape: tuple[int, ...]) -> Any:
+    """Return the int8 numbers of :func:`packed`, a view."""
+    return words.view(np.int8)[: int(np.prod(shape))].reshape(shape)
+
+
+def _computed(product: Product, x: Array, of_x: tuple[float, int]) -> Array:
+    rounded = to_bytes(np.require(x, np.float32, ("C", "A")), *of_x)
+    if product.channels != x.shape[3]:
+        rounded = widened(rounded, product.channels)
+    return product(rounded)
+
+
+def _backward(dy: Array) -> Any:
+    raise SettingsError(
+        "int8: expected a model in inference, found one that is trained; train the float32 model, "
+        "and quantize it anew"
+    )

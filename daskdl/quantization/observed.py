@@ -1,0 +1,122 @@
+"""Statistics of a model's layers, as predictions of models that watch it.
+
+So samples of any kind serve, here and on a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.nn import Module, Quantized
+from daskdl.nn.core.arguments import call
+from daskdl.nn.core.state import arrays, watched
+from daskdl.predict.predictor import copy_of
+
+Array = NDArray[Any]
+
+#: Cells of a histogram.
+CELLS = 2048
+
+
+class Extremes(Module):
+    """A model whose result is the least and the greatest input of each layer, (N, layers, 2).
+
+    Of a batch, for each of its samples. A layer that is not called has NaN.
+    """
+
+    def __init__(self, model: Module, names: Sequence[str]) -> None:
+        self.model, self.names = model, names
+
+    def forward(self, *inputs: Any) -> Array:
+        """Return the extremes of the layers' inputs."""
+        n = len(next(arrays(inputs)))
+        result = np.full((len(self.names), 2), np.nan, np.float32)
+
+        def see(i: int, x: Array) -> None:
+            ends = np.array([x.min(), x.max()]) if x.size else np.full(2, np.nan)
+            result[i] = np.fmin(result[i, 0], ends[0]), np.fmax(result[i, 1], ends[1])
+
+        _seen(self, inputs, see)
+        return np.broadcast_to(result, (n, *result.shape))
+
+
+class Histograms(Module):
+    """A model whose result is how many inputs of each layer lie where, (N, layers, CELLS).
+
+    The counts of a batch stand with its first sample.
+
+    Parameters
+    ----------
+    model : Module
+    names : sequence of str
+    ranges : sequence of (low, high)
+        For each layer, cut into :data:`CELLS`.
+    """
+
+    def __init__(
+        self, model: Module, names: Sequence[str], ranges: Sequence[tuple[float, float]]
+    ) -> None:
+        self.model, self.names, self.ranges = model, names, ranges
+
+    def forward(self, *inputs: Any) -> Array:
+        """Return the counts."""
+        counts = np.zeros((len(next(arrays(inputs))), len(self.names), CELLS), np.float32)
+
+        def see(i: int, x: Array) -> None:
+            counts[0, i] += np.histogram(x, CELLS, self.ranges[i])[0]
+
+        _seen(self, inputs, see)
+        return counts
+
+
+class Errors(Module):
+    """A model whose result is how far layers that are rounded, each alone, change its own.
+
+    (N, layers + 1) sums of squares of a sample: of the change by each layer, and of the result.
+
+    Parameters
+    ----------
+    model : Module
+    others : sequence of Module
+        The model with one layer rounded each.
+    """
+
+    def __init__(self, model: Module, others: Sequence[Module]) -> None:
+        self.model, self.others = model, others
+
+    def forward(self, *inputs: Any) -> Array:
+        """Return the sums."""
+        results = [np.array(part) for part in arrays(call(self.model, inputs))]
+        n = len(next(arrays(inputs)))
+        sums = np.zeros((n, len(self.others) + 1))
+        for i, other in enumerate(self.others):
+            for own, changed in zip(results, arrays(call(other, inputs)), strict=True):
+                sums[:, i] += _squares(changed.astype(np.float64) - own, n)
+        for own in results:
+            sums[:, -1] += _squares(own - own.mean(0, dtype=np.float64) * (n > 1), n)
+        return sums
+
+
+def _squares(x: Array, n: int) -> Array:
+    return np.square(x.reshape(n, -1), dtype=np.float64).sum(1)
+
+
+def _seen(observed: Any, inputs: Any, see: Any) -> None:
+    """Call ``see`` with the number of each layer and its input, as the model calls it."""
+    numbers = {name: i for i, name in enumerate(observed.names)}
+
+    def watch(name: str, module: Module, given: Any, result: Any) -> None:
+        if name in numbers:
+            see(numbers[name], next(arrays(given)))
+
+    with watched(observed.model, watch):
+        call(observed.model, inputs if len(inputs) > 1 else inputs[0])
+
+
+def alone(model: Module, name: str, scale: tuple[float, int]) -> Module:
+    """Return a model with one layer rounded, and all other weights the model's own."""
+    return Quantized(copy_of(model), [(name, *scale)])

@@ -1,0 +1,198 @@
+"""Post-training quantization: a trained model with int8 layers where these change little."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.errors import DataError, SettingsError
+from daskdl.kernels.int8.scale import Scale, scale_of
+from daskdl.names import nearest
+from daskdl.nn import Module, Quantized
+from daskdl.nn.quantized.model import takes_int8
+from daskdl.predict import predict
+from daskdl.predict.predictor import Predictor
+from daskdl.quantization.observed import Errors, Extremes, Histograms, alone
+from daskdl.quantization.ranges import WAYS, least_error, percentile
+
+logger = logging.getLogger(__name__)
+
+
+def quantize(
+    model: Module,
+    samples: Any,
+    *,
+    activations: str = "extremes",
+    keep: Collection[str] = (),
+    error: float = 0.1,
+    tried: int = 8,
+    client: Any = None,
+) -> Quantized:
+    """Return a model with int8 weights: smaller, quicker, and nearly the same.
+
+    Weights have one scale for each filter. What an int8 layer reads is rounded to bytes whose scale
+    is chosen once, from what the samples made of it. Products are whole numbers, so that results
+    have the same bits on every processor. The first layer and the last stay float32, and so do
+    those that change the results most, until all together change them by less than ``error``.
+
+    Parameters
+    ----------
+    model : Module
+        Trained; it stays as it is.
+    samples : as :meth:`daskdl.nn.Module.predict` takes them
+        A few hundred, such as those that it will see.
+    activations : "extremes", "percentile" or "error"
+        What bytes stand for: all that was seen; all but one in ten thousand; or the part of it that
+        has the least mean square error.
+    keep : collection of str
+        Names of layers, or of modules with all in them, that stay float32.
+    error : float
+        Largest change of the results, root mean square beside that of the results themselves.
+    tried : int
+        Samples by which each layer's share of the change is measured; 0 for none: then no layer is
+        left out for it.
+    client : distributed.Client, optional
+        As of :meth:`daskdl.nn.Module.predict`.
+
+    Returns
+    -------
+    Quantized
+        Its :attr:`~daskdl.nn.Quantized.table` says what became of each layer.
+
+    Raises
+    ------
+    SettingsError
+        When an argument is none of those above, or no layer has an int8 counterpart.
+    DataError
+        When there are no samples, or what they make of a layer's input is not finite.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(
+    ...     nn.Linear(4, 8, seed=0), nn.ReLU(), nn.Linear(8, 8, seed=1), nn.ReLU(),
+    ...     nn.Linear(8, 2, seed=2),
+    ... )
+    >>> x = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    >>> small = quantize(model, x)
+    >>> print(small.table)
+    layer     in int8  range of inputs  change
+    layers.0  no       -3.06 to 2.91           first
+    layers.2  yes      0 to 1.87        0.33 %
+    layers.4  no       0 to 1.19               last
+    >>> bool(abs(small.predict(x) - model.predict(x)).max() < 0.01)
+    True
+    """
+    if activations not in WAYS:
+        raise SettingsError(
+            f"quantize, activations: expected one of {', '.join(WAYS)}, found {activations!r}; "
+            "leave it out for extremes"
+        )
+    names = [name for name, module in _distinct(model) if takes_int8(module)]
+    if not names:
+        raise SettingsError(
+            f"quantize: expected a model with Conv2d or Linear layers, found none in "
+            f"{type(model).__name__}; other layers stay float32"
+        )
+    kept = _kept(model, keep)
+    model = copy.deepcopy(model).eval()  # whose vector nobody else has
+    order, ranges = _ranges(model, names, samples, activations, client)
+    if not order:
+        raise DataError("quantize: expected samples that reach layers, found none; give some")
+    scales = {name: scale_of(*ranges[name]) for name in order}
+    why = dict.fromkeys(kept & set(order), "kept")
+    why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 else {}
+    left = [name for name in order if name not in why]
+    shares = _shares(model, left, scales, samples, tried) if tried and left else {}
+    for name in sorted(shares, key=lambda name: -shares[name]):
+        if sum(shares[n] for n in left if n not in why) <= error**2:
+            break
+        why[name] = "changes too much"
+    table = tuple(
+        (name, name not in why, *ranges[name], shares.get(name, -1.0), why.get(name, ""))
+        for name in order
+    )
+    layers = tuple((name, *scales[name]) for name in order if name not in why)
+    made = Quantized(model, layers, table)
+    logger.info("quantize: %d of %d layers in int8", len(layers), len(order))
+    return made
+
+
+def _distinct(model: Module) -> list[tuple[str, Module]]:
+    """Return each module by the last of its names, as those who watch a model call it."""
+    return list({id(module): (name, module) for name, module in model.modules()}.values())
+
+
+def _kept(model: Module, keep: Collection[str]) -> set[str]:
+    names = [name for name, _ in model.modules() if name]
+    for name in keep:
+        if name not in names:
+            raise SettingsError(
+                f"quantize, keep: expected names of layers, such as "
+                f"{', '.join(map(repr, nearest(name, names)))}, found {name!r}"
+            )
+    return {n for n in names if any(n == name or n.startswith(f"{name}.") for name in keep)}
+
+
+def _ranges(
+    model: Module, names: Sequence[str], samples: Any, activations: str, client: Any
+) -> tuple[list[str], dict[str, tuple[float, float]]]:
+    """Return the layers that are called, in the model's order, and ranges of their inputs."""
+    seen = _statistics(Extremes(model, names), samples, client)
+    if not len(seen):
+        return [], {}
+    low, high = np.fmin.reduce(seen[..., 0]), np.fmax.reduce(seen[..., 1])
+    called = [i for i in range(len(names)) if not np.isnan(low[i])]
+    for i in called:
+        if not np.isfinite([low[i], high[i]]).all():
+            raise DataError(
+                f"quantize: expected finite inputs of layer {names[i]}, found {low[i]} to "
+                f"{high[i]}; look for the sample that causes it"
+            )
+    order = [names[i] for i in called]
+    ranges = {names[i]: (float(low[i]), float(high[i])) for i in called}
+    if activations != "extremes":
+        choose = percentile if activations == "percentile" else least_error
+        wide = [(a, b if b > a else a + 1) for a, b in ranges.values()]
+        counts = _statistics(Histograms(model, order, wide), samples, client).sum(0)
+        for name, one, (a, b) in zip(order, counts, wide, strict=True):
+            ranges[name] = choose(one, a, b)
+    return order, ranges
+
+
+def _statistics(model: Module, samples: Any, client: Any) -> NDArray[Any]:
+    """Return a model's results as an array here."""
+    result = predict(model, samples, client=client)
+    if hasattr(result, "compute"):
+        result = result.compute() if client is None else client.compute(result).result()
+    return np.asarray(result)
+
+
+def _shares(
+    model: Module, names: Sequence[str], scales: dict[str, Scale], samples: Any, tried: int
+) -> dict[str, float]:
+    """Return, for each layer rounded alone, the change's share of the results' sum of squares."""
+    few = _first(samples, tried)
+    sums = np.zeros(len(names) + 1)
+    # One after the other: a model with each layer rounded has that layer's weights alone.
+    for i, name in enumerate(names):
+        errors = Errors(model, [alone(model, name, scales[name])])
+        both = Predictor(errors, batch_size=tried)(few).sum(0)
+        sums[i], sums[-1] = both[0], both[1]
+    return {name: float(s / (sums[-1] or 1.0)) for name, s in zip(names, sums, strict=False)}
+
+
+def _first(samples: Any, n: int) -> Any:
+    """Return the first samples, in memory."""
+    if hasattr(samples, "head") and not hasattr(samples, "iloc"):
+        return samples.head(n)["x"]  # a SampleSet
+    if isinstance(samples, (tuple, list)):
+        return type(samples)(_first(part, n) for part in samples)
+    if isinstance(samples, dict):
+        return {name: _first(part, n) for name, part in samples.items()}
+    few = samples[:n]
+    return few.compute() if hasattr(few, "compute") else np.asarray(few)

@@ -1,0 +1,158 @@
+"""A quantized model predicts nearly the same, with the same bits in any batch, and is a file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import daskdl
+from daskdl import nn
+from daskdl.errors import DataError, SettingsError
+from daskdl.models.resnet import ResNet
+from daskdl.predict import Predictor
+from daskdl.quantization.ranges import least_error, percentile
+
+rng = np.random.default_rng(0)
+
+
+def network():
+    """Return a small residual network, with norms as after training, and images."""
+    model = ResNet(18, classes=4, stem="small", seed=0)
+    x = rng.normal(size=(12, 8, 8, 3)).astype(np.float32)
+    for _ in range(3):
+        model(x)
+    return model.eval(), x
+
+
+def affine():
+    return nn.Sequential(
+        nn.Linear(5, 16, seed=0), nn.ReLU(), nn.Linear(16, 10, seed=1), nn.Tanh(),
+        nn.Linear(10, 3, seed=2),
+    ), rng.normal(size=(40, 5)).astype(np.float32)  # fmt: skip
+
+
+def change(own, other):
+    return float(np.linalg.norm(own - other) / np.linalg.norm(own - own.mean(0)))
+
+
+def test_residual_network_predicts_nearly_the_same(tmp_path):
+    model, x = network()
+    small = daskdl.quantize(model, x, tried=0)
+    expected, found = model.predict(x), small.predict(x, precision="int8")
+    assert 0 < change(expected, found) < 0.1
+    kinds = {type(module).__name__ for _, module in small.modules()}
+    assert {"Int8Conv2d", "Conv2d", "Linear"} <= kinds
+    assert "Int8Linear" not in kinds  # the last layer
+    one = np.concatenate(
+        [Predictor(small, threads=2, batch_size=5)(x[i : i + 1]) for i in range(12)]
+    )
+    np.testing.assert_array_equal(one, found)
+    recorded = Predictor(small, batch_size=12)
+    np.testing.assert_array_equal(recorded(x), found)
+    np.testing.assert_array_equal(recorded(x), found)
+    (program,) = recorded._shared()._programs.values()
+    assert program is not None
+    daskdl.save(small, tmp_path / "small.safetensors")
+    daskdl.save(model, tmp_path / "model.safetensors")
+    sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "model")]
+    assert sizes[0] < 0.28 * sizes[1]
+    loaded = daskdl.load(tmp_path / "small.safetensors")
+    np.testing.assert_array_equal(loaded.predict(x), found)
+    assert loaded.table == small.table
+
+
+def test_an_unjoined_pass_is_near_a_joined_one():
+    """The one folds batch norms, as float32 does; each layer's whole numbers are the same."""
+    model, x = network()
+    small = daskdl.quantize(model, x, tried=0).eval()
+    assert change(small.predict(x), small(x).data) < 0.05
+
+
+def test_the_model_stays_as_it_is():
+    model, x = affine()
+    before, expected = model.snapshot(), model.predict(x)
+    daskdl.quantize(model, x)
+    np.testing.assert_array_equal(model.snapshot(), before)
+    np.testing.assert_array_equal(model.predict(x), expected)
+    assert model.training
+
+
+def test_a_percentile_is_without_an_outlier():
+    """A number that came once does not make all other steps coarse."""
+    model = nn.Sequential(nn.Identity(), nn.Linear(4, 4, seed=0))
+    x = rng.normal(size=(9000, 4)).astype(np.float32)
+    x[0, 0] = 100
+    rest = {}
+    for way in ("extremes", "percentile"):
+        small = daskdl.quantize(model, x, activations=way, error=np.inf)
+        rest[way] = change(model.predict(x[1:]), small.predict(x[1:]))
+    assert rest["percentile"] < 0.5 * rest["extremes"]
+
+
+def test_what_changes_too_much_stays_float32():
+    model, x = affine()
+    everything = daskdl.quantize(model, x, error=1.0)
+    nothing = daskdl.quantize(model, x, error=1e-6)
+    kept = daskdl.quantize(model, x, keep=["layers.2"])
+    for small, why in ((everything, ""), (nothing, "changes too much"), (kept, "kept")):
+        row = {row[0]: row for row in small.rows}["layers.2"]
+        assert row[5] == why
+        assert row[1] == (why == "")
+    assert "changes too much" in nothing.table
+    np.testing.assert_array_equal(nothing.predict(x), model.predict(x))
+
+
+def test_layers_of_any_number_of_channels_and_of_sequences():
+    model = nn.Sequential(
+        nn.Conv2d(3, 5, 3, seed=0), nn.ReLU(), nn.Conv2d(5, 7, 3, seed=1), nn.ReLU(),
+        nn.Conv2d(7, 6, 1, 2, seed=2), nn.Linear(6, 3, seed=3),
+    )  # fmt: skip
+    x = rng.normal(size=(6, 9, 9, 3)).astype(np.float32)
+    assert change(model.predict(x), daskdl.quantize(model, x, tried=0).predict(x)) < 0.05
+
+
+def test_samples_of_other_kinds():
+    model, x = affine()
+    expected = daskdl.quantize(model, x)
+    samples = daskdl.SampleSet.from_arrays(x=x, y=x[:, 0], partitions=3)
+    assert daskdl.quantize(model, samples).rows == expected.rows
+
+
+def test_a_shared_layer_is_replaced_wherever_it_is():
+    shared = nn.Linear(4, 4, seed=0)
+    model = nn.Sequential(
+        nn.Linear(4, 4, seed=1), shared, nn.ReLU(), shared, nn.Linear(4, 2, seed=2)
+    )
+    x = rng.normal(size=(30, 4)).astype(np.float32)
+    small = daskdl.quantize(model, x, tried=0)
+    assert small.model.layers[1] is small.model.layers[3]
+    assert type(small.model.layers[1]) is nn.Int8Linear
+
+
+def test_sentences():
+    model, x = affine()
+    with pytest.raises(SettingsError, match="one of extremes, percentile, error, found 'best'"):
+        daskdl.quantize(model, x, activations="best")
+    with pytest.raises(SettingsError, match="with Conv2d or Linear layers, found none"):
+        daskdl.quantize(nn.ReLU(), x)
+    with pytest.raises(SettingsError, match=r"such as 'layers\.2'"):
+        daskdl.quantize(model, x, keep=["layers.22"])
+    with pytest.raises(DataError, match="finite inputs of layer"):
+        daskdl.quantize(model, np.where(x > 2, np.inf, x))
+    with pytest.raises(SettingsError, match=r"a model of daskdl\.quantize, found Seq"):
+        model.predict(x, precision="int8")
+    with pytest.raises(SettingsError, match=r"counterpart, found 'layers\.1', ReLU"):
+        nn.Quantized(model, [("layers.1", 1.0, 0)])
+    small = daskdl.quantize(model, x)
+    with pytest.raises(SettingsError, match="a model in inference, found one that is trained"):
+        small(daskdl.Tensor(x, requires_grad=True)).sum().backward()
+
+
+def test_ranges_of_histograms():
+    counts = np.zeros(512)
+    counts[100:200], counts[-1] = 1e6, 1
+    assert percentile(counts, 0.0, 512.0) == (100, 200)
+    assert 190 < least_error(counts, 0.0, 512.0)[1] < 210
+    counts[-1] = 1e6
+    assert least_error(counts, 0.0, 512.0)[1] > 450
+    assert least_error(np.ones(512), -1.0, 1.0) == (-1, 1)
