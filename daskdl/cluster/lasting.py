@@ -28,12 +28,10 @@ class Connection(AbstractContextManager["Client"]):
         self._stack = ExitStack()
         self.client = self._stack.enter_context(opened)
         self._end = weakref.finalize(self, self._stack.close)
-        self._current = ExitStack()
 
     def __enter__(self) -> Client:
-        # Here and not where it is made: Dask puts back the current client of before, so that blocks
-        # have to end in turn, and cells need not.
-        self._current.enter_context(self.client.as_current())
+        # The client's own block is not entered: Dask puts back the current client of before at its
+        # end, so that such blocks have to end in turn.
         return self.client
 
     def __exit__(
@@ -42,7 +40,6 @@ class Connection(AbstractContextManager["Client"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        self._current.close()
         return self._stack.__exit__(kind, error, trace) if self._end.detach() else None
 
     def close(self) -> None:

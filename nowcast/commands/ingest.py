@@ -51,11 +51,11 @@ def ingest(
     step: Annotated[
         str | None, typer.Option(help="Round times to multiples of it, e.g. 5min.")
     ] = None,
-    from_: Annotated[
+    start: Annotated[
         str | None, typer.Option("--from", help="Of addresses: first time, by the files' names.")
     ] = None,
-    to: Annotated[
-        str | None, typer.Option(help="Of addresses: last time, such as 2026-05-20T12:00.")
+    stop: Annotated[
+        str | None, typer.Option("--to", help="Of addresses: last time, such as 2026-05-20T12:00.")
     ] = None,
     storage: Annotated[
         list[str] | None,
@@ -91,7 +91,7 @@ def ingest(
     settings = IngestSettings.of(**{k: v for k, v in given.items() if v is not None})
     first, last = (
         None if text is None else parse_utc(option, text).astype("datetime64[s]")
-        for option, text in (("--from", from_), ("--to", to))
+        for option, text in (("--from", start), ("--to", stop))
     )
     access = Access(storage_options(storage or ()), first, last)
     # Refuse what is not there before workers are started.
