@@ -6,12 +6,15 @@ compiler and a minute a network), and OpenCV's DNN. All take turns in one proces
 many threads as ours; the fastest counts. On one thread the processor's time of that thread is
 shown with ``--cpu``, which neighbours on the machine disturb less. With ``--precision bf16``
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
-bfloat16 on processors, run as they are.
+bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize,
+onnxruntime's of its static quantizer, OpenVINO's of nncf; all from the same samples, and ours in
+float32 runs beside them.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,15 +108,24 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     x = network.sample(np.random.default_rng(SEED), batch)
     own = network.ours() if network.ours else read(model, network.name)
     given = network.turned(x) if network.turned else x
-    bf16 = options.precision == "bf16"
+    bf16, int8 = (options.precision == name for name in ("bf16", "int8"))
+    if int8:
+        return _int8(network, own, model, (x, given), batch, threads)
     predictor = Predictor(own, batch_size=batch, threads=threads, precision=options.precision)
     works: dict[str, Work] = {}
-    peers = {
+    peers: dict[str, Callable[[], dict[str, Work]]] = {
         "onnxruntime": lambda: {"onnxruntime": _runtime(model, threads, x)},
         "OpenVINO": lambda: {"OpenVINO": _openvino(model, threads, x, bf16)},
         "PyTorch": lambda: _torch(peer, x, network.image, options.compile, bf16),
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }
+    works = _made(network.name, peers)
+    return Case(f"{network.name}, {batch}", lambda: predictor(given), works)
+
+
+def _made(network: str, peers: dict[str, Callable[[], dict[str, Work]]]) -> dict[str, Work]:
+    """Return the work of peers; one that refuses is left out, and said."""
+    works: dict[str, Work] = {}
     for name, make in peers.items():
         try:
             works.update(make())
@@ -121,8 +133,29 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
                 work()
         except Exception as error:
             works = {key: work for key, work in works.items() if not key.startswith(name)}
-            print(f"{network.name}: without {name}: {str(error).splitlines()[0]}", flush=True)
-    return Case(f"{network.name}, {batch}", lambda: predictor(given), works)
+            print(f"{network}: without {name}: {str(error).splitlines()[0]}", flush=True)
+    return works
+
+
+def _int8(
+    network: Inferred, own: Any, model: bytes, samples: tuple[Any, Any], batch: int, threads: int
+) -> Case:
+    """Return int8 models of one network, and ours in float32."""
+    from ci.bench.inference_int8 import openvino_int8, runtime_int8
+    from daskdl.quantization import quantize
+
+    x, given = samples
+    small = quantize(own, given, tried=0)
+    predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, own)]
+    first, second = (predictor(given) for predictor in predictors)
+    change = np.linalg.norm(first - second) / np.linalg.norm(second - second.mean(0))
+    print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
+    works = _made(network.name, {
+        "onnxruntime": lambda: {"onnxruntime": _runtime(runtime_int8(model, x), threads, x)},
+        "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
+        "ours, float32": lambda: {"ours, float32": lambda: predictors[1](given)},
+    })  # fmt: skip
+    return Case(f"{network.name}, {batch}", lambda: predictors[0](given), works)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -132,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--batches", default="1,16", help="samples at a time, such as 1,16")
     parser.add_argument("--cpu", action="store_true", help="processor's time; one thread only")
     parser.add_argument("--compile", action="store_true", help="with torch.compile too")
-    parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
+    parser.add_argument("--precision", choices=("float32", "bf16", "int8"), default="float32")
     options = parser.parse_args(arguments)
 
     rows: list[Row] = []

@@ -1,0 +1,56 @@
+"""Int8 models as onnxruntime and OpenVINO make them of an ONNX file and samples."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ci.bench.timing import Work
+
+
+class _Samples:
+    """Samples one by one, as onnxruntime's calibration asks for them."""
+
+    def __init__(self, x: np.ndarray[Any, Any]) -> None:
+        self._left: Iterator[Any] = iter(x)
+
+    def get_next(self) -> dict[str, Any] | None:
+        """Return the next sample, or None."""
+        one = next(self._left, None)
+        return None if one is None else {"x": one[None]}
+
+
+def runtime_int8(model: bytes, x: np.ndarray[Any, Any]) -> bytes:
+    """Return a file of QDQ form: weights by filter, activations static, from the samples x."""
+    from onnxruntime.quantization import QuantFormat, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    logging.getLogger().setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder:
+        names = [str(Path(folder) / f"{name}.onnx") for name in ("float", "ready", "int8")]
+        Path(names[0]).write_bytes(model)
+        quant_pre_process(names[0], names[1], skip_symbolic_shape=True)
+        quantize_static(
+            names[1], names[2], _Samples(x), quant_format=QuantFormat.QDQ, per_channel=True
+        )
+        return Path(names[2]).read_bytes()
+
+
+def openvino_int8(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
+    """Return an inference of a model that nncf has quantized from the samples x."""
+    import nncf
+    import openvino
+
+    nncf.set_log_level(logging.ERROR)
+    core = openvino.Core()
+    read = core.read_model(model)
+    made = nncf.quantize(read, nncf.Dataset([one[None] for one in x], lambda one: {"x": one}))
+    made.reshape(list(x.shape))
+    settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
+    request = core.compile_model(made, "CPU", settings).create_infer_request()
+    return lambda: request.infer({"x": x})

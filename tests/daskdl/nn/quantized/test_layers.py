@@ -1,0 +1,78 @@
+"""Int8 layers compute numpy's whole numbers, joined or not, and say what they cannot take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl import nn
+from daskdl.errors import SettingsError, ShapeError
+from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.int8.product import End
+from daskdl.kernels.int8.scale import Scale, scale_of
+from daskdl.kernels.int8.weights import quantised
+from daskdl.nn.quantized.layers import int8_of
+from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
+
+rng = np.random.default_rng(0)
+
+
+def expected_of(layer, of_x, x, end=End()):  # noqa: B008
+    """Return the result of a float32 layer's int8 counterpart by numpy."""
+    weight, scale = quantised(layer.weight.data)
+    given = scale * np.float32(of_x.scale), layer.bias.data
+    if isinstance(layer, nn.Linear):
+        rows = bytes_of(x, of_x).reshape(1, 1, -1, x.shape[-1])
+        y = convolved(rows, of_x.zero, weight[:, None, None], *given, Geometry((1, 1)), end)
+        return y.reshape(*x.shape[:-1], -1)
+    geometry = Geometry(layer.kernel, layer.stride, layer._padding.of(x.shape[1:3]), layer.dilation)
+    return convolved(bytes_of(x, of_x), of_x.zero, weight, *given, geometry, end)
+
+
+@pytest.mark.parametrize("zero", [0, 100])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Conv2d(8, 20, 3, 2, "same", seed=0), (2, 7, 6, 8)),
+        (nn.Conv2d(4, 70, (1, 2), padding=(1, 0), dilation=2, seed=0), (1, 5, 6, 4)),
+        (nn.Linear(16, 33, seed=0), (2, 3, 16)),
+    ],
+    ids=["strided", "dilated", "affine"],
+)
+def test_has_numpys_bits(layer, shape, zero):
+    x, of_x = rng.normal(size=shape).astype(np.float32), Scale(float(np.float32(0.02)), zero)
+    own = int8_of(layer, *of_x)
+    expected = expected_of(layer, of_x, x)
+    np.testing.assert_array_equal(own(x).data, expected)
+    np.testing.assert_array_equal(own.predict(x), expected)
+    np.testing.assert_array_equal(nn.Sequential(own, nn.ReLU()).predict(x), expected.clip(0))
+
+
+def test_what_the_next_layer_reads_is_rounded_once_for_all():
+    """A residual sum reads bytes, too: those that the layer beside it reads."""
+    first, second = nn.Linear(8, 8, seed=0), nn.Linear(8, 8, seed=1)
+    x, of_x = rng.normal(size=(5, 8)).astype(np.float32), scale_of(-3.0, 3.0)
+    of_middle = scale_of(0.0, 1.5)
+    middle = expected_of(first, of_x, x, End(low=0.0, into=of_middle))
+    zero, factor = np.float32(of_middle.zero), np.float32(of_middle.scale)
+    floats = (middle.astype(np.float32) - zero) * factor
+    expected = expected_of(second, of_middle, floats, End(middle, of_middle))
+
+    block = nn.Residual(int8_of(second, *of_middle))
+    model = nn.Sequential(int8_of(first, *of_x), nn.ReLU(), block)
+    np.testing.assert_array_equal(model.predict(x), expected)
+
+
+def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
+    layer = nn.Conv2d(4, 6, 3, seed=0)
+    own = int8_of(layer, 0.1, 0)
+    scale = np.abs(layer.weight.data).reshape(6, -1).max(1) / 127
+    assert np.abs(own.weight - layer.weight.data).max() <= 0.5001 * scale.max()
+
+
+def test_sentences():
+    own = int8_of(nn.Linear(4, 3, seed=0), 0.1, 0)
+    with pytest.raises(ShapeError, match=r"Int8Linear: expected an input of shape \(\.\.\., 4\)"):
+        own.predict(np.zeros((2, 5), np.float32))
+    with pytest.raises(SettingsError, match=r"counterpart, found 'layers\.1', ReLU"):
+        nn.Quantized(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), [("layers.1", 1.0, 0)])
