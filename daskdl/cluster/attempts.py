@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from daskdl.cluster.client import Cluster, lost
@@ -17,7 +17,11 @@ T = TypeVar("T")
 
 
 def until_done(
-    cluster: Cluster, what: str, attempt: Callable[[], T], after_loss: Callable[[], None]
+    cluster: Cluster,
+    what: str,
+    attempt: Callable[[], T],
+    after_loss: Callable[[], None],
+    functions: Sequence[str] = (),
 ) -> T:
     """Return the result of an attempt; there are up to ``daskdl.attempts``.
 
@@ -30,6 +34,8 @@ def until_done(
         Does it once.
     after_loss : callable
         Lets go of what may be lost, before another attempt.
+    functions : sequence of str
+        Names of the user's functions that the tasks call, which may end their processes.
 
     Raises
     ------
@@ -46,12 +52,16 @@ def until_done(
         except lost() as error:
             cluster.check_scheduler(what, error)
             if not left:
+                losses = cluster.losses()
+                called = f"; the tasks call {', '.join(functions)}" if functions else ""
                 raise ClusterError(
                     f"{what}: tried {tries} times, each time data were lost with their "
-                    f"workers, at last by {type(error).__name__}: {error}; see the workers' "
-                    "logs, for example for too little memory"
+                    f"workers, at last by {type(error).__name__}: {error}{losses}"
+                    f"{called}; see the workers' logs for what ends their processes"
                 ) from error
-            logger.warning("%s: starting again, since %s", what, _first_line(error))
+            logger.warning(
+                "%s: starting again, since %s%s", what, _first_line(error), cluster.losses()
+            )
             after_loss()
     raise AssertionError("the last attempt has returned or raised")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
+from daskdl.cluster.losses import told_losses
 from daskdl.cluster.plugins import installed
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.tasks import Place, done, same_run
@@ -72,6 +73,7 @@ class Cluster:
         #: Whether workers can be reached from here; behind a gateway they cannot.
         self.direct = not self._address.startswith("gateway:")
         self._heartbeats = Heartbeats()
+        self._seen: set[str] = set()  # addresses of workers that were there
         # Of all tasks from here. Without, Dask begins another span with every graph that finds the
         # cluster idle, and scheduler and workers keep some kilobytes of each for ever.
         self._span = {"name": ("daskdl",), "ids": (uuid.uuid4().hex,)}
@@ -97,6 +99,7 @@ class Cluster:
             running = self.running(what)
             if silent := self._heartbeats.silent:
                 silent = self.silent(what)
+            self._seen.update(running)
             found = {w: n for w, n in running.items() if w not in without and w not in silent}
             if found:
                 del asking
@@ -104,8 +107,9 @@ class Cluster:
             waited = time.monotonic() - began
             if waited > limit:
                 raise ClusterError(
-                    f"{what}: expected workers at {self._address}, found none for {limit:g} s; "
-                    "start workers and run again, from the checkpoint if there is one"
+                    f"{what}: expected workers at {self._address}, found none for {limit:g} s"
+                    f"{self.losses()}; start workers and run again, from the checkpoint if there "
+                    "is one"
                 )
             if not told:
                 told = True
@@ -115,6 +119,10 @@ class Cluster:
                 # An adaptive cluster starts workers for tasks that wait, and for nothing else.
                 asking = self._client.submit(int, pure=False)
             time.sleep(0.2)
+
+    def losses(self) -> str:
+        """Return a part of a sentence on the workers that were there and have ended."""
+        return told_losses(self._client, self._seen)
 
     def submit(
         self,

@@ -18,7 +18,7 @@ from daskdl.cluster.failures import for_caller, naming
 from daskdl.cluster.processors import precision_on, threads_of_task
 from daskdl.compat.dask_graph import TaskRef
 from daskdl.data import SampleSet
-from daskdl.data.functions import take
+from daskdl.data.functions import name_of, take
 from daskdl.data.nested import nested
 from daskdl.data.on_workers.shards import load_shard, spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
@@ -272,7 +272,8 @@ def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> lis
             for future in futures:  # an exception's traceback would keep them, and their tasks
                 future.release()
 
-    return until_done(cluster, what, attempt, lambda: None)
+    functions = [name_of(function) for function in samples.functions]
+    return until_done(cluster, what, attempt, lambda: None, functions)
 
 
 def _evaluated(what: Any, number: int, *inputs: Any, evaluator: Evaluator) -> Evaluation:

@@ -25,6 +25,7 @@ from daskdl.predict.broadcast import held_by_workers
 from daskdl.predict.by_workers import by_workers, is_here
 from daskdl.predict.inputs import encoder_of
 from daskdl.predict.kept import predictor_of
+from daskdl.predict.large import LARGE, result_of_large
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import of_samples
 
@@ -132,12 +133,12 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
             "; call compute_chunk_sizes() on it first"
         )
     whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
-    predictor, result = predictor.tried(np.zeros((predictor.few, *x.shape[1:]), x.dtype))
-    one = partitions.only(result)
+    predictor, one = _tried(predictor, x.shape[1:], x.dtype)
     return da.map_blocks(
         partitions.of_chunk,
         whole,
         held_by_workers(predictor),
+        one.shape[1:],
         chunks=(whole.chunks[0], *((n,) for n in one.shape[1:])),
         drop_axis=list(range(1, x.ndim)),
         new_axis=list(range(1, one.ndim)),
@@ -145,6 +146,17 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
         name=None,
         token="predict",
     )
+
+
+def _tried(predictor: Predictor, shape: tuple[int, ...], dtype: Any) -> tuple[Predictor, Any]:
+    """Return a predictor with a batch size, and a result (n, ...) of samples of this shape."""
+    few = (predictor.few, *shape)
+    if np.prod(shape) * dtype.itemsize >= LARGE:
+        result = result_of_large(lambda x: partitions.only(predictor.tried(x)[1]), few, dtype)
+        if result is not None:
+            return predictor.in_batches(predictor.batch_size or predictor.few), result
+    predictor, parts = predictor.tried(np.zeros(few, dtype))
+    return predictor, partitions.only(parts)
 
 
 def of_bag(predictor: Predictor, bag: db.Bag) -> db.Bag:

@@ -14,7 +14,7 @@ from daskdl.data.functions import take
 from daskdl.data.nested import flat, has, nested
 from daskdl.data.partition import Partition
 from daskdl.data.sources.records import warn
-from daskdl.errors import DaskdlError, DataError, PredictionError
+from daskdl.errors import DaskdlError, DataError, PredictionError, ShapeError
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.predict.inputs import encoder_of, takes_float64
 from daskdl.predict.predictor import Predictor
@@ -40,10 +40,18 @@ def naming(partition: int) -> Iterator[None]:
         raise PredictionError(f"{where}: {type(error).__name__}: {error}{line}") from error
 
 
-def of_chunk(chunk: Array, predictor: Predictor, block_id: tuple[int, ...]) -> Array:
-    """Return the results of a chunk (n, ...) of a dask Array."""
+def of_chunk(
+    chunk: Array, predictor: Predictor, shape: tuple[int, ...], block_id: tuple[int, ...]
+) -> Array:
+    """Return the results of a chunk (n, ...) of a dask Array, (n, *shape)."""
     with naming(block_id[0]):
-        return only(predictor(chunk))
+        result = only(predictor(chunk))
+        if result.shape[1:] != shape:
+            raise ShapeError(
+                f"expected results of shape {shape} for a sample, as of zeros, found "
+                f"{result.shape[1:]}; predict a bag, whose results may differ in shape"
+            )
+        return result
 
 
 def of_elements(elements: Iterable[Any], predictor: Predictor, number: Iterable[int]) -> list[Any]:

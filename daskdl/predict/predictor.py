@@ -166,8 +166,11 @@ class Predictor:
         """
         with self.at_work() as model:
             parts, fitting = self._try(model, some)
-        size = self.batch_size or fitting
-        return replace(self, batch_size=size, token=f"{self.token}-{size}"), _one(parts)
+        return self.in_batches(self.batch_size or fitting), _one(parts)
+
+    def in_batches(self, size: int) -> Predictor:
+        """Return this with so many samples to a batch."""
+        return replace(self, batch_size=size, token=f"{self.token}-{size}")
 
     def _try(self, model: Module, some: Any) -> tuple[dict[Any, Array], int]:
         largest, n = [part.nbytes for part in parts_of(some)], rows(some)

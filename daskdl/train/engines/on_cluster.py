@@ -15,6 +15,7 @@ from daskdl.cluster.starting.workers import are_reached, interrupts_are_the_driv
 from daskdl.compat.dask_graph import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
+from daskdl.data.functions import name_of
 from daskdl.data.on_workers.shards import Shards
 from daskdl.kernels.runtime.bits import bits
 from daskdl.predict.evaluation import Evaluation, combined
@@ -79,6 +80,8 @@ class OnCluster:
         self._validation = (
             Shards(self._cluster, f"validation-{job.id}", validation) if validation else None
         )
+        functions = (*samples.functions, *(validation.functions if validation else ()))
+        self._functions = tuple(dict.fromkeys(name_of(function) for function in functions))
         self._attempt = 0
         self._job_future: Future | None = None
         self._state: tuple[State, Future] | None = None
@@ -159,7 +162,7 @@ class OnCluster:
             self._attempt += 1
             return attempt()
 
-        return until_done(self._cluster, what, one, self._after_loss)
+        return until_done(self._cluster, what, one, self._after_loss, self._functions)
 
     def _after_loss(self) -> None:
         """Let go of what may be lost, before another attempt."""

@@ -48,6 +48,19 @@ def test_workers_and_their_threads(client: Client) -> None:
     assert Cluster(client).workers("a test") == dict(client.nthreads())
 
 
+def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> None:
+    cluster = Cluster(client)
+    cluster.workers("a test")
+    first, last = sorted(client.nthreads())[:2]
+    assert cluster.losses() == ""
+    for worker, expected in ((first, False), (last, False), (first, True), ("tcp://other", False)):
+        event = {"action": "remove-worker", "worker": worker, "expected": expected}
+        client.log_event("all", event)
+    assert f"processes of 2 workers ended meanwhile, at last that of {last}" in cluster.losses()
+    client.log_event("worker-restart-memory", {"worker": last, "pid": 1, "rss": 1_900_000_000})
+    assert "1 of them by their nannies, near the memory limit, at 1.9 GB" in cluster.losses()
+
+
 def test_a_task_runs_where_its_key_says(client: Client) -> None:
     channel, addresses = Cluster(client), sorted(client.nthreads())
     keys = [("where", 1, s) for s in range(6)]

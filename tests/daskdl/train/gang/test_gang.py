@@ -178,7 +178,11 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client: Client) -> None
     driver = os.getpid()
     with (
         dask.config.set({"daskdl.attempts": 2}),
-        pytest.raises(ClusterError, match=r"iteration.*tried 2 times.*worker tcp.*shards? .*lost"),
+        pytest.raises(
+            ClusterError,
+            match=r"iteration.*tried 2 times.*worker tcp.*shards? .*lost.* ended meanwhile"
+            r".*the tasks call .*always; see",
+        ),
     ):
         gang(client, problem(2).map(always))
 

@@ -1,0 +1,52 @@
+"""Losses: workers whose processes have ended, as the scheduler's and the nannies' events tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Topic of what a nanny tells when it ends a process near its memory limit.
+FOR_MEMORY = "worker-restart-memory"
+
+
+def told_losses(client: Client, addresses: Collection[str]) -> str:
+    """Return a part of a sentence on those of these workers that have ended unasked.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    addresses : collection of str
+        Of workers that had work, now or before.
+
+    Returns
+    -------
+    str
+        Nothing if none ended, or if the scheduler cannot be asked.
+    """
+    try:
+        # Of all topics, the scheduler keeps as many as distributed.admin.low-level-log-length says.
+        events, restarts = client.get_events("all"), client.get_events(FOR_MEMORY)
+    except Exception:  # another error is being told, which a second one must not hide
+        return ""
+    lost = [
+        event["worker"]
+        for _, event in events or ()
+        if isinstance(event, dict)
+        and event.get("action") == "remove-worker"
+        and not event.get("expected")
+        and event.get("worker") in addresses
+    ]
+    memory = [e.get("rss", 0) for _, e in restarts or () if e.get("worker") in addresses]
+    if not lost:
+        return ""
+    ends = "the process of 1 worker" if len(lost) == 1 else f"the processes of {len(lost)} workers"
+    more = ""
+    if memory:
+        more = (
+            f", {len(memory)} of them by their nannies, near the memory limit, at "
+            f"{max(memory) / 1e9:.2g} GB; give workers more memory, or smaller batches"
+        )
+    return f"; {ends} ended meanwhile, at last that of {lost[-1]}{more}"
