@@ -111,8 +111,8 @@ def unpacked(words: Array, shape: tuple[int, ...]) -> Any:
 
 def _computed(product: Product, x: Array, of_x: tuple[float, int]) -> Array:
     rounded = to_bytes(np.require(x, np.float32, ("C", "A")), *of_x)
-    if product.channels != x.shape[3]:
-        rounded = widened(rounded, product.channels)
+    if not product.fits(rounded):
+        rounded = widened(rounded, *product.widths)
     return product(rounded)
 
 

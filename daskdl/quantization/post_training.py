@@ -29,6 +29,7 @@ def quantize(
     *,
     activations: str = "extremes",
     keep: Collection[str] = (),
+    ends: bool = False,
     error: float = 0.1,
     tried: int = 8,
     client: Any = None,
@@ -51,6 +52,8 @@ def quantize(
         has the least mean square error.
     keep : collection of str
         Names of layers, or of modules with all in them, that stay float32.
+    ends : bool
+        Whether the first layer and the last become int8, too.
     error : float
         Largest change of the results, root mean square beside that of the results themselves.
     tried : int
@@ -105,7 +108,7 @@ def quantize(
         raise DataError("quantize: expected samples that reach layers, found none; give some")
     scales = {name: scale_of(*ranges[name]) for name in order}
     why = dict.fromkeys(kept & set(order), "kept")
-    why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 else {}
+    why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 and not ends else {}
     left = [name for name in order if name not in why]
     shares = _shares(model, left, scales, samples, tried) if tried and left else {}
     for name in sorted(shares, key=lambda name: -shares[name]):

@@ -12,7 +12,10 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.product import End, work_of
 from daskdl.kernels.int8.scale import Scale
 from daskdl.kernels.int8.weights import panels_of
+from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.team import over_range
+from daskdl.kernels.runtime.threads import least_of
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -37,11 +40,18 @@ class Product:
         of_x: Scale,
     ) -> None:  # fmt: skip
         self.geometry, self.zero, self.filters = geometry, of_x.zero, len(weight)
-        #: Channels that rows of bytes have at least: a multiple of 4.
-        self.channels = -(-weight.shape[3] // 4) * 4
+        #: Channels that bytes have, a multiple of 4, and pixels of zeros on both sides of images.
+        self.channels, self.sides = -(-weight.shape[3] // 4) * 4, (0, 0)
         if self.channels != weight.shape[3]:
             more = self.channels - weight.shape[3]
             weight = np.pad(weight, ((0, 0), (0, 0), (0, 0), (0, more)))
+        self._within = geometry
+        if self.channels == 4 and geometry.kernel[1] > 1 and geometry.dilation[1] == 1:
+            # The taps of a row lie side by side, and are one.
+            self.sides = geometry.pad[2:]
+            pad, dilation = (*geometry.pad[:2], 0, 0), (geometry.dilation[0], 1)
+            self._within = Geometry((geometry.kernel[0], 1), geometry.stride, pad, dilation)
+            weight = weight.reshape(len(weight), geometry.kernel[0], 1, -1)
         self.panels = panels_of(weight, scale * np.float32(of_x.scale), bias, of_x.zero)
 
     def work_of(
@@ -61,7 +71,7 @@ class Product:
         if x.ndim != 4:
             x, y = x.reshape(1, 1, -1, x.shape[-1]), y.reshape(1, 1, -1, y.shape[-1])
         end = End(beside, of_beside, low, high, into)
-        return work_of(x, self.zero, self.panels, self.geometry, y, end)
+        return work_of(x, self.zero, self.panels, self._within, y, end)
 
     def __call__(
         self,
@@ -79,6 +89,7 @@ class Product:
         Parameters
         ----------
         x : uint8 array (N, H, W, channels) or (..., channels), C-contiguous
+            From :func:`widened`, unless it :meth:`fits`.
         beside : array of the result's shape, C-contiguous, optional
             float32; bytes with their scale.
         of_beside, into : Scale, optional
@@ -86,16 +97,40 @@ class Product:
         """
         shape = *x.shape[:-1], self.filters
         if x.ndim == 4:
-            shape = len(x), *self.geometry.size(*x.shape[1:3]), self.filters
+            width = x.shape[2] - sum(self.sides)
+            shape = len(x), *self.geometry.size(x.shape[1], width), self.filters
         y = empty(shape, np.float32 if into is None else np.uint8)
         if y.size:
             self.work_of(y, x, beside, of_beside, low, high, into)()
         return y
 
+    def fits(self, x: Bytes) -> bool:
+        """Return whether bytes are as this wants them, without :func:`widened`."""
+        return x.shape[-1] == self.channels and self.sides == (0, 0)
 
-def widened(x: Bytes, channels: int) -> Bytes:
-    """Return bytes with so many channels, the last of which do not matter."""
-    y = empty((*x.shape[:-1], channels), np.uint8)
-    y[..., : x.shape[-1]] = x
-    y[..., x.shape[-1] :] = 0
+    @property
+    def widths(self) -> tuple[int, int, int, int]:
+        """Channels, pixels on the left and on the right, and their byte: for :func:`widened`."""
+        return self.channels, *self.sides, self.zero
+
+
+def widened(x: Bytes, channels: int, left: int, right: int, zero: int) -> Bytes:
+    """Return images with so many channels, and so many pixels of a byte on both sides."""
+    width, lines = (x.shape[-2], x.shape[:-2]) if x.ndim > 1 else (1, ())
+    y = empty((*lines, width + left + right, channels), np.uint8)
+    rows = x.reshape(-1, width, x.shape[-1]), y.reshape(-1, width + left + right, channels)
+    over_range(_widen, len(rows[0]), least_of(2 * rows[1][0].size), *rows, left, zero)
     return y
+
+
+@jit
+def _widen(x, y, left, zero, which, start, stop):
+    width, channels = x.shape[1], x.shape[2]
+    for i in range(start, stop):
+        for j in range(y.shape[1]):
+            inside = (j >= left) & (j < left + width)
+            for c in range(y.shape[2]):
+                if inside and c < channels:
+                    y[i, j, c] = x[i, j - left, c]
+                else:
+                    y[i, j, c] = zero

@@ -74,7 +74,8 @@ def work_of(
     Parameters
     ----------
     x : uint8 array (N, H, W, in), C-contiguous
-        ``in`` is a multiple of 4.
+        ``in`` is a multiple of 4. Where a tap has more channels than that, they are those of the
+        next pixels.
     zero : int
         The byte that stands for 0, which is around the images.
     panels : Panels
@@ -111,7 +112,7 @@ def work_of(
     ], np.float32)  # fmt: skip
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)
-    around = np.full(depth, zero, np.uint8)
+    around = np.full(panels.words.shape[1] // len(taps) * 4, zero, np.uint8)
     beside = y if end.beside is None else end.beside
     return work_over_range(
         _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
@@ -184,7 +185,8 @@ def _write_table(x, taps, plan, around, first, here, table, targets):
 @jit
 def _multiply(words, columns, taps, plan, limits, y, beside, table, targets, here, begin, end):
     """Multiply the rows of a table by the panels ``begin`` to ``end``."""
-    segments, depth, filters = taps.shape[0], plan[3] // 4, plan[6]
+    segments, filters = taps.shape[0], plan[6]
+    depth = words.shape[1] // segments
     whole = -(-here // ROWS) * ROWS
     apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
     size_beside = 1 if plan[12] == BYTES else 4

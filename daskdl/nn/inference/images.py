@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from daskdl import ops
+from daskdl.kernels.int8.pooling import maxima
 from daskdl.kernels.pooling import pooling
 from daskdl.nn.inference.channels import parts_of, waiting
 from daskdl.nn.inference.passes import Pass, array_of, rule
+from daskdl.nn.inference.pending import Joined, Pending, used
+from daskdl.nn.inference.rules import extension
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.pool.pooling import windows_of
 from daskdl.tensor import Array, Tensor
@@ -42,16 +47,42 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
     if parts is not None and parts.how == "side by side" and x.axes is None:  # each on its own
         arrays = tuple(run.call(_maxima, array, **settings) for array in parts.arrays)
         return waiting(run, parts._replace(arrays=arrays), None)
+    if isinstance(x, Pending) and x.gives_bytes and x.axes is None:
+        return _of_bytes(run, used(x), settings)
     return Tensor(run.call(_maxima, run.plain(x), **settings))
 
 
-def _maxima(
-    x: Array,
+def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
+    """Let maxima wait: where they are wanted as bytes, they are those of bytes."""
+    extend = extension(run)
+    windows = _windows(x, **settings)
+
+    def compute(joined: Joined) -> Array:
+        into = joined.into
+        if into is not None and joined._replace(into=None).bare:
+            x.round(into)
+            rounded = x.rounded
+            if rounded is not None and rounded.scale == into:
+                y: Array = run.call(maxima, rounded.bytes, windows)
+                return y
+        return extend(run.call(_maxima, run.plain(x), **settings), joined)
+
+    shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
+    found = Pending(compute, extend, shape, np.float32)
+    found.gives_bytes = True
+    return found
+
+
+def _maxima(x: Array, **settings: Any) -> Array:
+    return pooling.maxima_alone(x, _windows(x, **settings))
+
+
+def _windows(
+    x: Any,
     *,
     kernel_size: tuple[int, int],
     stride: tuple[int, int] | None = None,
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
     ceil_mode: bool = False,
-) -> Array:
-    windows = windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
-    return pooling.maxima_alone(x, windows)
+) -> pooling.Windows:
+    return windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)

@@ -87,7 +87,7 @@ def _waiting(
         if isinstance(beside, Rounded):
             beside, of_beside = beside
         y: Array = run.call(
-            product, _bytes(run, x, of_x, product.channels), beside, of_beside, joined.low,
+            product, _bytes(run, x, of_x, product), beside, of_beside, joined.low,
             joined.high, joined.into,
         )  # fmt: skip
         return y
@@ -97,15 +97,15 @@ def _waiting(
     return found
 
 
-def _bytes(run: Pass, x: Any, of_x: Scale, channels: int) -> Array:
-    """Return a layer's input as bytes, with so many channels."""
+def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
+    """Return a layer's input as bytes."""
     rounded = x.rounded if isinstance(x, Pending) and x.axes is None else None
     if rounded is not None and rounded.scale == of_x:
         found: Array = rounded.bytes
     else:
         found = run.call(to_bytes, run.plain(x), *of_x)
-    if found.shape[-1] != channels:
-        found = run.call(widened, found, channels)
+    if not product.fits(found):
+        found = run.call(widened, found, *product.widths)
     return found
 
 

@@ -156,3 +156,19 @@ def test_ranges_of_histograms():
     counts[-1] = 1e6
     assert least_error(counts, 0.0, 512.0)[1] > 450
     assert least_error(np.ones(512), -1.0, 1.0) == (-1, 1)
+
+
+def test_first_layer_of_few_channels_and_maxima_of_bytes():
+    """Taps of three channels side by side; maxima of bytes are bytes of maxima."""
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, (5, 3), 2, (2, 1), seed=0), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+        nn.Conv2d(8, 4, 1, seed=1),
+    )  # fmt: skip
+    x = rng.normal(size=(5, 17, 15, 3)).astype(np.float32)
+    small = daskdl.quantize(model, x, ends=True, tried=0)
+    assert all(row[1] for row in small.rows)
+    found = small.predict(x)
+    assert change(model.predict(x), found) < 0.05
+    first, _, pool, last = small.model.layers
+    floats = pool.predict(first.predict(x).clip(0))
+    np.testing.assert_array_equal(found, last.predict(floats))
