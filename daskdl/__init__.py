@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from daskdl.version import __version__
@@ -28,6 +29,8 @@ _HOMES = {
     "save": "daskdl.nn",
 }
 _ROOMS = (
+    "cluster",
+    "collective",
     "data",
     "errors",
     "interop",
@@ -41,7 +44,9 @@ _ROOMS = (
     "quantization",
     "search",
     "sklearn",
+    "stream",
     "text",
+    "torch",
     "train",
 )
 __all__ = [
@@ -66,4 +71,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS})
+    here = {*_ROOMS} if find_spec("torch") else {*_ROOMS} - {"torch"}
+    return sorted({*__all__, *here})

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import re
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +29,31 @@ def test_names_are_listed_for_those_who_look_and_for_type_checkers():
     assert {*daskdl.__all__, "nn", "metrics", "predict"} <= set(dir(daskdl))
     for name in dir(daskdl):
         assert getattr(daskdl, name) is not None
+
+
+@pytest.mark.slow
+def test_what_the_pages_call_is_there_after_import_daskdl():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    paths = sorted(set(re.findall(r"\bdaskdl(?:\.[a-z_]+)+\.\w+(?=\()", text)))
+    assert len(paths) > 5
+    # Each in a process that has imported nothing else: what another has loaded is there by chance.
+    program = """
+import os, sys, daskdl
+import distributed, dask.array, numba, xarray  # once, and not in each child
+from functools import reduce
+for path in sys.argv[1:]:
+    if not os.fork():
+        reduce(getattr, path.split(".")[1:], daskdl)
+        os._exit(0)
+    if os.wait()[1]:
+        sys.exit(path)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *paths], capture_output=True, text=True, check=False
+    )
+    assert not run.returncode, run.stderr[-300:]
 
 
 def test_unknown_names_are_refused_as_of_any_module():
