@@ -24,11 +24,11 @@ from daskdl.data.on_workers.shards import load_shard, spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
 from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError
-from daskdl.kernels.runtime.precision import check_precision
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call
+from daskdl.nn.quantized.model import float_precision
 from daskdl.predict.arguments import check_samples, metrics_by_name, whole
 from daskdl.predict.inputs import as_samples
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
@@ -179,7 +179,7 @@ def evaluate(
     >>> evaluate(model, samples, [Accuracy()], client=False)
     {'accuracy': 1.0}
     """
-    check_precision("evaluate", precision)
+    precision = float_precision("evaluate", model, precision)
     named = metrics_by_name("evaluate", metrics, {"loss"})
     measures = LossAndMetrics(loss or no_loss, tuple(named.values()))
     samples = as_samples("evaluate", samples, y, model)

@@ -15,10 +15,9 @@ from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
 from daskdl.errors import DataError, SettingsError, ShapeError
-from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import each, parts_of
-from daskdl.nn.quantized.model import check_quantized
+from daskdl.nn.quantized.model import float_precision
 from daskdl.predict import partitions
 from daskdl.predict.arguments import whole
 from daskdl.predict.broadcast import held_by_workers
@@ -70,10 +69,7 @@ def predict(
     if batch_size is not None:
         batch_size = whole("predict, batch_size", batch_size)
     threads = setting("threads") if threads is None else whole("predict, threads", threads)
-    if precision == "int8":
-        check_quantized("predict", model)
-        precision = "float32"  # of the layers that are left
-    check_precision("predict", precision)
+    precision = float_precision("predict", model, precision)
     if client is not None and client is not False:
         client = check_client(client)
     precision = precision_on(precision, client)

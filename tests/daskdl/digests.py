@@ -18,10 +18,11 @@ from daskdl import models, nn, optim
 from daskdl.data import SampleSet
 from daskdl.kernels.runtime.precision import PRECISIONS, computing_in, precision
 from daskdl.kernels.runtime.threads import thread_budget, threads
+from daskdl.quantization import quantize
 from daskdl.tensor import Tensor
 from daskdl.train import Trainer
 from tests.daskdl.gradients import as_tuple
-from tests.daskdl.nn.recipes import FLOATS, OTHERS, inputs_of
+from tests.daskdl.nn.recipes import FLOATS, NOT_TRAINED, OTHERS, inputs_of
 
 Named = tuple[str, Callable[[], str]]
 WIDE = (37, 75)
@@ -95,7 +96,7 @@ def layers() -> Iterator[Named]:
     """Give all registered layers, and some at larger widths."""
     for name, (make, *_) in sorted({**FLOATS, **OTHERS}.items()):
         inputs = [x.astype("f4") if x.dtype == np.float64 else x for x in inputs_of(name)]
-        yield name, partial(of_layer, make, inputs, name in FLOATS)
+        yield name, partial(of_layer, make, inputs, name in FLOATS.keys() - NOT_TRAINED)
     for name, (make, shape) in WIDER.items():
         x = np.random.default_rng(5).standard_normal(shape, np.float32)
         yield name, partial(of_layer, make, [x], True)
@@ -146,6 +147,18 @@ def _block() -> nn.Module:
     )
 
 
+def _quantized(pixels: np.ndarray) -> str:
+    """Return the digest of what a network predicts in int8, with scales from these pixels."""
+    model = nn.Sequential(
+        nn.Conv2d(1, 43, 5, 2, 2, seed=0), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Residual(nn.Conv2d(43, 43, 3, padding=1, seed=1)), nn.Flatten(),
+        nn.Linear(43 * 49, 75, seed=2), nn.Tanh(), nn.Linear(75, 10, seed=3),
+    )  # fmt: skip
+    small = quantize(model, pixels, ends=True, error=np.inf, tried=4, activations="error")
+    assert all(row[1] for row in small.rows)
+    return digest(small.predict(pixels), np.array([row[2:5] for row in small.rows]))
+
+
 def networks() -> Iterator[Named]:
     """Give networks of each kind, as they are trained."""
     rng = np.random.default_rng(11)
@@ -167,6 +180,7 @@ def networks() -> Iterator[Named]:
         models.NeuMF(50, 50), nn.BCEWithLogitsLoss(), optim.Adam(1e-3), ids[:, :2],
         (classes > 4).astype(np.float32), 6,
     )  # fmt: skip
+    yield "int8", lambda: _quantized(pixels)
     frames = rng.random((2, 4, 5, 32, 32, 1), np.float32)
     yield (
         "nowcast",

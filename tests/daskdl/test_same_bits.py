@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from llvmlite.binding import get_host_cpu_features
 
 from daskdl.compat.numba_compiler import has_same
 from daskdl.kernels.runtime import mkl
@@ -54,6 +55,28 @@ def test_one_layer_of_each_reason_on_an_older_processor() -> None:
     assert set(here["1"]) == set(names)
     assert differing(here["1"], here["2"]) == []
     assert differing(here["1"], older["1"]) == []
+
+
+@pytest.mark.slow
+def test_int8_layers_on_an_older_processor() -> None:
+    """By VPDPBUSD, and by 16-bit pairs of AVX2."""
+    only = "--kinds", "layers", "--only", "Int8Conv2d", "Int8Linear"
+    here = digests("1", *only)["1"]
+    assert len(here) == 2
+    assert differing(here, digests("1", *only, **OLDER)["1"]) == []
+
+
+@pytest.mark.long
+def test_int8_on_processors_without_vnni() -> None:
+    """Scales and predictions, by VPDPBUSD, by 16-bit pairs of AVX-512, and by those of AVX2."""
+    only = "--kinds", "networks", "--only", "int8"
+    here = digests("1", "2", *only)
+    features = {name for name, has in get_host_cpu_features().items() if has}
+    without = ",".join(f"+{name}" for name in sorted(features - {"avx512vnni", "avxvnni"}))
+    name = {"NUMBA_CPU_NAME": "x86-64-v3"}
+    for other in (OLDER, {**name, "NUMBA_CPU_FEATURES": without}):
+        assert differing(here["1"], digests("1", *only, **other)["1"]) == []
+    assert differing(here["1"], here["2"]) == []
 
 
 orders = pytest.mark.parametrize("order", ["bf16-pairs", "bf16-tiles"])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
@@ -75,13 +76,23 @@ class Quantized(Module, pure=True):
         )
 
 
-def check_quantized(where: str, model: Module) -> None:
-    """Raise a SettingsError unless a model has int8 layers."""
+def float_precision(where: str, model: Module, precision: str) -> str:
+    """Return the precision of a model's float32 layers; of "int8", which has others, float32.
+
+    Raises
+    ------
+    SettingsError
+        When there is no such precision, or the model has no int8 layers that are asked for.
+    """
+    if precision != "int8":
+        check_precision(where, precision)
+        return precision
     if not any(isinstance(module, Quantized) for _, module in model.modules()):
         raise SettingsError(
             f"{where}, precision: expected for int8 a model of daskdl.quantize, found "
             f"{type(model).__name__}; make one by daskdl.quantize(model, samples)"
         )
+    return "float32"
 
 
 def takes_int8(module: Any) -> bool:

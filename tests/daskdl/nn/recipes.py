@@ -13,6 +13,8 @@ from tests.daskdl.gradients import normal
 
 SEQUENCE, IMAGE, VOLUME = (2, 6, 4), (2, 6, 5, 4), (2, 4, 5, 4, 2)
 
+#: Layers that are for inference alone.
+NOT_TRAINED = {"Int8Conv2d", "Int8Linear", "Quantized"}
 #: Layer -> (how it is made, shapes of its inputs).
 FLOATS: dict[str, tuple[Callable[[], nn.Module], list[tuple[int, ...]]]] = {
     "AdaptiveAvgPool2d": (lambda: nn.AdaptiveAvgPool2d((2, 3)), [IMAGE]),

@@ -14,7 +14,7 @@ from daskdl import nn, ops
 from daskdl.nn.inference import Inference
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import as_tuple, check_gradient
-from tests.daskdl.nn.recipes import FLOATS, OTHERS, inputs_of
+from tests.daskdl.nn.recipes import FLOATS, NOT_TRAINED, OTHERS, inputs_of
 
 LOSSES = daskdl.nn.losses.__name__
 ALL = sorted(
@@ -99,7 +99,7 @@ def test_round_trips(name, tmp_path):
 @pytest.mark.parametrize("name", MARKED)
 def test_gradients(name):
     """Of all inputs and parameters, in float64, the draws of a forward pass repeated."""
-    if name in ("Int8Conv2d", "Int8Linear", "Quantized"):
+    if name in NOT_TRAINED:
         pytest.skip("is not trained")
     if name == "BinaryThreshold":
         pytest.skip("has no gradient")

@@ -8,6 +8,7 @@ import pytest
 import daskdl
 from daskdl import nn
 from daskdl.errors import DataError, SettingsError
+from daskdl.metrics import Accuracy
 from daskdl.models.resnet import ResNet
 from daskdl.predict import Predictor
 from daskdl.quantization.ranges import least_error, percentile
@@ -116,6 +117,16 @@ def test_samples_of_other_kinds():
     expected = daskdl.quantize(model, x)
     samples = daskdl.SampleSet.from_arrays(x=x, y=x[:, 0], partitions=3)
     assert daskdl.quantize(model, samples).rows == expected.rows
+
+
+def test_an_evaluation_in_int8():
+    model, x = affine()
+    small = daskdl.quantize(model, x)
+    options = {"y": model.predict_class(x), "client": False}
+    found = small.evaluate(x, [Accuracy()], precision="int8", **options)
+    assert found["accuracy"] > 0.9
+    with pytest.raises(SettingsError, match=r"evaluate, precision: expected for int8 a model of"):
+        model.evaluate(x, [Accuracy()], precision="int8", **options)
 
 
 def test_a_shared_layer_is_replaced_wherever_it_is():
