@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from daskdl.errors import SettingsError
+from daskdl.kernels.int8.scale import HIGHEST, LARGEST
 from daskdl.kernels.runtime.precision import check_precision
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
@@ -13,6 +14,9 @@ from daskdl.nn.linear import Linear
 from daskdl.nn.quantized.layers import int8_of
 
 __all__ = ["Quantized"]
+
+#: Summands of a result at most: more products of a byte and a weight may leave int32.
+MOST = (2**31 - 1) // (HIGHEST * LARGEST)
 
 
 class Quantized(Module, pure=True):
@@ -97,9 +101,9 @@ def float_precision(where: str, model: Module, precision: str) -> str:
 
 def takes_int8(module: Any) -> bool:
     """Return whether a layer has an int8 counterpart."""
-    if type(module) is Conv2d:
-        return module.groups == 1
-    return type(module) is Linear
+    if type(module) not in (Conv2d, Linear) or len(module.weight) == 0:
+        return False
+    return getattr(module, "groups", 1) == 1 and module.weight.data[0].size <= MOST
 
 
 def _with(model: Module, name: str, made: Module) -> Module:

@@ -12,6 +12,7 @@ from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
 from daskdl.kernels.int8.weights import quantised
 from daskdl.nn.quantized.layers import int8_of
+from daskdl.nn.quantized.model import MOST, takes_int8
 from tests.daskdl.kernels.int8.whole_numbers import bytes_of, convolved
 
 rng = np.random.default_rng(0)
@@ -68,6 +69,13 @@ def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
     own = int8_of(layer, 0.1, 0)
     scale = np.abs(layer.weight.data).reshape(6, -1).max(1) / 127
     assert np.abs(own.weight - layer.weight.data).max() <= 0.5001 * scale.max()
+
+
+def test_sums_that_may_leave_int32_stay_float32():
+    assert MOST == 66311
+    assert takes_int8(nn.Linear(MOST, 1))
+    assert not takes_int8(nn.Linear(MOST + 1, 1))
+    assert not takes_int8(nn.Conv2d(4, 4, 1, groups=2))
 
 
 def test_sentences():
