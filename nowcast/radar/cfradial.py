@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,15 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
     """Return the sweeps of the ``cuts`` lowest elevations."""
     import xradar
 
-    return sweeps_of(xradar.io.open_cfradial1_datatree(path), classify, cuts, moment)
+    with open_dataset(path) as dataset:
+        first = dataset["time"].values.min()
+    tree = xradar.io.open_cfradial1_datatree(path)
+    # xradar decodes the times by itself, and so without the zones that `open_dataset` understands.
+    decoded = min(tree[key]["time"].values.min() for key in tree.match("sweep_*"))
+    shift = (first - decoded).astype("timedelta64[ms]")
+    return [
+        replace(sweep, time=sweep.time + shift) for sweep in sweeps_of(tree, classify, cuts, moment)
+    ]
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -25,14 +25,21 @@ def read_header(path: Path, name: str) -> Header:
     with h5py.File(path, "r") as file:
         overview, image = file["overview"], file["image1"]
         quantity = text(image, "image_geo_parameter").upper()
-        if "ACCUM" not in quantity or "MM" not in quantity:
+        echo = "REFLECTIVITY" in quantity or "DBZ" in quantity
+        if not echo and ("ACCUM" not in quantity or "MM" not in quantity):
             raise DataError(
-                f"{name}: expected an accumulation of precipitation in mm, found {quantity!r}"
-                "; give files of accumulated rain"
+                f"{name}: expected an accumulation of precipitation in mm or reflectivity in dBZ, "
+                f"found {quantity!r}; give files of rain or reflectivity"
+            )
+        images = sum(re.fullmatch(r"image\d+", key) is not None for key in file)
+        if images > 1:
+            raise DataError(
+                f"{name}: expected one image, found {images}, as in forecasts; give files of what "
+                "was observed"
             )
         end = _time(text(overview, "product_datetime_end"), name)
         start = _time(text(overview, "product_datetime_start"), name)
-        if not end > start:
+        if not echo and not end > start:
             raise DataError(
                 f"{name}: expected an accumulation that ends after {start}, found {end}"
                 "; mend the file or leave it out"
@@ -43,12 +50,17 @@ def read_header(path: Path, name: str) -> Header:
             station=text(overview, "product_group_name") or "KNMI composite",
             times=(end,),
             grid=_grid(file["geographic"], name),
-            accumulation=end - start,
+            accumulation=None if echo else end - start,
+            reflectivity=echo,
         )
 
 
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
-    """Return the rain rate in mm h-1, (ny, nx) with y and x increasing, mean over the interval."""
+    """Return the mean rain rate in mm h-1, or dBZ, (ny, nx) with y and x increasing.
+
+    Of reflectivity, the lowest number is no echo, whatever else it is called: files have one code
+    for missing and for no echo, and another for what is out of the image.
+    """
     import h5py
 
     with h5py.File(path, "r") as file:
@@ -60,22 +72,24 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             for key in ("calibration_missing_data", "calibration_out_of_image")
             if key in calibration.attrs
         ]
-    assert header.accumulation is not None
     assert header.grid is not None
     if raw.shape != header.grid.shape:
         raise DataError(
             f"{header.path}: expected an image of {header.grid.shape} cells, found {raw.shape}"
             "; fetch the file again"
         )
-    hours = header.accumulation / np.timedelta64(1, "h")
-    rain = ((scale * raw + offset) / hours).astype(np.float32)
+    rain = (scale * raw + offset).astype(np.float32)
     rain[np.isin(raw, missing)] = np.nan
+    if header.accumulation is None:
+        rain[raw == 0] = -np.inf
+    else:
+        rain /= np.float32(header.accumulation / np.timedelta64(1, "h"))
     # Row 0 is the northern one.
     return np.ascontiguousarray(rain[::-1])
 
 
 def _calibration(formula: str, name: str) -> tuple[float, float]:
-    """Return scale and offset of a formula like ``GEO=0.01*PV+0.0``."""
+    """Return scale and offset of a formula like ``GEO=0.01*PV+0.0`` or ``GEO=0.5*PV+-32.0``."""
     number = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
     found = re.fullmatch(rf"GEO\s*=\s*({number})\s*\*\s*PV\s*([-+]\s*{number})?", formula.strip())
     if found is None:
@@ -83,7 +97,8 @@ def _calibration(formula: str, name: str) -> tuple[float, float]:
             f"{name}: expected a calibration like GEO=0.01*PV+0.0, found {formula!r}"
             "; fetch the file again"
         )
-    return float(found[1]), float((found[2] or "0").replace(" ", ""))
+    offset = (found[2] or "0").replace(" ", "").replace("+-", "-")
+    return float(found[1]), float(offset)
 
 
 def _time(text: str, name: str) -> np.datetime64:

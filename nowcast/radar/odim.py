@@ -193,10 +193,19 @@ def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
         return (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)
     start = start.astype(np.float64)
     if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
-        stop = np.roll(start, -1)
+        # Without, a ray ends where its neighbour begins: the next one, or the one before in a turn
+        # counter-clockwise (antspeed or rpm below 0) whose rays were put in order from north on.
+        rising = np.count_nonzero((np.diff(start) + 180.0) % 360.0 > 180.0) > (rays - 1) / 2
+        stop = np.roll(start, 1 if _counterclockwise(turn) and rising else -1)
     # The short way round: an antenna that turns counter-clockwise begins at the larger angle.
     width = 180.0 - (180.0 - (stop - start)) % 360.0
     return (start + width / 2.0) % 360.0
+
+
+def _counterclockwise(turn: Any) -> bool:
+    return "how" in turn and any(
+        number(turn["how"], key, 0.0) < 0 for key in ("antspeed", "rpm") if key in turn["how"].attrs
+    )
 
 
 def _elevation(turn: Any) -> float:

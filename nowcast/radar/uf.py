@@ -177,14 +177,14 @@ def _fields(content: bytes, ray: Ray) -> dict[str, int]:
 
 
 def _ranges(content: bytes, ray: Ray, position: int) -> NDArray[np.float64]:
-    """Return the middles of the gates; the header gives where the first begins."""
+    """Return the middles of the gates; the header gives that of the first, by km and metres."""
     _, _, kilometres, metres, spacing, count = _words(content, ray, position, 6)
     if spacing < 1 or count < 1:
         raise DataError(
             f"expected gates with a spacing, found {count} of {spacing} m; fetch the file again"
         )
     start = 1000.0 * kilometres + metres
-    return start + spacing * (np.arange(count, dtype=np.float64) + 0.5)
+    return start + spacing * np.arange(count, dtype=np.float64)
 
 
 def _values(content: bytes, rays: list[Ray], name: str, gates: int) -> NDArray[np.float32]:

@@ -44,6 +44,21 @@ def test_it_reads_as_what_it_was_exported_from(exported, polar):
     np.testing.assert_array_equal(sweep.dbz, origin.dbz)
 
 
+@pytest.mark.slow
+def test_a_zone_without_a_sign_is_understood_of_sweeps_too(exported, tmp_path):
+    import netCDF4
+
+    path = tmp_path / "zone.nc"
+    path.write_bytes(exported.read_bytes())
+    with netCDF4.Dataset(path, "r+") as file:
+        file.variables["time"].units = "seconds since 2017-04-21 15:00:06 0:00"
+        first = np.timedelta64(int(1000 * float(file.variables["time"][:].min())), "ms")
+    (sweep,) = read_sweeps([path], Format.CFRADIAL)
+    start = np.datetime64("2017-04-21T15:00:06.000") + first
+    assert abs(sweep.time - start) < np.timedelta64(1, "s")
+    assert read_header(path).times[0] == start
+
+
 def test_a_truncated_file_is_an_error(exported, tmp_path):
     from daskdl.errors import DataError
 

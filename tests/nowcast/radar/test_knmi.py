@@ -44,6 +44,7 @@ def test_rain_is_the_accumulation_by_the_hour_from_south_to_north(radar_dir):
     [
         ("GEO=0.01*PV+0.0", (0.01, 0.0)),
         ("GEO = 0.5 * PV - 31.5", (0.5, -31.5)),
+        ("GEO=0.500000*PV+-32.000000", (0.5, -32.0)),
         ("GEO=2*PV", (2, 0)),
     ],
 )
@@ -54,3 +55,43 @@ def test_calibration_is_read_and_not_assumed(formula, expected):
 def test_an_unknown_calibration_is_refused():
     with pytest.raises(DataError, match=r"a\.h5: expected a calibration.*found 'LOG\(PV\)'"):
         knmi._calibration("LOG(PV)", "a.h5")
+
+
+def write_knmi(path, images=1):
+    with h5py.File(path, "w") as file:
+        overview = file.create_group("overview").attrs
+        for edge in ("start", "end"):
+            overview[f"product_datetime_{edge}"] = np.bytes_("26-AUG-2010;03:00:00.000")
+        place = file.create_group("geographic")
+        place.attrs.update(geo_dim_pixel=np.bytes_("KM,KM"), geo_pixel_size_x=1.0)
+        place.attrs.update(geo_pixel_size_y=-1.0, geo_column_offset=0.0, geo_row_offset=3650.0)
+        place.attrs.update(geo_number_columns=20, geo_number_rows=10)
+        projection = "+proj=stere +lat_0=90 +lon_0=0.0 +lat_ts=60.0 +a=6378.14 +b=6356.75 +x_0=0"
+        place.create_group("map_projection").attrs["projection_proj4_params"] = np.bytes_(
+            projection + " y_0=0"
+        )
+        for i in range(1, images + 1):
+            image = file.create_group(f"image{i}")
+            image.attrs["image_geo_parameter"] = np.bytes_("REFLECTIVITY_[DBZ]")
+            raw = np.zeros((10, 20), "u1")
+            raw[0, :3], raw[9, 1] = (255, 124, 1), 64
+            image["image_data"] = raw
+            image.create_group("calibration").attrs.update(
+                calibration_formulas=np.bytes_("GEO=0.500000*PV+-32.000000"),
+                calibration_missing_data=0,
+                calibration_out_of_image=255,
+            )
+    return path
+
+
+def test_reflectivity_has_one_code_for_no_echo_and_one_for_out_of_the_image(tmp_path):
+    header = read_header(write_knmi(tmp_path / "a.h5"))
+    assert (header.reflectivity, header.accumulation) == (True, None)
+    dbz = knmi.read_values(tmp_path / "a.h5", header, 0)[::-1]
+    assert np.isnan(dbz).sum() == np.isnan(dbz[0, 0]) == 1
+    assert (dbz[0, 1], dbz[0, 2], dbz[9, 1], dbz[5, 5]) == (30.0, -31.5, 0.0, -np.inf)
+
+
+def test_a_forecast_of_several_images_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"expected one image, found 25, as in forecasts"):
+        read_header(write_knmi(tmp_path / "a.h5", images=25))

@@ -71,6 +71,18 @@ def test_an_antenna_that_turns_counter_clockwise_turns_no_picture(tmp_path, stop
     np.testing.assert_array_equal(np.isneginf(sweep.dbz), (stored == 0)[::-1])
 
 
+@pytest.mark.parametrize("key", ["antspeed", "rpm"])
+def test_rays_put_in_order_from_a_turn_counter_clockwise_end_at_the_one_before(tmp_path, key):
+    path, width = write_sweep(tmp_path / "a.h5"), 360.0 / RAYS
+    with h5py.File(path, "a") as file:
+        how = file["dataset1"].require_group("how").attrs
+        how["startazA"], how[key] = (np.arange(RAYS) + 1.0) * width, -18.0
+        stored = file["dataset1/data1/data"][:]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, (np.arange(RAYS) + 0.5) * width)
+    np.testing.assert_array_equal(np.isneginf(sweep.dbz), stored == 0)
+
+
 def test_one_code_for_nodata_and_undetect_is_undetect(tmp_path):
     # As in the volumes of the Bureau of Meteorology: clear air is not missing.
     path = write_sweep(tmp_path / "a.h5", nodata=0.0)
