@@ -24,6 +24,7 @@ SMALL = {
                    "max_position_embeddings": 12},
 }  # fmt: skip
 SMALL["roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
+CLASSIFIER = "ForSequenceClassification"
 NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert"}
 
 
@@ -51,34 +52,29 @@ def peer(kind: str, folder: Path, head: str = "Model") -> Any:
     return net
 
 
-def by_torch(net: Any, longest: int, what: Any) -> np.ndarray:
-    """Return torch's result of each text alone."""
+def by_torch(net: Any, longest: int, head: str) -> np.ndarray:
+    """Return torch's mean vector or scores of each text alone."""
     import torch
 
     rows = []
     for one in TEXTS:
         ids = [2, *(WORDS.index(word) for word in one.split()[: longest - 2]), 3]
         with torch.inference_mode():
-            rows.append(what(net(torch.tensor([ids])))[0].numpy())
-    return np.stack(rows)
+            result = net(torch.tensor([ids]))
+        rows.append(result.last_hidden_state[0].mean(0) if head == "Model" else result.logits[0])
+    return np.stack([row.numpy() for row in rows])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("head", "task"), [("Model", "embed"), (CLASSIFIER, "classify")])
 @pytest.mark.parametrize(("kind", "longest"), [("bert", 12), ("roberta", 11), ("distilbert", 12)])
-def test_vectors_are_those_of_transformers(kind: str, longest: int, tmp_path: Path) -> None:
-    net = peer(kind, tmp_path)
-    model = text.load(tmp_path)
-    expected = by_torch(net, longest, lambda made: made.last_hidden_state.mean(1))
-    np.testing.assert_allclose(model(TEXTS), expected, atol=2e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "longest"), [("bert", 12), ("roberta", 11), ("distilbert", 12)])
-def test_scores_are_those_of_transformers(kind: str, longest: int, tmp_path: Path) -> None:
-    net = peer(kind, tmp_path, "ForSequenceClassification")
-    model = text.load(tmp_path, "classify")
-    np.testing.assert_allclose(model(TEXTS), by_torch(net, longest, lambda m: m.logits), atol=2e-5)
-    assert model.labels == ["LABEL_0", "LABEL_1"]
+def test_vectors_and_scores_are_those_of_transformers(
+    kind: str, longest: int, head: str, task: str, tmp_path: Path
+) -> None:
+    net = peer(kind, tmp_path, head)
+    model = text.load(tmp_path, task)
+    np.testing.assert_allclose(model(TEXTS), by_torch(net, longest, head), atol=2e-5)
+    assert task == "embed" or model.labels == ["LABEL_0", "LABEL_1"]
 
 
 def write_folder(folder: Path, **settings: Any) -> Path:
@@ -90,28 +86,22 @@ def write_folder(folder: Path, **settings: Any) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     rng, weights = np.random.default_rng(0), {}
 
-    def put(name: str, *shape: int) -> None:
-        weights[name] = rng.normal(size=shape).astype(np.float32)
+    def put(name: str, *shape: int, bias: bool = True) -> None:
+        weights[f"{name}.weight"] = rng.normal(size=shape).astype(np.float32)
+        if bias:
+            weights[f"{name}.bias"] = rng.normal(size=shape[0]).astype(np.float32)
 
-    def norm(name: str) -> None:
-        put(f"{name}.weight", 16)
-        put(f"{name}.bias", 16)
-
-    put("embeddings.word_embeddings.weight", len(WORDS), 16)
-    put("embeddings.position_embeddings.weight", 12, 16)
-    put("embeddings.token_type_embeddings.weight", 2, 16)
-    norm("embeddings.LayerNorm")
+    for name, rows in (("word", len(WORDS)), ("position", 12), ("token_type", 2)):
+        put(f"embeddings.{name}_embeddings", rows, 16, bias=False)
+    put("embeddings.LayerNorm", 16)
     for i in range(2):
-        name = f"encoder.layer.{i}"
+        layer = f"encoder.layer.{i}"
         for part in ("self.query", "self.key", "self.value", "output.dense"):
-            put(f"{name}.attention.{part}.weight", 16, 16)
-            put(f"{name}.attention.{part}.bias", 16)
-        norm(f"{name}.attention.output.LayerNorm")
-        put(f"{name}.intermediate.dense.weight", 24, 16)
-        put(f"{name}.intermediate.dense.bias", 24)
-        put(f"{name}.output.dense.weight", 16, 24)
-        put(f"{name}.output.dense.bias", 16)
-        norm(f"{name}.output.LayerNorm")
+            put(f"{layer}.attention.{part}", 16, 16)
+        put(f"{layer}.attention.output.LayerNorm", 16)
+        put(f"{layer}.intermediate.dense", 24, 16)
+        put(f"{layer}.output.dense", 16, 24)
+        put(f"{layer}.output.LayerNorm", 16)
     save_file(weights, folder / "model.safetensors")
     write_tokenizer(folder)
     return folder
