@@ -84,7 +84,7 @@ def evaluated_by(evaluator: Evaluator) -> Iterator[None]:
 
 
 def evaluated(function: Callable[..., Any], inputs: tuple[Any, ...], settings: Any) -> Any:
-    """Return what :func:`evaluated_by` makes of an operation's function; None if nothing."""
+    """Return the value that :func:`evaluated_by` makes of an operation; None if it makes none."""
     if recording() or _mode.evaluator is None:
         return None
     return _mode.evaluator(function, inputs, settings)

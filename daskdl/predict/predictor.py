@@ -203,7 +203,7 @@ class Predictor:
             self._idle.append(model)  # unless something went wrong in the middle of a pass
 
     def _shared(self) -> Inference:
-        """Return what all threads share: weights in the order of the kernels, and programs."""
+        """Return the weights, in the order of the kernels, and programs that all threads share."""
         if not self._inference:
             self._inference.append(Inference(self.model))
         return self._inference[0]

@@ -84,7 +84,7 @@ def _of_parts(
 
 
 def key_of(run: Pass, norm: Norm | None) -> Any:
-    """Return what tells a norm of the model's own numbers from others."""
+    """Return the key of a norm's statistics among the model's own numbers."""
     return None if norm is None else (run.prepared.key(*norm[:4]), norm.eps)
 
 

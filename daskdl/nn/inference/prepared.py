@@ -35,7 +35,7 @@ class Prepared:
         self._lock = threading.Lock()
 
     def key(self, *arrays: Array | None) -> tuple[Any, ...] | None:
-        """Return what tells these arrays from others; None unless all are the model's own."""
+        """Return the key of these arrays; None unless all are the model's own."""
         found: list[Any] = []
         for array in arrays:
             if array is None:

@@ -149,7 +149,7 @@ class Program:
 def _places(
     steps: Sequence[Step], kept: set[int], sizes: Sequence[int]
 ) -> tuple[list[tuple[int, int] | None], int]:
-    """Return where each step's result lies, the lowest place that is free, and all bytes."""
+    """Return the offset of each step's result, the lowest that is free, and all bytes."""
     live: dict[int, tuple[int, int]] = {}
     found: list[tuple[int, int] | None] = []
     for step in steps:

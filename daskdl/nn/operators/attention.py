@@ -31,7 +31,7 @@ def _joined(x: Value) -> Any:
 
 
 def _allowed(call: Call, steps: int, total: int, past: int, valid: Value) -> Any:
-    """Return where a query may look by its place alone, bool (N or 1, 1, T, S); None anywhere."""
+    """Return the keys a query may see by its place, bool (N or 1, 1, T, S); None anywhere."""
     causal = bool(call.get("is_causal", 0))
     left, right = call.get("left_window_size", -1), call.get("right_window_size", -1)
     offset = np.array([past]) if valid is None else array(valid) - steps

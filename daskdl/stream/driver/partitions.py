@@ -96,7 +96,7 @@ class Ownership:
     def shares(
         self, partitions: Sequence[Partition], sessions: Collection[int]
     ) -> dict[int, tuple[Partition, ...]]:
-        """Return what each session is to read now, and take note of it."""
+        """Return the partitions that each session is to read now, and note their owners."""
         wanted = fair(partitions, self.owners, sessions) if sessions else {}
         for partition, session in wanted.items():
             self.owners.setdefault(partition, session)

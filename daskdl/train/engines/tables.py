@@ -80,7 +80,7 @@ class Tables:
         return self.start + sum(map(math.prod, self.shapes))
 
     def slices(self, spans: Sequence[Span]) -> list[slice]:
-        """Return where the rows of some parts lie in the whole vector, table by table."""
+        """Return the places of some parts' rows in the whole vector, table by table."""
         found, start = [], self.start
         for rows, width in self.shapes:
             for span in spans:
