@@ -21,7 +21,7 @@ from nowcast.radar.sweep import Sweep
 from nowcast.rain.grid import Grid
 
 # One code says both "no echo" and "not measured" in these.
-SINGLE_CODE = {Format.CFRADIAL, Format.UF}
+SINGLE_CODE = {Format.CFRADIAL, Format.CFRADIAL2, Format.UF}
 
 
 @dataclass(frozen=True)

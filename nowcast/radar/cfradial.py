@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,11 +29,10 @@ def read_header(path: Path, name: str) -> Header:
                 "; mend the file or leave it out"
             )
         first = dataset["time"].values.min()
-        station = dataset.attrs.get("instrument_name") or dataset.attrs.get("site_name")
         return Header(
             path=name,
             format=Format.CFRADIAL,
-            station=str(station or "unknown"),
+            station=station_of(dataset),
             times=(first.astype("datetime64[ms]"),),
             site=site_of(dataset),
             single_sweep=dataset.sizes.get("sweep", 1) == 1,
@@ -46,12 +46,26 @@ def read_sweeps(path: Path, cuts: int, moment: str | None) -> list[Sweep]:
     with open_dataset(path) as dataset:
         first = dataset["time"].values.min()
     tree = xradar.io.open_cfradial1_datatree(path)
-    # xradar decodes the times by itself, and so without the zones that `open_dataset` understands.
-    decoded = min(tree[key]["time"].values.min() for key in tree.match("sweep_*"))
+    return at_true_times(tree, first, lambda: sweeps_of(tree, classify, cuts, moment))
+
+
+def station_of(dataset: xr.Dataset) -> str:
+    """Return the name of the radar or of its site."""
+    return str(dataset.attrs.get("instrument_name") or dataset.attrs.get("site_name") or "unknown")
+
+
+def at_true_times(
+    tree: xr.DataTree, first: np.datetime64, read: Callable[[], list[Sweep]]
+) -> list[Sweep]:
+    """Return the sweeps of xradar's tree with their times shifted, so that its first is ``first``.
+
+    xradar decodes the times by itself, and so without the zones that
+    :func:`~nowcast.radar.cfnetcdf.open_dataset` understands.
+    """
+    sweeps = [tree[key].to_dataset() for key in tree.match("sweep_*").children]
+    decoded = min(np.asarray(sweep["time"].values).min() for sweep in sweeps)
     shift = (first - decoded).astype("timedelta64[ms]")
-    return [
-        replace(sweep, time=sweep.time + shift) for sweep in sweeps_of(tree, classify, cuts, moment)
-    ]
+    return [replace(sweep, time=sweep.time + shift) for sweep in read()]
 
 
 def classify(moment: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -23,6 +24,27 @@ ODIM_OBJECTS = {
     "IMAGE": Format.ODIM_COMPOSITE,
 }
 TIFF = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+# What is met where radar files are looked for, and is not read, with what to give instead.
+OTHERS = {
+    "a product of NEXRAD Level III": (
+        re.compile(rb"(\x01\r\r\n\d+ ?\r\r\n)?[SN][DO]US\d\d [A-Z]{4} \d{6}"),
+        "give Level II volumes, or MRMS",
+    ),
+    "BUFR": (re.compile(rb"BUFR"), "give the same product as ODIM_H5"),
+    "a picture, which has colours and no numbers": (
+        re.compile(rb"\x89PNG|GIF8|\xff\xd8\xff"),
+        "give the files of which it was drawn",
+    ),
+    "a zip archive": (re.compile(rb"PK\x03\x04"), "name the archive itself as a source"),
+    "a tar archive": (
+        re.compile(rb".{257}ustar", re.DOTALL),
+        "name it as a source by .tar or .tgz",
+    ),
+    "a web page, such as of an error": (
+        re.compile(rb"\s*<(!DOCTYPE|html|\?xml)", re.IGNORECASE),
+        "fetch it again",
+    ),
+}
 
 
 def recognise(path: Path) -> Format:
@@ -65,6 +87,11 @@ def recognise(path: Path) -> Format:
         ingest = struct.unpack_from("<h", head, SIGMET_RECORD)[0]
         if (product, ingest) == (SIGMET_PRODUCT, SIGMET_INGEST):
             return Format.IRIS
+    for name, (signature, advice) in OTHERS.items():
+        if signature.match(head):
+            raise DataError(
+                f"{path}: expected a radar file ({', '.join(Format)}), found {name}; {advice}"
+            )
     raise DataError(
         f"{path}: expected a radar file ({', '.join(Format)}), found one that starts with "
         f"{head[:12]!r}"
@@ -77,7 +104,10 @@ def _recognise_hdf5(path: Path) -> Format:
 
     with foreign_file(path, "HDF5") as plain, h5py.File(plain, "r") as file:
         conventions = text(file, "Conventions")
-        if conventions.startswith("ODIM_H5") or ("what" in file and "dataset1" in file):
+        names = {text_of(name) for name in file}
+        # Some exporters leave the Conventions of the file that the volume was read from.
+        stated = conventions.startswith("ODIM_H5") and not _sweep_groups(names)
+        if stated or ("what" in file and "dataset1" in file):
             kind = text(file["what"], "object") if "what" in file else "nothing"
             if kind not in ODIM_OBJECTS:
                 raise DataError(
@@ -87,7 +117,8 @@ def _recognise_hdf5(path: Path) -> Format:
             return ODIM_OBJECTS[kind]
         if "overview" in file and "image1" in file and "geographic" in file:
             return Format.KNMI
-        names = {text_of(name) for name in file}
+        if "scan0" in file and "how" in file["scan0"]:
+            return Format.GAMIC
     return _netcdf_kind(conventions, names, path)
 
 
@@ -100,19 +131,24 @@ def _recognise_netcdf3(path: Path) -> Format:
     return _netcdf_kind(conventions, names, path)
 
 
+def _sweep_groups(names: set[str]) -> bool:
+    return any(re.fullmatch(r"sweep_\d+", name) for name in names)
+
+
 def _netcdf_kind(conventions: str, names: set[str], path: Path) -> Format:
-    if "radial" in conventions.lower() or "sweep_start_ray_index" in names:
-        if "sweep_start_ray_index" not in names:
-            raise DataError(
-                f"{path}: expected CfRadial 1, found Conventions {conventions!r} without "
-                "sweep_start_ray_index (CfRadial 2 is not read)"
-                "; convert it to CfRadial 1"
-            )
+    if "sweep_start_ray_index" in names:
         return Format.CFRADIAL
+    if _sweep_groups(names):
+        return Format.CFRADIAL2
+    if "radial" in conventions.lower():
+        raise DataError(
+            f"{path}: expected CfRadial 1 or 2, found Conventions {conventions!r} without "
+            "sweep_start_ray_index and without groups sweep_1 ...; export the volume again"
+        )
     if "CF-" in conventions or {"x", "y"} <= names:
         return Format.CFNETCDF
     raise DataError(
-        f"{path}: expected an HDF5 or netCDF file of ODIM_H5, CfRadial1, KNMI or CF rain, found "
+        f"{path}: expected a file of ODIM_H5, CfRadial, GAMIC, KNMI or CF rain, found "
         f"one with {', '.join(sorted(names)[:6]) or 'nothing in it'}"
         "; convert it to one of these"
     )

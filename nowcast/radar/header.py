@@ -18,6 +18,8 @@ class Format(StrEnum):
     ODIM = "ODIM_H5"
     IRIS = "Sigmet/IRIS"
     CFRADIAL = "CfRadial1"
+    CFRADIAL2 = "CfRadial2"
+    GAMIC = "GAMIC HDF5"
     RAINBOW = "Rainbow 5"
     UF = "Universal Format"
     KNMI = "KNMI HDF5"
@@ -35,7 +37,16 @@ class Format(StrEnum):
         return self in POLAR
 
 
-POLAR = {Format.NEXRAD, Format.ODIM, Format.IRIS, Format.CFRADIAL, Format.RAINBOW, Format.UF}
+POLAR = {
+    Format.NEXRAD,
+    Format.ODIM,
+    Format.IRIS,
+    Format.CFRADIAL,
+    Format.CFRADIAL2,
+    Format.GAMIC,
+    Format.RAINBOW,
+    Format.UF,
+}
 
 # Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
 MOST_CELLS = 1 << 27

@@ -155,6 +155,8 @@ def from_xradar(
         Name of the reflectivity to take; the first of :data:`REFLECTIVITY` by default.
     """
     azimuth = np.asarray(dataset["azimuth"].values, np.float64)
+    # The middle of a ray across north is 360 degrees or more in some.
+    azimuth = np.where(azimuth >= 360.0, azimuth - 360.0, azimuth)
     order = np.argsort(azimuth, kind="stable")
     reflectivity = (
         find(dataset, (moment,)) if moment else find(dataset, REFLECTIVITY, REFLECTIVITY_STANDARD)

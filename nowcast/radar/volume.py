@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daskdl.errors import DataError, MissingExtraError
-from nowcast.radar import cfradial, iris, nexrad, odim, rainbow, uf
+from nowcast.radar import cfradial, cfradial2, gamic, iris, nexrad, odim, rainbow, uf
 from nowcast.radar.cuts import join_moments, usable_sweeps
 from nowcast.radar.guard import foreign_file, guarded
 from nowcast.radar.header import Format, Header
@@ -31,6 +31,8 @@ READERS = {
     Format.IRIS: Reader(iris.read_header, iris.read_sweeps),
     Format.RAINBOW: Reader(rainbow.read_header, rainbow.read_sweeps),
     Format.CFRADIAL: Reader(cfradial.read_header, cfradial.read_sweeps),
+    Format.CFRADIAL2: Reader(cfradial2.read_header, cfradial2.read_sweeps),
+    Format.GAMIC: Reader(gamic.read_header, gamic.read_sweeps),
     Format.UF: Reader(uf.read_header, uf.read_sweeps),
 }
 

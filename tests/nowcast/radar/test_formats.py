@@ -71,5 +71,24 @@ def test_odim_profiles_and_other_hdf5_are_refused_with_what_they_are(tmp_path):
         recognise(tmp_path / "other.h5")
     with h5py.File(tmp_path / "radial2.nc", "w") as file:
         file.attrs["Conventions"] = "Cf/Radial 2.0"
-    with pytest.raises(DataError, match="CfRadial 2 is not read"):
+    with pytest.raises(DataError, match="expected CfRadial 1 or 2, found"):
         recognise(tmp_path / "radial2.nc")
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"\x01\r\r\n123 \r\r\nSDUS53 KLOT 010000\r\r\nN0Q", "NEXRAD Level III.*Level II"),
+        (b"SDUS53 KLOT 010000\r\r\nN0BLOT\r\r\n", "NEXRAD Level III"),
+        (b"BUFR\x00\x01", "BUFR; give"),
+        (b"\x89PNG\r\n\x1a\n", "a picture, which has colours"),
+        (b"GIF89a", "a picture"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"a".ljust(257, b"\0") + b"ustar\0", "a tar archive"),
+        (b"<!DOCTYPE html><html>", "a web page"),
+    ],
+)
+def test_what_else_is_met_is_named_with_what_to_give_instead(tmp_path, content, named):
+    (tmp_path / "a").write_bytes(content.ljust(600))
+    with pytest.raises(DataError, match=named):
+        recognise(tmp_path / "a")
