@@ -56,9 +56,11 @@ def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> N
     for worker, expected in ((first, False), (last, False), (first, True), ("tcp://other", False)):
         event = {"action": "remove-worker", "worker": worker, "expected": expected}
         client.log_event("all", event)
-    assert f"processes of 2 workers ended meanwhile, at last that of {last}" in cluster.losses()
+    said = f"processes of 2 workers ended meanwhile, at last that of {last}"
+    wait_until(lambda: said in cluster.losses(), "the losses are not told")  # events take time
     client.log_event("worker-restart-memory", {"worker": last, "pid": 1, "rss": 1_900_000_000})
-    assert "1 of them by their nannies, near the memory limit, at 1.9 GB" in cluster.losses()
+    said = "1 of them by their nannies, near the memory limit, at 1.9 GB"
+    wait_until(lambda: said in cluster.losses(), "the memory limit is not told")
 
 
 def test_a_task_runs_where_its_key_says(client: Client) -> None:

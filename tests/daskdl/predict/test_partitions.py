@@ -27,7 +27,7 @@ MODEL = Linear(3, 2, seed=1)
 
 def test_an_error_of_ours_keeps_its_kind_and_says_where() -> None:
     with pytest.raises(ShapeError, match=r"^prediction, partition 3: Linear: expected an input"):
-        of_chunk(np.zeros((4, 5), np.float32), Predictor(MODEL), (3, 0))
+        of_chunk(np.zeros((4, 5), np.float32), Predictor(MODEL), (2,), (3, 0))
 
 
 def test_any_other_exception_says_its_kind_and_where() -> None:
@@ -44,7 +44,7 @@ def test_any_other_exception_says_its_kind_and_where() -> None:
 def test_each_kind_of_partition_gives_the_same() -> None:
     x, predictor = inputs(), Predictor(MODEL, batch_size=10)
     expected = predictor(x)
-    np.testing.assert_array_equal(of_chunk(x, predictor, (0, 0)), expected)
+    np.testing.assert_array_equal(of_chunk(x, predictor, expected.shape[1:], (0, 0)), expected)
     np.testing.assert_array_equal(np.stack(of_elements(iter(x), predictor, [0])), expected)
     held = ({"x": row, "y": 0} for row in x)
     np.testing.assert_array_equal(np.stack(of_elements(held, predictor, [0])), expected)
