@@ -1,80 +1,135 @@
-"""Rain rates in GRIB2 on a grid of degrees, such as NOAA's MRMS; needs the extra ``grib``."""
+"""Rain and reflectivity in GRIB2, such as NOAA's MRMS and Stage IV; needs the extra ``grib``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError, MissingExtraError
-from nowcast.radar.geographic import geographic_grid
-from nowcast.radar.header import MOST_CELLS, Format, Header
-from nowcast.rain.grid import Grid
+from nowcast.radar.grib_grid import grid_of
+from nowcast.radar.header import Format, Header
 
-# (discipline, category, number) of rain rates, and the factor to mm h-1: MRMS's PrecipRate, then
-# WMO's precipitation rate, total precipitation rate and rain precipitation rate in kg m-2 s-1.
-RATES = {(209, 6, 1): 1.0, (0, 1, 7): 3600.0, (0, 1, 52): 3600.0, (0, 1, 65): 3600.0}
+
+class Parameter(NamedTuple):
+    """Kind, factor and interval of a message's numbers."""
+
+    factor: float = 1.0  # to mm h-1, mm or dBZ
+    hours: int = 0  # of an amount, 0 where the message says its interval
+    kind: str = "rate"  # or "amount" or "reflectivity"
+
+
+#: Hours of MRMS's amounts, in the order of their numbers, for each way that they are made.
+HOURS = (1, 3, 6, 12, 24, 48, 72)
+#: By (discipline, category, number): WMO's, then those of MRMS's table (NSSL).
+PARAMETERS = {
+    **dict.fromkeys([(0, 1, 7), (0, 1, 52), (0, 1, 65)], Parameter(3600.0)),
+    (0, 1, 8): Parameter(kind="amount"),
+    (209, 6, 1): Parameter(),
+    **{
+        (209, 6, 2 + len(HOURS) * way + i): Parameter(1.0, hours, "amount")
+        for way in range(4)  # radar only, with gauges, gauges only, mountain mapper
+        for i, hours in enumerate(HOURS)
+    },
+    # Seamless hybrid scan, base, low-level, lowest altitude, composites.
+    **dict.fromkeys(
+        [(209, 8, 8), (209, 11, 0), (209, 10, 2), (209, 3, 57), (209, 10, 0), (209, 11, 2)],
+        Parameter(kind="reflectivity"),
+    ),
+}
 STATION = {161: "MRMS"}
+#: Numbers of MRMS's reflectivity.
+NO_COVERAGE, NO_ECHO = -999.0, -99.0
+#: Types of generating process that look ahead (WMO's code table 4.3).
+FORECASTS = (2, 3, 4, 5)
 
 
 def read_header(path: Path, name: str) -> Header:
-    """Return the header of the file at ``path``; each rain rate in it is a map."""
-    times, grids, centre = [], [], 0
+    """Return the header of the file at ``path``; each map of rain in it is one."""
+    times, grids, kinds, centre, others = [], [], [], 0, list[str]()
     with path.open("rb") as file:
         for message in _messages(file):
+            parameter = PARAMETERS.get(_parameter(message))
+            if parameter is None:
+                others.append(_told(message))
+                continue
+            _check_observed(message)
+            kinds.append((parameter.kind, _minutes(message, parameter)))
             times.append(_time(message))
-            grids.append(_grid(message))
+            grids.append(grid_of(partial(_get, message)))
             centre = int(_get(message, "centre", int))
     if not times:
         raise DataError(
-            "expected a rain rate (such as MRMS PrecipRate), found none; give files of a rain rate"
+            "expected a rain rate, an amount or reflectivity (such as MRMS PrecipRate), found "
+            f"{', '.join(dict.fromkeys(others)) or 'none'}; give files of one of these"
         )
     if any(grid != grids[0] for grid in grids):
         raise DataError(
             f"expected all maps on one grid, found {grids[0]} and others"
             "; write a file for each grid"
         )
+    if len(set(kinds)) > 1:
+        told = ", ".join(f"{kind} of {minutes} min" for kind, minutes in sorted(set(kinds)))
+        raise DataError(
+            f"expected maps of one kind, found {told}; write a file for each, as by grib_copy"
+        )
+    kind, minutes = kinds[0]
     return Header(
         path=name,
         format=Format.GRIB,
         station=STATION.get(centre, f"GRIB centre {centre}"),
         times=tuple(times),
         grid=grids[0],
+        accumulation=np.timedelta64(60 * minutes, "s") if kind == "amount" else None,
+        reflectivity=kind == "reflectivity",
     )
 
 
 def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
-    """Return the rain rate of map ``index`` in mm h-1, (ny, nx) with y and x increasing.
+    """Return mm h-1, or dBZ, of map ``index``, (ny, nx) with y and x increasing.
 
-    Negative values (-3 in MRMS: no coverage) are no rain; the caller takes them for missing.
+    Negative values of rain (-3 in MRMS: no coverage) are no rain; the caller takes them for
+    missing.
     """
+    assert header.grid is not None
     eccodes = _eccodes()
     with path.open("rb") as file:
-        for number, message in enumerate(_messages(file)):
-            if number == index:
-                grid = _grid(message)
-                values = eccodes.codes_get_array(message, "values")
-                if values.size != grid.nx * grid.ny:
-                    raise DataError(
-                        f"expected {grid.shape} cells, found {values.size}; fetch the file again"
-                    )
-                values = values.reshape(grid.shape)
-                if eccodes.codes_get(message, "bitmapPresent"):
-                    gap = eccodes.codes_get_double(message, "missingValue")
-                    values[values == gap] = np.nan
-                if _get(message, "jScansPositively", int) == 0:
-                    values = values[::-1]
-                return np.multiply(values, _factor(message), dtype=np.float32, casting="same_kind")
+        of_rain = (m for m in _messages(file) if _parameter(m) in PARAMETERS)
+        for message in islice(of_rain, index, None):
+            values = eccodes.codes_get_array(message, "values")
+            if values.size != header.grid.nx * header.grid.ny:
+                raise DataError(
+                    f"expected {header.grid.shape} cells, found {values.size}; fetch the file again"
+                )
+            values = values.reshape(header.grid.shape)
+            factor = PARAMETERS[_parameter(message)].factor
+            if header.accumulation is not None:
+                factor /= header.accumulation / np.timedelta64(1, "h")
+            if header.reflectivity:
+                values[values <= NO_COVERAGE] = np.nan
+                values[values <= NO_ECHO] = -np.inf
+            if eccodes.codes_get(message, "bitmapPresent"):
+                gap = eccodes.codes_get_double(message, "missingValue")
+                values[values == gap] = np.nan
+            if _get(message, "jScansPositively", int) == 0:
+                values = values[::-1]
+            return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
     raise DataError(
-        f"expected at least {index + 1} rain rates, found fewer: truncated; fetch the file again"
+        f"expected at least {index + 1} maps of rain, found fewer: truncated; fetch the file again"
     )
 
 
 def _eccodes() -> Any:
+    # First: eccodes brings a library of projections of its own, with which pyproj would end the
+    # process if it were loaded afterwards.
+    import pyproj  # noqa: F401
+
     try:
         import eccodes
     except (ImportError, RuntimeError) as error:
@@ -85,14 +140,13 @@ def _eccodes() -> Any:
 
 
 def _messages(file: Any) -> Iterator[int]:
-    """Give the messages of a file that are rain rates, one at a time."""
+    """Give the messages of a file, one at a time."""
     eccodes = _eccodes()
     while True:
         with _released(eccodes.codes_grib_new_from_file(file)) as message:
             if message is None:
                 return
-            if _parameter(message) in RATES:
-                yield message
+            yield message
 
 
 @contextmanager
@@ -116,8 +170,36 @@ def _parameter(message: int) -> tuple[int, int, int]:
     return discipline, category, number
 
 
-def _factor(message: int) -> float:
-    return RATES[_parameter(message)]
+def _told(message: int) -> str:
+    numbers = ", ".join(str(number) for number in _parameter(message))
+    if _get(message, "edition", int) != 2:
+        return "a message of GRIB 1"
+    return f"{_get(message, 'name', str)} ({numbers})"
+
+
+def _check_observed(message: int) -> None:
+    """Refuse what was foreseen when it was written, and not observed."""
+    _eccodes().codes_set(message, "stepUnits", "m")
+    ahead = int(_get(message, "endStep", int))
+    instant = int(_get(message, "startStep", int)) == ahead
+    if ahead > 0 and (instant or _get(message, "typeOfGeneratingProcess", int) in FORECASTS):
+        raise DataError(
+            f"expected an observation, found a forecast for {ahead} minutes ahead; give files of "
+            "an analysis"
+        )
+
+
+def _minutes(message: int, parameter: Parameter) -> int:
+    """Return the length of an amount's interval in minutes, 0 of what is none."""
+    if parameter.kind != "amount" or parameter.hours:
+        return 60 * parameter.hours
+    minutes = int(_get(message, "endStep", int)) - int(_get(message, "startStep", int))
+    if minutes < 1:
+        raise DataError(
+            f"expected an amount over an interval, found one over {minutes} minutes"
+            "; mend the file or leave it out"
+        )
+    return minutes
 
 
 def _time(message: int) -> np.datetime64:
@@ -126,34 +208,3 @@ def _time(message: int) -> np.datetime64:
     text = f"{date // 10000:04d}-{date // 100 % 100:02d}-{date % 100:02d}"
     minutes = time // 100 * 60 + time % 100
     return np.datetime64(text, "s") + np.timedelta64(minutes * 60, "s")
-
-
-def _grid(message: int) -> Grid:
-    kind = _get(message, "gridType", str)
-    if kind != "regular_ll":
-        raise DataError(
-            f"expected a regular grid of latitude and longitude, found {kind}"
-            "; put the maps on such a grid first"
-        )
-    nx, ny = int(_get(message, "Ni", int)), int(_get(message, "Nj", int))
-    if not 0 < nx * ny <= MOST_CELLS or _get(message, "iScansNegatively", int):
-        raise DataError(
-            f"expected at most {MOST_CELLS} cells from west to east, found {ny} x {nx}"
-            "; cut a part out of the map"
-        )
-    edges = ("First", "Last")
-    longitude, latitude = (
-        [float(_get(message, f"{axis}Of{edge}GridPointInDegrees", float)) for edge in edges]
-        for axis in ("longitude", "latitude")
-    )
-    step_x, step_y = (
-        float(_get(message, f"{axis}DirectionIncrementInDegrees", float)) for axis in "ij"
-    )
-    west = (longitude[0] + 180.0) % 360.0 - 180.0
-    return geographic_grid(west, _south(latitude, step_y, ny), step_x, step_y, nx, ny)
-
-
-def _south(latitude: list[float], step: float, count: int) -> float:
-    """Return the latitude of the southern row; MRMS's last point is rounded, its first is not."""
-    first, last = latitude
-    return first if first < last else round(first - step * (count - 1), 9)

@@ -80,9 +80,11 @@ def write_radolan(path: Path, product: str = "RW", minutes: int = 60) -> Path:
     return path
 
 
-def write_grib(path: Path, *, count: int = 2) -> Path:
+def write_grib(path: Path, *, count: int = 2, gap: float = -3.0, **keys: Any) -> Path:
     """Write messages two minutes apart in MRMS's parameter, -3 for no coverage, rows from north."""
-    import eccodes
+    from nowcast.radar.grib import _eccodes
+
+    eccodes = _eccodes()
 
     with path.open("wb") as file:
         for number in range(count):
@@ -95,10 +97,10 @@ def write_grib(path: Path, *, count: int = 2) -> Path:
                 "longitudeOfFirstGridPointInDegrees": 260.0,
                 "longitudeOfLastGridPointInDegrees": 260.0 + 0.5 * (NX - 1),
                 "iDirectionIncrementInDegrees": 0.5, "jDirectionIncrementInDegrees": 0.5,
-                "decimalPrecision": 1,
+                "decimalPrecision": 1, **keys,
             }.items():  # fmt: skip
                 eccodes.codes_set(message, key, value)
-            values = np.where(np.isnan(rain()), -3.0, rain())[::-1]
+            values = np.where(np.isnan(rain()), gap, rain())[::-1]
             eccodes.codes_set_values(message, values.reshape(-1).astype(np.float64))
             eccodes.codes_write(message, file)
             eccodes.codes_release(message)

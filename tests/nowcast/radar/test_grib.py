@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from daskdl.errors import DataError, MissingExtraError
-from nowcast.radar import composite
+from nowcast.radar import composite, grib
 from nowcast.radar.header import Format
 from nowcast.radar.reader import read_header
 from nowcast.rain.rainrate import ZRRelation
 from tests.nowcast.radar.composite_files import rain, write_grib
 
+pytest.importorskip("pyproj")  # before eccodes, see grib._eccodes
 eccodes = pytest.importorskip("eccodes")
 MRMS = "mrms/PrecipRate_00.00_20190610-000200.grib2"
 
@@ -65,7 +67,7 @@ def test_other_parameters_are_no_rain(tmp_path):
     content = bytearray(path.read_bytes())
     content[6] = 0  # the discipline
     path.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"a\.grib2: expected a rain rate"):
+    with pytest.raises(DataError, match=r"a\.grib2: expected a rain rate.*found .*0, 6, 1"):
         read_header(path)
 
 
@@ -81,3 +83,98 @@ def test_without_eccodes_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "eccodes", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'daskdl\[grib\]'"):
         read_header(path)
+
+
+def test_pyproj_works_after_eccodes_was_loaded():
+    program = (
+        "import numpy, nowcast.radar.grib as grib; grib._eccodes().codes_get_api_version();"
+        "import pyproj; print(pyproj.Proj('+proj=laea +lat_0=52')(0, 52))"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.strip()) == (0, "(0.0, 0.0)"), run.stderr[-300:]
+
+
+def test_amounts_of_mrms_are_of_the_hours_that_their_numbers_say(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1, parameterNumber=11)  # with gauges, 6 hours
+    header = read_header(path)
+    assert header.accumulation == np.timedelta64(6, "h")
+    found = composite.read_rain(header, 0, ZRRelation())
+    np.testing.assert_allclose(found, rain() / 6, atol=0.01)
+
+
+def test_reflectivity_of_mrms_has_a_number_for_no_echo_and_one_for_no_coverage(tmp_path):
+    keys = {"parameterCategory": 11, "parameterNumber": 0}
+    header = read_header(write_grib(tmp_path / "a.grib2", count=1, gap=-999.0, **keys))
+    assert (header.reflectivity, header.accumulation) == (True, None)
+    values = grib.read_values(tmp_path / "a.grib2", header, 0)
+    np.testing.assert_array_equal(np.isnan(values), np.isnan(rain()))
+    assert values[6, 5] == pytest.approx(12.0, abs=0.06)
+    header = read_header(write_grib(tmp_path / "b.grib2", count=1, gap=-99.0, **keys))
+    values = grib.read_values(tmp_path / "b.grib2", header, 0)
+    np.testing.assert_array_equal(np.isneginf(values), np.isnan(rain()))
+
+
+WMO = {"discipline": 0, "centre": 7, "parameterCategory": 1}
+HOUR = {"productDefinitionTemplateNumber": 8, "stepType": "accum", "stepRange": "0-1"}
+
+
+def test_an_amount_over_a_stated_interval(tmp_path):
+    keys = WMO | {"parameterNumber": 8} | HOUR
+    header = read_header(
+        write_grib(tmp_path / "a.grib2", count=1, typeOfGeneratingProcess=0, **keys)
+    )
+    assert header.accumulation == np.timedelta64(1, "h")
+    assert header.times == (np.datetime64("2024-06-01T13:00"),)
+    path = write_grib(tmp_path / "b.grib2", count=1, typeOfGeneratingProcess=2, **keys)
+    with pytest.raises(DataError, match="expected an observation, found a forecast for 60 minutes"):
+        read_header(path)
+
+
+def test_a_rate_that_was_foreseen_is_refused(tmp_path):
+    path = write_grib(tmp_path / "a.grib2", count=1, **WMO | {"parameterNumber": 7, "step": 3})
+    with pytest.raises(DataError, match="found a forecast for 180 minutes ahead"):
+        read_header(path)
+
+
+def written(path, sample, **keys):
+    """Write one message of a sample, and return the latitudes and longitudes of its points."""
+    message = eccodes.codes_grib_new_from_samples(sample)
+    for key, value in (keys | WMO | {"parameterNumber": 7}).items():
+        eccodes.codes_set(message, key, value)
+    if "Nx" in keys:
+        eccodes.codes_set_values(message, np.arange(float(keys["Nx"] * keys["Ny"])))
+    with path.open("wb") as file:
+        eccodes.codes_write(message, file)
+    return [eccodes.codes_get_array(message, name) for name in ("latitudes", "longitudes")]
+
+
+@pytest.mark.parametrize("kind", ["polar_stereographic", "lambert"])
+@pytest.mark.parametrize("upwards", [0, 1])
+def test_grids_in_metres_lie_where_their_points_are(tmp_path, kind, upwards):
+    keys = {
+        "gridType": kind, "Nx": 30, "Ny": 20, "DxInMetres": 4763, "DyInMetres": 4763,
+        "latitudeOfFirstGridPointInDegrees": 23.117, "longitudeOfFirstGridPointInDegrees": 240.98,
+        "LaDInDegrees": 60.0, "jScansPositively": upwards, "shapeOfTheEarth": 6,
+    }  # fmt: skip
+    if kind == "lambert":
+        keys |= {"Latin1InDegrees": 38.5, "Latin2InDegrees": 38.5, "LoVInDegrees": 262.5}
+        keys["LaDInDegrees"] = 38.5
+    else:
+        keys["orientationOfTheGridInDegrees"] = 255.0
+    points = written(tmp_path / "a.grib2", "regular_ll_sfc_grib2", **keys)
+    header = read_header(tmp_path / "a.grib2")
+    latitude, longitude = header.grid.latitude_longitude()
+    if upwards:
+        np.testing.assert_allclose(latitude.ravel(), points[0], atol=1e-3)
+        np.testing.assert_allclose(longitude.ravel() % 360, points[1] % 360, atol=1e-3)
+    else:  # eccodes's points rise whatever the flag says; the first is that of the northern row
+        assert (latitude[-1, 0], longitude[-1, 0] % 360) == pytest.approx((23.117, 240.98))
+    values = composite.read_rain(header, 0, ZRRelation())
+    assert values[19 if upwards else 0, 29] == pytest.approx(599 * 3600, rel=1e-3)
+
+
+def test_a_rotated_pole_is_refused_by_name(tmp_path):
+    written(tmp_path / "a.grib2", "rotated_ll_sfc_grib2")
+    with pytest.raises(DataError, match="found rotated_ll"):
+        read_header(tmp_path / "a.grib2")
