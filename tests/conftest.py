@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,6 +19,25 @@ from hypothesis import settings
 settings.register_profile("same", deadline=None, max_examples=16, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Until 3.11.8 and 3.12.2, Python counts the depth of all syntax trees in one place: a thread that
+# formats a traceback while pytest parses a test's source ends the whole process of tests.
+_parse, _parsing = ast.parse, threading.RLock()
+
+
+def _parse_alone(*args: Any, **kwargs: Any) -> ast.AST:
+    with _parsing:
+        collecting = gc.isenabled()
+        gc.disable()  # what is collected may format a traceback in this very thread
+        try:
+            return _parse(*args, **kwargs)
+        finally:
+            if collecting:
+                gc.enable()
+
+
+if sys.version_info < (3, 12, 2):
+    ast.parse = _parse_alone
 
 #: Where pytest's cache has the ids of the tests that have run.
 RAN = "daskdl/ran"

@@ -27,18 +27,17 @@ def told_losses(client: Client, addresses: Collection[str]) -> str:
         Nothing if none ended, or if the scheduler cannot be asked.
     """
     try:
-        # Of all topics, the scheduler keeps as many as distributed.admin.low-level-log-length says.
-        events, restarts = client.get_events("all"), client.get_events(FOR_MEMORY)
+        # Each worker's own topic, since that of all may hold what the scheduler cannot send.
+        events = sorted(
+            (time, address)
+            for address in addresses
+            for time, event in client.get_events(address) or ()
+            if event.get("action") == "remove-worker" and not event.get("expected")
+        )
+        restarts = client.get_events(FOR_MEMORY)
     except Exception:  # another error is being told, which a second one must not hide
         return ""
-    lost = [
-        event["worker"]
-        for _, event in events or ()
-        if isinstance(event, dict)
-        and event.get("action") == "remove-worker"
-        and not event.get("expected")
-        and event.get("worker") in addresses
-    ]
+    lost = [address for _, address in events]
     memory = [e.get("rss", 0) for _, e in restarts or () if e.get("worker") in addresses]
     if not lost:
         return ""
