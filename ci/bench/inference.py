@@ -63,7 +63,7 @@ def _torch(
 ) -> dict[str, Work]:
     import torch
 
-    given, works = torch.from_numpy(x), dict[str, Work]()
+    tensor, works = torch.from_numpy(x), dict[str, Work]()
 
     def inferring(net: Any, value: Any) -> Work:
         def run() -> object:
@@ -74,12 +74,12 @@ def _torch(
 
     if image:
         form = torch.channels_last
-        peer, given = peer.to(memory_format=form), given.contiguous(memory_format=form)
-    works["PyTorch"] = inferring(peer, given)
+        peer, tensor = peer.to(memory_format=form), tensor.contiguous(memory_format=form)
+    works["PyTorch"] = inferring(peer, tensor)
     if compiled:
         torch._dynamo.reset()
         torch._inductor.config.freezing = True
-        works["torch.compile"] = inferring(torch.compile(peer), given)
+        works["torch.compile"] = inferring(torch.compile(peer), tensor)
     return works
 
 
@@ -144,18 +144,18 @@ def _int8(
     from ci.bench.inference_int8 import openvino_int8, runtime_int8
     from daskdl.quantization import quantize
 
-    x, given = samples
-    small = quantize(own, given, ends=True, tried=0)
+    x, rows = samples
+    small = quantize(own, rows, ends=True, tried=0)
     predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, own)]
-    first, second = (predictor(given) for predictor in predictors)
+    first, second = (predictor(rows) for predictor in predictors)
     change = np.linalg.norm(first - second) / np.linalg.norm(second - second.mean(0))
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
         "onnxruntime": lambda: {"onnxruntime": _runtime(runtime_int8(model, x), threads, x)},
         "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
-        "ours, float32": lambda: {"ours, float32": lambda: predictors[1](given)},
+        "ours, float32": lambda: {"ours, float32": lambda: predictors[1](rows)},
     })  # fmt: skip
-    return Case(f"{network.name}, {batch}", lambda: predictors[0](given), works)
+    return Case(f"{network.name}, {batch}", lambda: predictors[0](rows), works)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -36,14 +36,14 @@ def starts(days: Days, day: int) -> Iterator[tuple[int, float, float, float]]:
         wet = rain[frame] >= 0.1
         if np.count_nonzero(wet) < WET_CELLS:
             continue
-        found = motion_field(
+        motion = motion_field(
             rain[frame - 2 : frame + 1],
             spacing_km=days.spacing / 1000,
             step_minutes=days.step_minutes,
         )
         wind = weather.motion(frame * seconds, axis[np.newaxis], axis[:, np.newaxis])
         east, north = (_km(component, wet, seconds * regime.size) for component in wind)
-        along_y, along_x = (component[wet] * days.spacing / 1000 for component in found)
+        along_y, along_x = (component[wet] * days.spacing / 1000 for component in motion)
         distance = np.hypot(along_x - east, along_y - north)
         yield frame, wet.mean(), np.hypot(east, north).mean(), distance.mean()
 

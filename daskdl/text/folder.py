@@ -191,12 +191,12 @@ def _fill(encoder: TextEncoder, weights: dict[str, Array], where: str) -> None:
         _linear(block.network.widen, weights, f"{name}.intermediate.dense", where)
         _linear(block.network.narrow, weights, f"{name}.output.dense", where)
         _norm(block.norm_network, weights, f"{name}.output.LayerNorm", where)
-    left = [name for name in weights if name.startswith(("encoder.", "embeddings."))]
-    left = [name for name in left if not re.match(UNUSED, name)]
-    if left:
+    unknown = [name for name in weights if name.startswith(("encoder.", "embeddings."))]
+    unknown = [name for name in unknown if not re.match(UNUSED, name)]
+    if unknown:
         raise ModelFileError(
-            f"{where}: {left[0]}: a weight that this reader does not know, and it may change the "
-            "vectors; save the model as ONNX, and load that by daskdl.load"
+            f"{where}: {unknown[0]}: a weight that this reader does not know, and it may change "
+            "the vectors; save the model as ONNX, and load that by daskdl.load"
         )
 
 

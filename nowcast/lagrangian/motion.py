@@ -192,8 +192,8 @@ def _corrected(
     # Rain that grows or fades does so together: what motion leaves of the differences is taken for
     # one error of the whole window, beside which a motion far from the larger scale's is unlikely.
     y, x = _solved(sums, hold, -sums[3], -sums[4])
-    left = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
-    hold = hold + left / np.float32(spread**2)
+    residual = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
+    hold = hold + residual / np.float32(spread**2)
     pull = hold * (prior - motion) / step
     correction = np.stack(_solved(sums, hold, pull[0] - sums[3], pull[1] - sums[4]))
     return (motion + step * correction).astype(np.float32)

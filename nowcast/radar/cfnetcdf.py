@@ -222,15 +222,15 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
 
 def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] | None:
     """Return the longitudes and latitudes of a grid in steps of degrees; None of another."""
-    found = {
+    coordinates = {
         str(dataset[dim].attrs.get("standard_name", dim)): dataset[dim]
         for dim in rain.dims
         if dim in dataset.variables
         and str(dataset[dim].attrs.get("units", "")).startswith("degree")
     }
     names = ("longitude", "lon"), ("latitude", "lat")
-    axes = [found[name] for of in names for name in of[:1] if name in found] or [
-        found[name] for of in names for name in of[1:] if name in found
+    axes = [coordinates[name] for of in names for name in of[:1] if name in coordinates] or [
+        coordinates[name] for of in names for name in of[1:] if name in coordinates
     ]
     return axes if len(axes) == 2 else None
 

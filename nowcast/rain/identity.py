@@ -60,17 +60,17 @@ class OneStore(LocalStore):
             seen = found.st_ino, found.st_size, found.st_mtime_ns
             if seen == self._seen:
                 return
-            own = id_of(path)
+            identity = id_of(path)
         except FileNotFoundError:
             if self._id is None:
                 return  # there was none: zarr says so
-            own = "none"
-        if self._id not in (None, own):
+            identity = "none"
+        if self._id not in (None, identity):
             raise DataError(
                 f"{self.root}: expected the store that was opened, of id {self._id!r}, found one "
-                f"of id {own!r} in its place; open it again"
+                f"of id {identity!r} in its place; open it again"
             )
-        self._id, self._seen = own, seen
+        self._id, self._seen = identity, seen
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_seen": None}  # another machine may number files otherwise
@@ -93,15 +93,16 @@ def id_of(path: Path) -> str:
             f"{path}: expected the metadata of a zarr store, found something else ({error}); "
             "ingest into a new store"
         ) from error
-    own = str(group.get("attributes", {}).get("id", ""))
+    identity = str(group.get("attributes", {}).get("id", ""))
     # Of a copy by another program the checksum is not there; its damaged name would be.
-    renamed = own and not consolidated.keys() <= CONSOLIDATED <= consolidated.keys() | {CHECKSUM}
+    keys = consolidated.keys()
+    renamed = identity and not keys <= CONSOLIDATED <= keys | {CHECKSUM}
     if renamed or told not in (None, checksum(group)):
         raise DataError(
             f"{path}: expected the metadata as they were written, with SHA-256 {told}, found "
             f"{checksum(group)}; the file is damaged: ingest into a new store"
         )
-    return own
+    return identity
 
 
 def checksum(group: dict[str, Any]) -> str:

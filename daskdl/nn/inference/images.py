@@ -68,9 +68,9 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
         return extend(run.call(_maxima, run.plain(x), **settings), joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
-    found = Pending(compute, extend, shape, np.float32)
-    found.gives_bytes = True
-    return found
+    pooled = Pending(compute, extend, shape, np.float32)
+    pooled.gives_bytes = True
+    return pooled
 
 
 def _maxima(x: Array, **settings: Any) -> Array:

@@ -130,11 +130,11 @@ class Pending(Tensor):
         self._work()
         if self._found is None:
             if self._origin is not None:
-                found, self._origin = self._origin._memory(), None
+                numbers, self._origin = self._origin._memory(), None
             else:
                 assert self._rounded is not None
-                found = self._extend(self._rounded, Joined())
-            self._found = found if self.axes is None else found.transpose(self.axes)
+                numbers = self._extend(self._rounded, Joined())
+            self._found = numbers if self.axes is None else numbers.transpose(self.axes)
         return self._found
 
     def _work(self) -> None:
@@ -145,11 +145,11 @@ class Pending(Tensor):
         if self._origin is not None:
             self._origin._work()
             return
-        found = self._numbers(compute)
+        numbers = self._numbers(compute)
         if self._into is not None:
-            self._rounded = Rounded(found, self._into)
+            self._rounded = Rounded(numbers, self._into)
         else:
-            self._found = found if self.axes is None else found.transpose(self.axes)
+            self._found = numbers if self.axes is None else numbers.transpose(self.axes)
 
     def _numbers(self, compute: Compute) -> Array:
         """Return the numbers in memory's order, from those of a result before if others use it."""

@@ -39,18 +39,18 @@ def change(own, other):
 def test_residual_network_predicts_nearly_the_same(tmp_path):
     model, x = network()
     small = daskdl.quantize(model, x, tried=0)
-    expected, found = model.predict(x), small.predict(x, precision="int8")
-    assert 0 < change(expected, found) < 0.1
+    expected, result = model.predict(x), small.predict(x, precision="int8")
+    assert 0 < change(expected, result) < 0.1
     kinds = {type(module).__name__ for _, module in small.modules()}
     assert {"Int8Conv2d", "Conv2d", "Linear"} <= kinds
     assert "Int8Linear" not in kinds  # the last layer
     one = np.concatenate(
         [Predictor(small, threads=2, batch_size=5)(x[i : i + 1]) for i in range(12)]
     )
-    np.testing.assert_array_equal(one, found)
+    np.testing.assert_array_equal(one, result)
     recorded = Predictor(small, batch_size=12)
-    np.testing.assert_array_equal(recorded(x), found)
-    np.testing.assert_array_equal(recorded(x), found)
+    np.testing.assert_array_equal(recorded(x), result)
+    np.testing.assert_array_equal(recorded(x), result)
     (program,) = recorded._shared()._programs.values()
     assert program is not None
     daskdl.save(small, tmp_path / "small.safetensors")
@@ -58,7 +58,7 @@ def test_residual_network_predicts_nearly_the_same(tmp_path):
     sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("small", "model")]
     assert sizes[0] < 0.28 * sizes[1]
     loaded = daskdl.load(tmp_path / "small.safetensors")
-    np.testing.assert_array_equal(loaded.predict(x), found)
+    np.testing.assert_array_equal(loaded.predict(x), result)
     assert loaded.table == small.table
 
 
@@ -123,8 +123,8 @@ def test_an_evaluation_in_int8():
     model, x = affine()
     small = daskdl.quantize(model, x)
     options = {"y": model.predict_class(x), "client": False}
-    found = small.evaluate(x, [Accuracy()], precision="int8", **options)
-    assert found["accuracy"] > 0.9
+    scores = small.evaluate(x, [Accuracy()], precision="int8", **options)
+    assert scores["accuracy"] > 0.9
     with pytest.raises(SettingsError, match=r"evaluate, precision: expected for int8 a model of"):
         model.evaluate(x, [Accuracy()], precision="int8", **options)
 
@@ -178,8 +178,8 @@ def test_first_layer_of_few_channels_and_maxima_of_bytes():
     x = rng.normal(size=(5, 17, 15, 3)).astype(np.float32)
     small = daskdl.quantize(model, x, ends=True, tried=0)
     assert all(row[1] for row in small.rows)
-    found = small.predict(x)
-    assert change(model.predict(x), found) < 0.05
+    result = small.predict(x)
+    assert change(model.predict(x), result) < 0.05
     first, _, pool, last = small.model.layers
     floats = pool.predict(first.predict(x).clip(0))
-    np.testing.assert_array_equal(found, last.predict(floats))
+    np.testing.assert_array_equal(result, last.predict(floats))

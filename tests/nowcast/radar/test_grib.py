@@ -28,14 +28,14 @@ def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
     assert header.times == (np.datetime64("2019-06-10T00:02"),)
     grid = header.grid
     assert grid.shape == (3500, 7000)
-    found = composite.read_rain(header, 0, ZRRelation())
-    assert np.nanmax(found) == pytest.approx(149.8, abs=0.01)
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    assert np.nanmax(rain_rate) == pytest.approx(149.8, abs=0.01)
     latitude, longitude = (
         (grid.y0 + grid.dy * np.arange(3500)) / grid.dy * 0.01,
         -94.995 - 35.0 + 0.01 * np.arange(7000),
     )
     random = np.random.default_rng(0)
-    wet = np.argwhere(found > 1)
+    wet = np.argwhere(rain_rate > 1)
     cells = [*wet[random.integers(0, len(wet), 6)], (1, 1), (3498, 6998), (1700, 3000)]
     with (radar_dir / MRMS).open("rb") as file:
         message = eccodes.codes_grib_new_from_file(file)
@@ -44,7 +44,7 @@ def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
                 message, latitude[row], longitude[column] % 360
             )
             assert nearest.distance < 0.1  # km
-            value = found[row, column]
+            value = rain_rate[row, column]
             assert nearest.value == pytest.approx(-3.0 if np.isnan(value) else value, abs=1e-4)
         eccodes.codes_release(message)
 
@@ -53,8 +53,8 @@ def test_each_message_is_a_map(tmp_path):
     header = read_header(write_grib(tmp_path / "a.grib2", count=3))
     assert [str(time)[11:16] for time in header.times] == ["12:00", "12:02", "12:04"]
     for index in (0, 2):
-        found = composite.read_rain(header, index, ZRRelation())
-        np.testing.assert_allclose(found, rain(), atol=0.051)
+        rain_rate = composite.read_rain(header, index, ZRRelation())
+        np.testing.assert_allclose(rain_rate, rain(), atol=0.051)
     latitude, longitude = header.grid.latitude_longitude()
     assert latitude[0, 0] == pytest.approx(45.0)
     assert latitude[-1, 0] == pytest.approx(45.0 + 0.5 * 23)
@@ -99,8 +99,8 @@ def test_amounts_of_mrms_are_of_the_hours_that_their_numbers_say(tmp_path):
     path = write_grib(tmp_path / "a.grib2", count=1, parameterNumber=11)  # with gauges, 6 hours
     header = read_header(path)
     assert header.accumulation == np.timedelta64(6, "h")
-    found = composite.read_rain(header, 0, ZRRelation())
-    np.testing.assert_allclose(found, rain() / 6, atol=0.01)
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    np.testing.assert_allclose(rain_rate, rain() / 6, atol=0.01)
 
 
 def test_reflectivity_of_mrms_has_a_number_for_no_echo_and_one_for_no_coverage(tmp_path):

@@ -136,8 +136,8 @@ def test_sizes_may_stand_in_the_dataset(tmp_path):
     expected = read_header(path)
     with h5py.File(path, "r+") as file:
         place = file["where"].attrs
-        own = file.create_group("dataset2/where").attrs
+        where = file.create_group("dataset2/where").attrs
         for name in ("xsize", "ysize", "xscale", "yscale"):
-            own[name] = place[name]
+            where[name] = place[name]
             del place[name]
     assert read_header(path) == expected

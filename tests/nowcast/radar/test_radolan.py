@@ -30,12 +30,12 @@ def test_products_are_as_wradlib_reads_them(radar_dir, pattern, time):
     assert header.format is Format.RADOLAN
     assert header.times == (np.datetime64(time),)
     assert header.accumulation == np.timedelta64(5, "m")
-    found = composite.read_rain(header, 0, ZRRelation())
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
     clutter = np.zeros(amount.size, bool)
     clutter[attributes["cluttermask"]] = True
     missing = (amount == attributes["nodataflag"]) | clutter.reshape(amount.shape)
-    np.testing.assert_array_equal(np.isnan(found), missing)
-    np.testing.assert_allclose(found[~missing], amount[~missing] * 12, rtol=1e-5)
+    np.testing.assert_array_equal(np.isnan(rain_rate), missing)
+    np.testing.assert_allclose(rain_rate[~missing], amount[~missing] * 12, rtol=1e-5)
     # wradlib gives the corners of the cells in km on the same sphere.
     grid = header.grid
     assert grid.x0 - 500 == pytest.approx(corners[0, 0, 0] * 1000, abs=1)
@@ -59,12 +59,12 @@ def test_hourly_amounts_and_their_codes(tmp_path):
     assert header.station == "RADOLAN RW"
     assert header.times == (np.datetime64("2024-05-31T19:50"),)
     assert header.accumulation == np.timedelta64(60, "m")
-    found = composite.read_rain(header, 0, ZRRelation())
-    assert found[350, 350] == pytest.approx(12.0)
-    assert found[300, 300] == pytest.approx(1.5)
-    assert found[200, 200] == 0
-    assert np.isnan(found[0, 0])
-    assert np.isnan(found[360, 360])
+    rain_rate = composite.read_rain(header, 0, ZRRelation())
+    assert rain_rate[350, 350] == pytest.approx(12.0)
+    assert rain_rate[300, 300] == pytest.approx(1.5)
+    assert rain_rate[200, 200] == 0
+    assert np.isnan(rain_rate[0, 0])
+    assert np.isnan(rain_rate[360, 360])
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def written(path, start: bytes, cells: np.ndarray):
 def test_the_grid_of_germany_since_2018_has_the_stated_corners(version, corner):
     grid = radolan._grid(b"VS %dGP1200x1100" % version)
     to_geographic = pyproj.Transformer.from_crs(grid.crs, "EPSG:4326", always_xy=True)
-    found = to_geographic.transform(grid.x0 - 500, grid.y0 - 500)
+    longitude_latitude = to_geographic.transform(grid.x0 - 500, grid.y0 - 500)
     if corner:
-        assert found == pytest.approx(corner, abs=1e-8)
+        assert longitude_latitude == pytest.approx(corner, abs=1e-8)
     else:  # the same place but for the shape of the earth
-        assert found == pytest.approx((3.57, 45.70), abs=0.05)
+        assert longitude_latitude == pytest.approx((3.57, 45.70), abs=0.05)
 
 
 def test_amounts_of_five_minutes_as_analysed_for_radvor(tmp_path):

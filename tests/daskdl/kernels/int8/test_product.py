@@ -60,8 +60,8 @@ def test_has_numpys_bits(filters, kind, into):
         end = end_of(kind, (2, *geometry.size(7, 6), filters), into)
         expected = convolved(x, 11, *weights, geometry, end)
         for threads in (1, 2):
-            found = computed(x, 11, *weights, geometry, end, threads)
-            np.testing.assert_array_equal(found, expected)
+            result = computed(x, 11, *weights, geometry, end, threads)
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_largest_numbers_do_not_saturate():
@@ -70,8 +70,8 @@ def test_largest_numbers_do_not_saturate():
     weight = np.full((5, 1, 1, 4096), 127, np.int8)
     weight[1::2] = -127
     one, none = np.ones(5, np.float32), np.zeros(5, np.float32)
-    found = computed(x, 0, weight, one, none, geometry, End())
-    assert found[0, 0, 0].tolist() == [255 * 127 * 4096 * sign for sign in (1, -1, 1, -1, 1)]
+    result = computed(x, 0, weight, one, none, geometry, End())
+    assert result[0, 0, 0].tolist() == [255 * 127 * 4096 * sign for sign in (1, -1, 1, -1, 1)]
 
 
 _BLOCKS = [block_of(VECTORS, way=way) for way in WAYS]

@@ -21,13 +21,15 @@ rng = np.random.default_rng(0)
 def expected_of(layer, of_x, x, end=End()):  # noqa: B008
     """Return the result of a float32 layer's int8 counterpart by numpy."""
     weight, scale = quantised(layer.weight.data)
-    given = scale * np.float32(of_x.scale), layer.bias.data
+    scale_and_bias = scale * np.float32(of_x.scale), layer.bias.data
     if isinstance(layer, nn.Linear):
         rows = bytes_of(x, of_x).reshape(1, 1, -1, x.shape[-1])
-        y = convolved(rows, of_x.zero, weight[:, None, None], *given, Geometry((1, 1)), end)
+        y = convolved(
+            rows, of_x.zero, weight[:, None, None], *scale_and_bias, Geometry((1, 1)), end
+        )
         return y.reshape(*x.shape[:-1], -1)
     geometry = Geometry(layer.kernel, layer.stride, layer._padding.of(x.shape[1:3]), layer.dilation)
-    return convolved(bytes_of(x, of_x), of_x.zero, weight, *given, geometry, end)
+    return convolved(bytes_of(x, of_x), of_x.zero, weight, *scale_and_bias, geometry, end)
 
 
 @pytest.mark.parametrize("zero", [0, 100])
@@ -42,11 +44,11 @@ def expected_of(layer, of_x, x, end=End()):  # noqa: B008
 )
 def test_has_numpys_bits(layer, shape, zero):
     x, of_x = rng.normal(size=shape).astype(np.float32), Scale(float(np.float32(0.02)), zero)
-    own = int8_of(layer, *of_x)
+    int8_layer = int8_of(layer, *of_x)
     expected = expected_of(layer, of_x, x)
-    np.testing.assert_array_equal(own(x).data, expected)
-    np.testing.assert_array_equal(own.predict(x), expected)
-    np.testing.assert_array_equal(nn.Sequential(own, nn.ReLU()).predict(x), expected.clip(0))
+    np.testing.assert_array_equal(int8_layer(x).data, expected)
+    np.testing.assert_array_equal(int8_layer.predict(x), expected)
+    np.testing.assert_array_equal(nn.Sequential(int8_layer, nn.ReLU()).predict(x), expected.clip(0))
 
 
 def test_what_the_next_layer_reads_is_rounded_once_for_all():
@@ -66,9 +68,9 @@ def test_what_the_next_layer_reads_is_rounded_once_for_all():
 
 def test_the_layer_of_float32_has_the_weights_that_are_computed_with():
     layer = nn.Conv2d(4, 6, 3, seed=0)
-    own = int8_of(layer, 0.1, 0)
+    int8_layer = int8_of(layer, 0.1, 0)
     scale = np.abs(layer.weight.data).reshape(6, -1).max(1) / 127
-    assert np.abs(own.weight - layer.weight.data).max() <= 0.5001 * scale.max()
+    assert np.abs(int8_layer.weight - layer.weight.data).max() <= 0.5001 * scale.max()
 
 
 def test_sums_that_may_leave_int32_stay_float32():
@@ -79,8 +81,8 @@ def test_sums_that_may_leave_int32_stay_float32():
 
 
 def test_sentences():
-    own = int8_of(nn.Linear(4, 3, seed=0), 0.1, 0)
+    int8_layer = int8_of(nn.Linear(4, 3, seed=0), 0.1, 0)
     with pytest.raises(ShapeError, match=r"Int8Linear: expected an input of shape \(\.\.\., 4\)"):
-        own.predict(np.zeros((2, 5), np.float32))
+        int8_layer.predict(np.zeros((2, 5), np.float32))
     with pytest.raises(SettingsError, match=r"counterpart, found 'layers\.1', ReLU"):
         nn.Quantized(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), [("layers.1", 1.0, 0)])
