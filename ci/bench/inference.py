@@ -8,7 +8,7 @@ shown with ``--cpu``, which neighbours on the machine disturb less. With ``--pre
 PyTorch runs under autocast, OpenVINO infers in bfloat16, and onnxruntime and OpenCV, which have no
 bfloat16 on processors, run as they are. With ``--precision int8`` ours is of daskdl.quantize,
 onnxruntime's of its static quantizer, OpenVINO's of nncf; all from the same samples, and ours in
-float32 runs beside them.
+float32 runs beside them. "ours, model.predict" is the call that makes no Predictor to keep.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
         "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
     }
     works = _made(network.name, peers)
+    works["ours, model.predict"] = lambda: own.predict(
+        given, batch_size=batch, threads=threads, precision=options.precision
+    )
     return Case(f"{network.name}, {batch}", lambda: predictor(given), works)
 
 
