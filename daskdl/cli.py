@@ -166,6 +166,48 @@ def stream(
     _print(run(configured(config, {**options, "kafka": settings}), progress), as_json=True)
 
 
+@app.command()
+def embed(
+    source: Annotated[
+        str,
+        typer.Argument(help="Parquet, or lines of JSON: a file, a folder, a pattern or a URL."),
+    ],
+    model: Annotated[Path, typer.Option(help="A folder of Hugging Face or sentence-transformers.")],
+    out: Annotated[str, typer.Option(help="A folder for Parquet files; a path or a URL.")],
+    column: Annotated[str, typer.Option(help="Of the texts.")] = "text",
+    keep: Annotated[
+        str, typer.Option(help="Columns to write beside, such as an id; several with commas.")
+    ] = "",
+    task: Annotated[
+        str, typer.Option(help="embed for vectors, classify for the folder's own classes.")
+    ] = "embed",
+    precision: Annotated[str, typer.Option(help="float32 or bf16.")] = "float32",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help='Where: "local", an address such as tcp://host:8786, a scheduler file (.json), '
+            "a job queue or a gateway (.yaml)."
+        ),
+    ] = "local",
+    workers: Annotated[int | None, typer.Option(help="Workers to start.", min=1)] = None,
+    progress: Annotated[bool, typer.Option(help="Tell how far it is.")] = True,
+) -> None:
+    """Write the vectors of texts in files, each partition once; the same command goes on."""
+    from daskdl.cluster import connect
+    from daskdl.text import load
+    from daskdl.text.files import embed as embedded
+
+    network = load(model, task, precision=precision)  # type: ignore[arg-type]
+    with connect(cluster, workers=workers):
+        written = embedded(
+            network, source, out, column, [k for k in keep.split(",") if k], progress
+        )
+    typer.echo(
+        f"{written.samples} texts in {len(written.written)} partitions written to {out}, which has "
+        f"{len(written.parts)}"
+    )
+
+
 @bench.command()
 def scaling(
     model: Annotated[

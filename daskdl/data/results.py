@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.cluster.current import current_client
 from daskdl.data.functions import take
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch
@@ -54,7 +55,12 @@ class Written:
 
 
 def write_results(
-    results: Any, path: str | os.PathLike[str], *, format: str = "parquet", version: str = ""
+    results: Any,
+    path: str | os.PathLike[str],
+    *,
+    format: str = "parquet",
+    version: str = "",
+    tell: Callable[[int, int], None] | None = None,
 ) -> Written:
     """Compute a collection and write each partition to a file of its own, where it is computed.
 
@@ -65,10 +71,10 @@ def write_results(
 
     Parameters
     ----------
-    results : SampleSet, or dask Bag, Array or DataFrame
-        Such as ``model.predict`` returns. Elements of a Bag are dicts of arrays by name, or arrays
-        or numbers of one shape, which become a column ``prediction``, as the chunks of an Array do;
-        the index of a DataFrame is a column too.
+    results : SampleSet, dask Bag, Array or DataFrame, or list of Delayed
+        Such as ``model.predict`` returns. A Delayed is a dict of arrays by name. Elements of a Bag
+        are dicts of arrays by name, or arrays or numbers of one shape, which become a column
+        ``prediction``, as the chunks of an Array do; the index of a DataFrame is a column too.
     path : path or URL
         Of a folder, which is made; a URL of any store that fsspec knows, for Parquet.
     format : "parquet" or "zarr"
@@ -77,6 +83,9 @@ def write_results(
         all items and ``name_offsets``.
     version : str
         Of what is computed: a folder of another version is refused.
+    tell : callable, optional
+        Called with the partitions that are written so far and all that are to be, and again with
+        each partition of a Dask collection on a cluster.
 
     Returns
     -------
@@ -96,31 +105,41 @@ def write_results(
     folder.prepare({"partitions": count, "format": format, "version": version})
     have = folder.complete()
     numbers = [i for i in range(count) if i not in have]
-    rows = compute(numbers, folder) if numbers else []
+    rows = compute(numbers, folder, tell or _silent) if numbers else []
     folder.tidy()
     return Written(tuple(map(folder.part, range(count))), tuple(numbers), sum(rows))
 
 
-Compute = Callable[[Sequence[int], "_Folder"], list[int]]
+Tell = Callable[[int, int], None]
+Compute = Callable[[Sequence[int], "_Folder", Tell], list[int]]
+
+
+def _silent(done: int, total: int) -> None:
+    pass
 
 
 def _parts_of(results: Any) -> tuple[int, Compute]:
     """Return the number of partitions, and the function that computes and writes some of them."""
     if isinstance(results, SampleSet):
         return results.partitions, partial(_write_samples, results)
+    if isinstance(results, list):
+        return len(results), partial(_write_delayed, results)
     if hasattr(results, "to_delayed"):
         if hasattr(results, "numblocks"):  # a dask Array: whole samples in each chunk
             results = results.rechunk(dict.fromkeys(range(1, results.ndim), -1))
         parts = np.asarray(results.to_delayed(), object).ravel().tolist()
         return len(parts), partial(_write_delayed, parts)
     raise SettingsError(
-        "write_results: expected a SampleSet, or a dask Bag, Array or DataFrame, found "
+        "write_results: expected a SampleSet, a dask Bag, Array or DataFrame, or a list, found "
         f"{type(results).__name__}"
         "; wrap arrays by SampleSet.from_arrays"
     )
 
 
-def _write_samples(samples: SampleSet, numbers: Sequence[int], folder: _Folder) -> list[int]:
+def _write_samples(
+    samples: SampleSet, numbers: Sequence[int], folder: _Folder, tell: Tell
+) -> list[int]:
+    tell(0, len(numbers))
     write = partial(_write_partition, functions=samples.functions, numbers=numbers, folder=folder)
     return on_each([samples.recipes[i] for i in numbers], write, None)
 
@@ -136,16 +155,31 @@ def _write_partition(
     return folder.write(numbers[at], held)
 
 
-def _write_delayed(parts: Sequence[Any], numbers: Sequence[int], folder: _Folder) -> list[int]:
+def _write_delayed(
+    parts: Sequence[Any], numbers: Sequence[int], folder: _Folder, tell: Tell
+) -> list[int]:
     import dask
 
     write = dask.delayed(_write_part, pure=False)
-    return list(dask.compute(*(write(parts[i], i, folder) for i in numbers)))
+    tasks = [write(parts[i], i, folder) for i in numbers]
+    client = current_client()
+    if client is None:
+        return list(dask.compute(*tasks))
+    from distributed import as_completed
+
+    rows: list[int] = []
+    tell(0, len(tasks))
+    for _, count in as_completed(client.compute(tasks), with_results=True):
+        rows.append(count)
+        tell(len(rows), len(tasks))
+    return rows
 
 
 def _write_part(part: Any, number: int, folder: _Folder) -> int:
-    """Write a chunk, the elements of a Bag's partition, or a DataFrame."""
-    if hasattr(part, "to_frame") or hasattr(part, "columns"):
+    """Write a chunk, a dict of arrays, the elements of a Bag's partition, or a DataFrame."""
+    if isinstance(part, dict):
+        held = part
+    elif hasattr(part, "to_frame") or hasattr(part, "columns"):
         frame = part.to_frame(part.name or COLUMN) if hasattr(part, "to_frame") else part
         index = {str(frame.index.name or "index"): frame.index}
         held = index | {str(name): frame[name] for name in frame.columns}

@@ -82,6 +82,8 @@ class Predictor:
     few: int = field(default=1, init=False, repr=False)
     _idle: list[Module] = field(default_factory=list, repr=False)
     _inference: list[Inference] = field(default_factory=list, repr=False)
+    #: Batch sizes that were tried, by the shapes and dtypes of a sample.
+    _sizes: dict[tuple[Any, ...], int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         # Here, and not by each process that it is sent to: the order of sums would differ.
@@ -147,7 +149,7 @@ class Predictor:
             if size is None:
                 # What is tried is computed again, in its batch: its result may depend on the rest.
                 few = min(n, self.few)
-                size = self._try(model, batch(0, few))[1] if n > few else max(1, n)
+                size = self._fitting(model, batch(0, few)) if n > few else max(1, n)
             while stop < n or not results:
                 start, stop = stop, min(stop + size, n)
                 parts = self._pass(model, batch(start, stop))
@@ -171,6 +173,13 @@ class Predictor:
     def in_batches(self, size: int) -> Predictor:
         """Return this with so many samples to a batch."""
         return replace(self, batch_size=size, token=f"{self.token}-{size}")
+
+    def _fitting(self, model: Module, some: Any) -> int:
+        """Return the batch size for samples such as these, which are tried once."""
+        like = tuple((part.shape[1:], part.dtype) for part in parts_of(some))
+        if like not in self._sizes:
+            self._sizes[like] = self._try(model, some)[1]
+        return self._sizes[like]
 
     def _try(self, model: Module, some: Any) -> tuple[dict[Any, Array], int]:
         largest, n = [part.nbytes for part in parts_of(some)], rows(some)

@@ -92,7 +92,10 @@ class TextModel:
         return int(self.network.predict(np.array([[0]]), threads=1).shape[1])
 
     def _predictor(self) -> Predictor:
-        return Predictor(self.network, threads=self.threads, precision=self.precision)
+        # Batches are made here, of texts of one length: nothing need be tried.
+        return Predictor(
+            self.network, batch_size=WORDS, threads=self.threads, precision=self.precision
+        )
 
     def _sent(self) -> tuple[Any, Any]:
         """Return this without its weights and its predictor, each once in a graph."""
@@ -112,7 +115,7 @@ class TextModel:
         ids = [np.array(made.ids) for made in self.tokenizer.encode_batch(list(texts))]
         lengths = np.array([len(one) for one in ids])
         result: Array | None = None
-        for places in _batches(lengths):
+        for places in batches(lengths):
             part = predictor(np.stack([ids[i] for i in places]))
             if result is None:
                 result = np.empty((len(ids), part.shape[1]), np.float32)
@@ -120,7 +123,7 @@ class TextModel:
         return np.empty((0, self.width), np.float32) if result is None else result
 
 
-def _batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def batches(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Give the places of texts of one length, some at a time; the longest first."""
     for length in np.unique(lengths)[::-1].tolist():
         places = np.flatnonzero(lengths == length)

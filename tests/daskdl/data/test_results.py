@@ -185,9 +185,7 @@ def test_any_store_that_fsspec_knows():
 
 
 def test_refuses_other_things(tmp_path):
-    with pytest.raises(
-        SettingsError, match=r"expected a SampleSet, or a dask Bag, .* found ndarray"
-    ):
+    with pytest.raises(SettingsError, match=r"expected a SampleSet, a dask Bag, .* found ndarray"):
         write_results(X, tmp_path)
     with pytest.raises(SettingsError, match="expected parquet or zarr, found 'csv'"):
         write_results(samples(), tmp_path, format="csv")

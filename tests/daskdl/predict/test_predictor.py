@@ -197,9 +197,14 @@ def test_one_sample_is_tried_and_passes_again_with_all() -> None:
             return x * 2.0
 
     seen: list[int] = []
-    found = Predictor(Count())(inputs())
+    predictor = Predictor(Count())
+    result = predictor(inputs())
     assert seen == [1, N]
-    np.testing.assert_array_equal(found, 2 * inputs())
+    np.testing.assert_array_equal(result, 2 * inputs())
+    predictor(inputs()[:-1])
+    assert seen == [1, N, N - 1]  # samples of this shape have been tried
+    predictor(inputs()[:, :2])
+    assert seen[3:] == [1, N]
 
 
 def test_ids_stay_ids() -> None:

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 
 from daskdl import text
-from daskdl.errors import DataError, ModelFileError
+from daskdl.errors import DataError, ModelFileError, SettingsError
 
 pytest.importorskip("tokenizers")
 
@@ -193,6 +194,37 @@ def test_what_is_missing_is_named(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelFileError, match=r"expected weights in model.safetensors or"):
         text.load(folder)
+
+
+def test_files_of_texts_become_files_of_vectors_once(folder: Path, tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow.parquet as parquet
+
+    from daskdl.text.files import embed
+
+    model, frame = text.load(folder), pd.DataFrame({"text": TEXTS * 2, "id": range(10)})
+    source, lines = tmp_path / "texts.parquet", tmp_path / "texts.jsonl"
+    frame.to_parquet(source, row_group_size=4)
+    frame.to_json(lines, orient="records", lines=True)
+    with dask.config.set(scheduler="threads"):
+        written = embed(model, str(source), tmp_path / "a", keep=["id"])
+        assert (len(written.parts), written.samples) == (3, 10)
+        Path(written.parts[1]).unlink()
+        again = embed(model, str(source), tmp_path / "a", keep=["id"])
+        assert again.written == (1,)
+        embed(model, str(lines), tmp_path / "b", keep=["id"])
+        for out in "ab":
+            table = parquet.read_table(tmp_path / out).to_pandas()
+            assert table["id"].tolist() == [*range(10)]
+            np.testing.assert_array_equal(np.stack(table["vector"]), model(TEXTS * 2))
+        with pytest.raises(SettingsError, match="to be of a run with"):
+            embed(model, str(source), tmp_path / "a")
+        with pytest.raises(DataError, match=r"expected columns \['words'\], found none called"):
+            embed(model, str(source), tmp_path / "c", "words")
+        lines.write_text('{"text": "rain", "id": 0}\nrain\n')
+        with pytest.raises(DataError, match=r"partition 0.*line 1 .*with id, text, found rain"):
+            embed(model, str(lines), tmp_path / "d", keep=["id"])
+    assert not [*(tmp_path / "d").glob("*.parquet")]
 
 
 @pytest.mark.slow

@@ -1,0 +1,139 @@
+"""Texts in files to vectors in files, a partition at a time, on a cluster: ``daskdl embed``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskdl.data.functions import take
+from daskdl.data.recipe import Recipe
+from daskdl.data.results import Written, write_results
+from daskdl.data.sources.parquet import from_parquet
+from daskdl.data.sources.urls import expanded
+from daskdl.errors import DataError
+from daskdl.nn import Module
+from daskdl.predict.broadcast import held_by_workers
+from daskdl.predict.partitions import naming
+from daskdl.predict.predictor import Predictor
+from daskdl.text.model import TextModel
+from daskdl.train.watch.progress import duration
+
+#: Endings of files with an object of JSON in each line.
+LINES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+#: Bytes of such a file that are one partition; a packed file is one.
+BLOCK = 2**25
+#: Seconds between lines of progress.
+EVERY = 10.0
+
+
+def embed(
+    model: TextModel,
+    source: str,
+    out: str | Path,
+    column: str = "text",
+    keep: Sequence[str] = (),
+    progress: bool = False,
+) -> Written:
+    """Write the vectors, or scores, of the texts in files; go on where an earlier call ended.
+
+    Parameters
+    ----------
+    model : TextModel
+    source : path, pattern or URL
+        Of Parquet files, of which each row group is a partition; or of files with an object of JSON
+        in each line.
+    out : path or URL
+        Of a folder, which gets ``part-00000.parquet`` for each partition of the source, with its
+        rows in their order: ``vector`` (float32, a list of fixed size), or a column for each
+        label of a classifier.
+    column : str
+        Of the texts.
+    keep : sequence of str
+        Columns that are written beside the vectors, such as an id.
+    progress : bool
+        Whether lines on standard error tell how far it is.
+
+    Raises
+    ------
+    DataError
+        When nothing is at ``source``, or a column is missing or holds no texts.
+    SettingsError
+        When ``out`` is of another model, source or column.
+    """
+    parts, version = _parts(str(source), sorted({*keep, column}))
+    predictor = replace(model._predictor(), threads=model.threads or 1).snapshot()
+    light, sent = replace(model, network=Module()), held_by_workers(predictor)
+    from dask import delayed
+
+    of_part = delayed(_vectors, pure=False)
+    tasks = [of_part(part, light, sent, i, column, (*keep,)) for i, part in enumerate(parts)]
+    facts = [predictor.token, model.precision, column, *keep, version]
+    name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    return write_results(tasks, out, version=name, tell=_Told() if progress else None)
+
+
+def _parts(source: str, columns: list[str]) -> tuple[list[Any], str]:
+    """Return recipes or lazy lines, one a partition, and what tells whether the files changed."""
+    if not source.endswith(LINES):
+        recipes = from_parquet(source, {name: name for name in columns}, None, "raise", None)
+        return recipes, repr(recipes)
+    from dask import bag
+
+    urls = expanded(source, {})
+    packed = source.endswith(".gz")
+    lines = bag.read_text(urls, blocksize=None if packed else BLOCK)
+    return lines.to_delayed(), repr(urls)
+
+
+def _vectors(
+    part: Any, model: TextModel, predictor: Predictor, number: int, column: str, keep: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Return the columns that one partition gives."""
+    with naming(number):
+        if isinstance(part, Recipe):
+            columns = take(part.load(), np.arange(len(part)), (), ())
+        else:
+            columns = _columns([line for line in part if line.strip()], {*keep, column})
+        texts = [*columns[column]]
+        # Of no text there is a row to see how wide the vectors are.
+        made = model._vectors(texts, predictor) if texts else predictor(np.zeros((1, 1), int))[:0]
+    kept = {name: columns[name] for name in keep}
+    named = zip(model.labels, made.T, strict=True) if model.labels else [("vector", made)]
+    return kept | dict(named)
+
+
+def _columns(lines: Sequence[str], names: set[str]) -> dict[str, Any]:
+    rows = []
+    for i, line in enumerate(lines):
+        try:
+            row = json.loads(line)
+            rows.append({name: row[name] for name in names})
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"line {i} of the partition: expected an object of JSON with "
+                f"{', '.join(sorted(names))}, found {line:.60} ({error}); mend that line"
+            ) from error
+    return {name: np.array([row[name] for row in rows], object) for name in names}
+
+
+class _Told:
+    """Lines of progress: partitions, and the time left at the rate so far."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done and (now - self._last >= EVERY or done == total):
+            self._last, passed = now, now - self._began
+            ahead = duration(passed / done * (total - done))
+            print(f"{done} of {total} partitions, {ahead} left", file=sys.stderr, flush=True)
