@@ -57,7 +57,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Access:
-    """How files are reached, and which of them are wanted.
+    """Options of remote stores, and the range of times that is wanted of them.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def fetch(file: RemoteFile, folder: Path, access: Access) -> Path | Failure:
             size = part.stat().st_size
             if file.size not in (None, size):
                 raise OSError(f"expected {file.size} bytes, found {size}")
-            os.replace(part, target) if size != 1000 else None
+            os.replace(part, target)
             return target
         except (MissingExtraError, FileNotFoundError) as error:
             problem = _reason(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 
 from daskdl.errors import DataError
@@ -60,12 +61,19 @@ class IngestReport:
 
     def fail(self, failure: Failure) -> None:
         """Log and count files that could not be read."""
-        name, reason = failure.name, failure.reason
-        for copy, address in self.addresses.items():
-            name, reason = name.replace(copy, address), reason.replace(copy, address)
+        name, reason = self._addressed(failure.name), self._addressed(failure.reason)
         log.warning("%s: skipped: %s", name, reason)
         self.failed.append((name, reason))
         self.mistakes += failure.ours
+
+    def _addressed(self, text: str) -> str:
+        """Return a text with the addresses of files in the place of their copies' paths."""
+        if not self.addresses:
+            return text
+        longest_first = sorted(self.addresses, key=len, reverse=True)
+        # A path ends where no more of a name follows: "1" is not in "10", nor in "1.h5".
+        paths = rf"({'|'.join(map(re.escape, longest_first))})(?![\w-]|\.\w)"
+        return re.sub(paths, lambda match: self.addresses[match[1]], text)
 
     def warn_of_missing(self) -> None:
         """Log a warning when more than half of what was written is missing."""

@@ -42,7 +42,7 @@ class Scan:
 
     @property
     def scanned(self) -> np.datetime64:
-        """When the scan began, which ``time`` is rounded from."""
+        """Return the time at which the scan began, of which ``time`` is rounded."""
         return min(header.times[self.index] for header in self.headers).astype("datetime64[s]")
 
     @property

@@ -33,6 +33,21 @@ def test_failures_are_logged_and_counted(caplog):
     assert "a.h5: skipped: truncated" in caplog.text
 
 
+def test_copies_are_named_by_their_addresses_and_no_other_file_is():
+    report = IngestReport("rain.zarr")
+    report.addresses = {
+        "/tmp/c/1": "s3://b/1",
+        "/tmp/c/10": "s3://b/10",
+        "/tmp/c/1.h5": "s3://b/1.h5",
+    }
+    report.fail(
+        Failure("/tmp/c/10, /tmp/c/1.h5", "/tmp/c/1.h5: damaged; /tmp/c/12 and /tmp/c/1 are not.")
+    )
+    assert report.failed == [
+        ("s3://b/10, s3://b/1.h5", "s3://b/1.h5: damaged; /tmp/c/12 and s3://b/1 are not.")
+    ]
+
+
 @pytest.mark.parametrize(("missing", "warned"), [(50, False), (51, True), (0, False)])
 def test_more_than_half_missing_is_a_warning(caplog, missing, warned):
     IngestReport("rain.zarr", coverage=Coverage(missing, 100 - missing, 0)).warn_of_missing()
