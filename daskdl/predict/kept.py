@@ -8,6 +8,7 @@ modules it has, their attributes, and a digest of all numbers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from operator import is_
 from threading import Lock
 from typing import Any
@@ -26,6 +27,23 @@ _kept: WeakKeyDictionary[Module, _Kept] = WeakKeyDictionary()
 _lock = Lock()
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    """The state of a model at some time: its modules' attributes, and digests of its numbers."""
+
+    attributes: list[dict[str, Any]]
+    numbers: list[Any]
+
+    def is_that_of(self, other: _State) -> bool:
+        """Tell whether a model in the one state is as it was in the other."""
+        return (
+            len(self.attributes) == len(other.attributes)
+            and all(map(_same, self.attributes, other.attributes))
+            and self.numbers == other.numbers
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class _Kept:
     """The state of a model at some time, and its predictors since then.
 
@@ -33,20 +51,9 @@ class _Kept:
     in memory.
     """
 
-    def __init__(self, model: Module, modules: list[Module]) -> None:
-        self.attributes = _attributes(modules)
-        self.numbers = _numbers(model, modules)
-        self.copy = copy_of(model)
-        self.predictors: dict[tuple[Any, ...], Predictor] = {}
-
-    def is_of(self, model: Module, modules: list[Module]) -> bool:
-        """Tell whether the model is as it was."""
-        now = _attributes(modules)
-        return (
-            len(now) == len(self.attributes)
-            and all(map(_same, now, self.attributes))
-            and _numbers(model, modules) == self.numbers
-        )
+    state: _State
+    copy: Module
+    predictors: dict[tuple[Any, ...], Predictor] = field(default_factory=dict)
 
 
 def _same(now: dict[str, Any], then: dict[str, Any]) -> bool:
@@ -80,10 +87,17 @@ def predictor_of(
     for module in modules:
         module.take_over()
     settings = (layer, classes, batch_size, threads, precision)
+    # Threads that share a model look at it, and copy it, side by side.
+    state = _State(_attributes(modules), _numbers(model, modules))
     with _lock:
         kept = _kept.get(model)
-        if kept is None or not kept.is_of(model, modules):
-            kept = _kept[model] = _Kept(model, modules)
+    if kept is None or not state.is_that_of(kept.state):
+        made = _Kept(state, copy_of(model))
+        with _lock:
+            kept = _kept.get(model)
+            if kept is None or not state.is_that_of(kept.state):  # nobody was faster
+                kept = _kept[model] = made
+    with _lock:
         predictor = kept.predictors.pop(settings, None)
         if predictor is None:
             predictor = Predictor(
