@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,10 @@ def plot(
     ],
     out: Annotated[Path, typer.Option(help="Picture: .png, or .gif for an animation.")],
     observed: Annotated[
-        Path | None, typer.Option(help="Rain store with what was observed, shown beside it.")
+        Path | None,
+        typer.Option(
+            help="Rain store: its last frame comes first, what came then is beside the forecast."
+        ),
     ] = None,
     threshold: Annotated[
         list[float] | None,
@@ -51,25 +55,28 @@ def plot(
         first, *others = opened
         for other in others:
             _check_start(first, opened[first], other, opened[other])
-        seen = None
+        seen = before = None
         if observed is not None:
             rain = stack.enter_context(opened_rain(observed))
-            seen = _at_times_of(opened[first], first, rain, observed)
-        made = {_name(path, opened): one for path, one in opened.items()}
+            before, seen = _around(opened[first], first, rain, observed)
         draw = animate_forecast if suffix == ".gif" else plot_forecast
         draw(
-            made if others else {"forecast": opened[first]}, out, observed=seen,
-            thresholds=threshold or None, members=members, zoom_km=zoom,
+            dict(zip(_names(opened), opened.values(), strict=True)), out, observed=seen,
+            before=before, thresholds=threshold or None, members=members, zoom_km=zoom,
         )  # fmt: skip
     say(f"picture written to {out}")
 
 
-def _name(path: Path, all_of: dict[Path, xr.Dataset]) -> str:
-    """Return a row's name: the file's without its ending, or more of it when several have that."""
-    for name in (lambda p: p.stem, lambda p: p.name, lambda p: f"{p.parent.name}/{p.name}"):
-        if sum(name(other) == name(path) for other in all_of) == 1:
-            return name(path)
-    return str(path)
+def _names(opened: dict[Path, xr.Dataset]) -> list[str]:
+    """Return the rows' names: each forecast's method, and its file where several have that."""
+    methods = []
+    for one in opened.values():
+        said = re.match(r"(?:nowcast, method )?(.+?), from ", str(one.attrs.get("source", "")))
+        methods.append(said[1] if said else "forecast")
+    return [
+        method if methods.count(method) == 1 else f"{method} ({path})"
+        for method, path in zip(methods, opened, strict=True)
+    ]
 
 
 def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) -> None:
@@ -84,10 +91,13 @@ def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) ->
         )
 
 
-def _at_times_of(
+def _around(
     made: xr.Dataset, forecast: Path, rain: xr.Dataset, observed: Path
-) -> xr.DataArray:
-    """Return the frames of a rain store at a forecast's times, NaN at those that it lacks."""
+) -> tuple[xr.DataArray | None, xr.DataArray | None]:
+    """Return the last frame before a forecast, and those at its times, NaN where one is lacking.
+
+    Either is None when the rain store has nothing of it, as of a forecast that was made just now.
+    """
     import numpy as np
 
     from nowcast.rain.grid import Grid
@@ -103,10 +113,14 @@ def _at_times_of(
             "that was forecast from, or one ingested with its grid"
         )
     wanted = made["time"].values
-    if not np.isin(wanted, rain["time"].values).any():
+    there = rain["time"].values
+    start = made["forecast_reference_time"].values
+    before = rain["rain_rate"].sel(time=[start]) if start in there else None
+    if not np.isin(wanted, there).any() and before is None:
         raise DataError(
             f"{observed}: expected frames from {utc_text(wanted[0])} to {utc_text(wanted[-1])}, "
             "the forecast's times, found none; ingest the scans of "
             "these times first, or leave --observed out"
         )
-    return rain["rain_rate"].reindex(time=wanted)
+    seen = rain["rain_rate"].reindex(time=wanted) if np.isin(wanted, there).any() else None
+    return before, seen

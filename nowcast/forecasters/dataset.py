@@ -131,6 +131,7 @@ def forecast_dataset(
             "Conventions": CONVENTIONS,
             "title": f"Rain nowcast from {utc_text(reference)} UTC",
             "institution": rain.attrs.get("institution", "unknown"),
+            "station": rain.attrs.get("station", ""),
             "source": f"{method}, from {rain.attrs.get('source', 'weather radar')}",
             "history": f"{history_line('predict')}\n{rain.attrs.get('history', '')}".strip(),
             "references": "Seed (2003), J. Appl. Meteor. 42, 381-388; "

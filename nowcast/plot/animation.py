@@ -13,6 +13,7 @@ from daskdl.errors import MissingExtraError
 from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILITIES, new_figure
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
+from nowcast.plot.place import draw_place
 from nowcast.plot.probability_axes import draw_outline
 from nowcast.plot.rain import masked
 from nowcast.rain.replacing import beside
@@ -127,14 +128,15 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
     maps = []
     for axes, name in zip(grid, names, strict=True):
         maps.append(draw_row(axes, panels, name, 0, outline=False))
-        axes.set_xlabel("x (km)", fontsize=8, color=FAINT)
-    grid[0].set_ylabel("y (km)", fontsize=8, color=FAINT)
+        across, up = draw_place(axes, panels.place, panels.x, panels.y)
+        axes.set_xlabel(across, fontsize=8, color=FAINT)
+    grid[0].set_ylabel(up, fontsize=8, color=FAINT)
     clock = figure.supxlabel(" ", fontsize=11, fontweight="bold")
     add_legends(figure, panels, dict(zip(names, maps, strict=True)), grid.tolist())
     outlines: list[Any] = []
     steps = [
-        (minutes, [_before_it(field, name, panels) for name in names], True)
-        for minutes, field in zip(panels.minutes_before, panels.before, strict=True)
+        (minutes, [panels.input_of(name, index) for name in names], True)
+        for index, minutes in enumerate(panels.minutes_before)
     ]
     steps += [
         (minutes, [panels.rows[name][index] for name in names], False)
@@ -158,14 +160,6 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
             # What is laid out once stays where it is.
             figure.set_layout_engine("none")
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def _before_it(field: NDArray[np.float32], name: str, panels: Panels) -> NDArray[np.float32]:
-    """Return a frame that the forecast was made from as a map shows it: 0 or 1 as probability."""
-    if name not in panels.probabilities:
-        return field
-    event = (field >= panels.probabilities[name]).astype(np.float32)
-    return np.where(np.isnan(field), np.float32(np.nan), event)
 
 
 def _outlines(panels: Panels, grid: Any, index: int) -> list[Any]:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from nowcast.plot.figure import FAINT, new_figure, save
+from nowcast.plot.figure import FAINT, LEVELS, PROBABILITY_LEVELS, new_figure, save
 from nowcast.plot.panels import OBSERVED, Panels
+from nowcast.plot.place import draw_place
 from nowcast.plot.probability_axes import (
     add_probability_legend,
     draw_outline,
@@ -37,6 +38,7 @@ def plot_forecast(
     path: Path,
     *,
     observed: xr.DataArray | None = None,
+    before: xr.DataArray | None = None,
     title: str | None = None,
     leads: Sequence[float] | None = None,
     thresholds: Sequence[float] | None = None,
@@ -53,8 +55,10 @@ def plot_forecast(
     path : path
     observed : DataArray (time, y, x) or (lead_time, y, x), optional
         Rain rate on the same grid, shown in the first row.
+    before : DataArray (time, y, x), optional
+        The frames that the forecast was made from: the last one is shown in the first column.
     title : str, optional
-        By default the time from which the forecast is. Simulated data is called so in any case.
+        By default station, method and time of the forecast. Simulated data is called so anyway.
     leads : sequence of float, optional
         Lead times in minutes to show; by default up to six.
     thresholds : sequence of float, optional
@@ -85,9 +89,11 @@ def plot_forecast(
     >>> Path("forecast.png").exists()
     True
     """
-    panels = Panels.of(forecast, observed, thresholds=thresholds, members=members)
+    panels = Panels.of(forecast, observed, before, thresholds, members)
     panels = panels if zoom_km is None else panels.zoomed(zoom_km)
-    columns = _columns(panels.minutes, leads)
+    # Columns count from the last frame, which is -1.
+    last = [-1] if len(panels.before) else []
+    columns = last + _columns(panels.minutes, leads)
     height = WIDTH * panels.aspect
     figure = new_figure(
         (WIDTH + 0.08) * len(columns) + (2.35 if panels.probabilities else 1.55),
@@ -105,16 +111,12 @@ def plot_forecast(
         rect=(more, 0, 1 - more, 1),  # type: ignore[call-arg]
     )
     images: dict[str, AxesImage] = {}
-    for axes_of_row, (name, fields) in zip(grid, panels.rows.items(), strict=True):
+    for axes_of_row, name in zip(grid, panels.rows, strict=True):
         for axes, index in zip(axes_of_row, columns, strict=True):
             images[name] = draw_row(axes, panels, name, index)
-            if not np.isfinite(fields[index]).any():
-                axes.text(
-                    0.5, 0.5, f"not {name}", transform=axes.transAxes, ha="center", va="center",
-                    fontsize=8, color=FAINT,
-                )  # fmt: skip
+            across, up = draw_place(axes, panels.place, panels.x, panels.y)
         first = axes_of_row[0]
-        first.set_ylabel("y (km)", fontsize=7, color=FAINT, labelpad=2)
+        first.set_ylabel(up, fontsize=7, color=FAINT, labelpad=2)
         shown = names[name]
         first.annotate(
             shown, (0, 0.5), (-5, 0), xycoords=first.yaxis.label, textcoords="offset points",
@@ -122,14 +124,15 @@ def plot_forecast(
             fontweight="bold", multialignment="center",
         )  # fmt: skip
     for axes, index in zip(grid[0], columns, strict=True):
-        minutes = panels.minutes[index]
-        axes.set_title(f"+{minutes:g} min", fontsize=10, pad=14 if panels.reference else 4)
+        minutes = panels.minutes_before[-1] if index < 0 else panels.minutes[index]
+        name = f"+{minutes:g} min" if index >= 0 else "last frame"
+        axes.set_title(name, fontsize=10, pad=14 if panels.reference else 4)
         axes.text(
             0.5, 1.02, panels.when(minutes), transform=axes.transAxes, ha="center", va="bottom",
             fontsize=8, color=FAINT,
         )  # fmt: skip
     for axes in grid[-1]:
-        axes.set_xlabel("x (km)", fontsize=7, color=FAINT, labelpad=2)
+        axes.set_xlabel("\n".join(textwrap.wrap(across, 26)), fontsize=7, color=FAINT, labelpad=2)
     add_legends(figure, panels, images, grid.ravel().tolist(), min(1.0, 4 / len(panels.rows)))
     figure.suptitle(heading(panels, title), fontsize=12)
     save(figure, path)
@@ -138,12 +141,23 @@ def plot_forecast(
 def draw_row(
     axes: Axes, panels: Panels, name: str, index: int, *, outline: bool = True
 ) -> AxesImage:
-    """Draw a row's field at one lead; a probability with the outline of what was observed."""
-    field = panels.rows[name][index]
-    if name not in panels.probabilities:
+    """Draw a row's field at one lead, or the last frame, -1.
+
+    A map of probability has the outline of what was observed; one that is empty says why.
+    """
+    field = panels.rows[name][index] if index >= 0 else panels.input_of(name, -1)
+    chance = name in panels.probabilities
+    known = field[np.isfinite(field)]
+    if outline and (not known.size or known.max() < (PROBABILITY_LEVELS if chance else LEVELS)[0]):
+        said = f"below {PROBABILITY_LEVELS[0]:.0%}" if chance else "no rain"
+        axes.text(
+            0.5, 0.5, said if known.size else f"not {name}", transform=axes.transAxes, ha="center",
+            va="center", fontsize=8, color=FAINT,
+        )  # fmt: skip
+    if not chance:
         return draw_rain(axes, field, panels.x, panels.y)
     image = draw_probability(axes, field, panels.x, panels.y)
-    if outline and OBSERVED in panels.rows:
+    if outline and OBSERVED in panels.rows and index >= 0:
         event = panels.rows[OBSERVED][index] >= panels.probabilities[name]
         draw_outline(axes, event, panels.x, panels.y)
     return image

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError, SettingsError
 from nowcast.plot.extras import extra_rows
+from nowcast.plot.place import Place
 from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:
     import xarray as xr
 
 OBSERVED = "observed"
+#: Name of the row of a forecast without a name.
+UNNAMED = "forecast"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Panels:
         Its times relative to the start, 0 or less.
     probabilities : dict of str to float
         The rows that are probabilities, with their thresholds in mm h-1.
+    place : Place
+        The radar's, or latitudes and longitudes.
+    station : str
+        Name of the radar or composite, where it is known.
     """
 
     rows: dict[str, NDArray[np.float32]]
@@ -54,6 +61,8 @@ class Panels:
     before: NDArray[np.float32]
     minutes_before: NDArray[np.float64]
     probabilities: dict[str, float] = field(default_factory=dict)
+    place: Place = field(default_factory=Place)
+    station: str = ""
 
     @classmethod
     def of(
@@ -95,7 +104,8 @@ class Panels:
         first = next(iter(forecasts.values()))
         fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
         probabilities: dict[str, float] = {}
-        for name, given in _given(forecast).items():
+        given_by_name = _given(forecast)
+        for name, given in given_by_name.items():
             fields[name] = forecasts[name]
             if isinstance(given, xr.Dataset):
                 extra, of_extra = extra_rows(name, given, thresholds, members)
@@ -120,10 +130,12 @@ class Panels:
             reference=None if start is None else start.values.astype("datetime64[us]").item(),
             x=first["x"].values[across],
             y=first["y"].values[down],
-            simulated=any(map(is_simulated, [*_given(forecast).values(), *fields.values()])),
+            simulated=any(map(is_simulated, [*given_by_name.values(), *fields.values()])),
             before=frames[:, down, across],
             minutes_before=minutes_before,
             probabilities=probabilities,
+            place=Place.of(next(iter(given_by_name.values()))).cropped(down, across),
+            station=str(next(iter(given_by_name.values())).attrs.get("station", "")),
         )
 
     def zoomed(self, kilometres: float) -> Panels:
@@ -154,14 +166,29 @@ class Panels:
             x=self.x[across],
             y=self.y[down],
             before=self.before[:, down, across],
+            place=self.place.cropped(down, across),
         )
+
+    def input_of(self, name: str, index: int) -> NDArray[np.float32]:
+        """Return a frame before the forecast as a row shows it: 0 or 1 as a probability."""
+        frame = self.before[index]
+        if name not in self.probabilities:
+            return frame
+        event = (frame >= self.probabilities[name]).astype(np.float32)
+        return np.where(np.isnan(frame), np.float32(np.nan), event)
 
     @property
     def title(self) -> str:
-        """Say from when the forecast is, and if nothing of it is real."""
-        prefix = "Simulated data: rain" if self.simulated else "Rain"
+        """Say of where, how and from when the forecast is, and if nothing of it is real."""
+        methods = [name for name in self.rows if name != OBSERVED and "\n" not in name]
+        by = f" by {methods[0]}" if len(methods) == 1 and methods[0] != UNNAMED else ""
         start = "" if self.reference is None else f" from {self.reference:%Y-%m-%d %H:%M} UTC"
-        return f"{prefix} forecast{start}"
+        said = f"Rain forecast{by}{start}"
+        where = self.station.split(", ")[0]
+        said = f"{where}: {said[0].lower()}{said[1:]}" if where else said
+        if self.simulated and "simulated" not in where.lower():
+            return f"Simulated data: {said if where else said[0].lower() + said[1:]}"
+        return said
 
     @property
     def aspect(self) -> float:
@@ -188,7 +215,7 @@ def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
     # A Dataset is a mapping too.
     if isinstance(forecast, Mapping) and not isinstance(forecast, xr.Dataset):
         return {str(name): field for name, field in forecast.items()}
-    return {"forecast": forecast}
+    return {UNNAMED: forecast}
 
 
 def _by_name(forecast: Any) -> dict[str, xr.DataArray]:

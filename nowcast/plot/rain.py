@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.plot.figure import FAINT, LEVELS, new_figure, rain_colours, save
 from nowcast.plot.panels import edges
+from nowcast.plot.place import Place, draw_place
 from nowcast.rain.name import is_simulated
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def draw_field(
     )
     axes.set_aspect("equal")
     axes.tick_params(labelsize=7, length=2.5, color=FAINT, labelcolor=FAINT)
-    axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
     for side in axes.spines.values():
         side.set(color=FAINT, linewidth=0.6)
     return image
@@ -130,8 +130,9 @@ def plot_rain(frame: xr.DataArray, path: Path, *, title: str | None = None) -> N
     figure = new_figure(6.4, height + 0.75)
     axes = figure.subplots()
     image = draw_rain(axes, frame.values, x, y)
-    axes.set_xlabel("x (km)", fontsize=8, color=FAINT)
-    axes.set_ylabel("y (km)", fontsize=8, color=FAINT)
+    across, up = draw_place(axes, Place.of(frame), x, y)
+    axes.set_xlabel(across, fontsize=8, color=FAINT)
+    axes.set_ylabel(up, fontsize=8, color=FAINT)
     axes.set_title(title, fontsize=11)
     add_legend(figure, image, [axes])
     save(figure, path)

@@ -57,7 +57,8 @@ def plot_scores(scores: xr.Dataset, path: Path) -> None:
     upper, lower = figure.subplots(2, len(thresholds) + 1)
     for axes, threshold in zip(upper, thresholds, strict=False):
         _by_lead(axes, minutes, scores["csi"].sel(threshold=threshold))
-        axes.set_title(f"CSI, {threshold:g} {RATE} or more", fontsize=10)
+        pad = 16 if "events" in scores else 6
+        axes.set_title(f"CSI, {threshold:g} {RATE} or more", fontsize=10, pad=pad)
         axes.set_ylim(0, 1)
         _remark(axes, scores, threshold)
     for axes, threshold in zip(lower, thresholds, strict=False):
@@ -111,8 +112,8 @@ def _remark(axes: Axes, scores: xr.Dataset, threshold: float) -> None:
         return
     events = int(scores["events"].sel(threshold=threshold).sum())
     axes.text(
-        0.98, 0.97, f"{events:,} observed pixels".replace(",", "\N{THIN SPACE}"),
-        transform=axes.transAxes, ha="right", va="top", fontsize=7.5, color=FAINT,
+        0.5, 1.02, f"{events:,} observed pixels".replace(",", "\N{THIN SPACE}"),
+        transform=axes.transAxes, ha="center", va="bottom", fontsize=7.5, color=FAINT,
     )  # fmt: skip
 
 

@@ -132,6 +132,7 @@ def _example(
         made,
         file,
         observed=store["rain_rate"].reindex(time=valid),
+        before=store["rain_rate"].sel(time=[np.datetime64(at.rstrip("Z"), "ns")]),
         leads=sorted({minutes / 2, minutes} & set(_minutes(made))),
         members=min(members, 2),
         zoom_km=SHOWN_KM,

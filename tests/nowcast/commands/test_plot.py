@@ -42,27 +42,37 @@ def test_a_picture_and_an_animation(folder, tmp_path, capsys):
 def test_what_was_observed_is_taken_at_the_times_of_the_forecast(folder, tmp_path, monkeypatch):
     given = {}
 
-    def draw(forecast, path, *, observed, **_):
+    def draw(forecast, path, *, observed, before, **_):
         (forecast,) = forecast.values()
-        given.update(forecast=forecast["rain_rate"].load(), observed=observed.load())
+        seen = None if observed is None else observed.load()
+        given.update(forecast=forecast["rain_rate"].load(), observed=seen, before=before.load())
 
     monkeypatch.setattr(pictures, "plot_forecast", draw)
     # Of the forecast from frame 11 the store has the first two times and not the third.
     write_dataset(moving_rain().isel(time=slice(5, 14)), tmp_path / "rain.zarr")
     assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / "rain.zarr") == 0
     np.testing.assert_array_equal(given["forecast"], a_forecast()["rain_rate"])
+    np.testing.assert_array_equal(given["before"], moving_rain()["rain_rate"][11:12])
     np.testing.assert_array_equal(given["observed"][:2], moving_rain()["rain_rate"][12:14])
     assert np.isnan(given["observed"][2]).all()
+    # A forecast of now: nothing has come yet, and the last frame is shown all the same.
+    write_dataset(moving_rain().isel(time=slice(5, 12)), tmp_path / "now.zarr")
+    assert plot(folder / "f.zarr", tmp_path / "a.png", "--observed", tmp_path / "now.zarr") == 0
+    assert given["observed"] is None
+    assert given["before"].sizes["time"] == 1
 
 
 @pytest.mark.slow
 def test_forecasts_of_one_time_stand_beside_each_other(folder, tmp_path, monkeypatch, capsys):
     given = {}
     monkeypatch.setattr(pictures, "plot_forecast", lambda made, *_, **more: given.update(made))
-    write_dataset(a_forecast(), tmp_path / "sprog.nc")
+    made = a_forecast()
+    made.attrs["source"] = "nowcast, method sprog, from weather radar, ODIM_H5, station Here, by it"
+    write_dataset(made, tmp_path / "sprog.nc")
     words = [str(folder / "f.nc"), str(tmp_path / "sprog.nc"), str(folder / "f.zarr")]
     assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 0
-    assert list(given) == ["f.nc", "sprog", "f.zarr"]
+    first, last = folder / "f.nc", folder / "f.zarr"
+    assert list(given) == [f"noise ({first})", "sprog", f"noise ({last})"]
     write_dataset(a_forecast(12), tmp_path / "later.nc")
     words[1] = str(tmp_path / "later.nc")
     assert run(app, ["plot", *words, "--out", str(tmp_path / "a.png")]) == 3

@@ -12,6 +12,7 @@ from daskdl.errors import DataError, SettingsError
 from nowcast.plot import forecast as module
 from nowcast.plot import plot_forecast, plot_rain, rain
 from nowcast.plot.figure import COLOURS, DRY, LEVELS, MISSING, new_figure
+from nowcast.plot.place import Place, draw_place
 from nowcast.plot.rain import add_legend, draw_rain
 from tests.nowcast.plot.pictures import forecast, frames, pixels, share
 
@@ -148,6 +149,50 @@ def test_what_was_not_observed_is_said(drawn: list[Figure], tmp_path: Path) -> N
     plot_forecast(forecast(), tmp_path / "x.png", observed=frames(1, 6))
     assert texts(drawn[0]).count("not observed") == 1
     assert "not observed" not in texts(drawn[1])
+
+
+@pytest.mark.slow
+def test_the_last_frame_comes_first_and_dry_maps_say_so(
+    drawn: list[Figure], tmp_path: Path
+) -> None:
+    made = forecast(peak=0.01, station="Here, radar")
+    plot_forecast({"sprog": made}, tmp_path / "x.png", before=frames(-2, 0), leads=(10, 60))
+    (figure,) = drawn
+    said = texts(figure)
+    assert figure.get_suptitle() == "Here: rain forecast by sprog from 2021-07-14 21:50 UTC"
+    assert said.count("no rain") == 2
+    assert [text for text in said if text == "last frame" or text.startswith("+")] == [
+        "last frame", "+10 min", "+60 min",
+    ]  # fmt: skip
+    shown = figure.axes[0].images[0].get_array()
+    np.testing.assert_array_equal(shown.filled(np.nan), frames(0, 0)[0])
+
+
+def test_axes_are_from_the_radar_or_in_degrees() -> None:
+    frame = frames(0, 0)[0]
+    x, y = frame["x"].values, frame["y"].values
+    axes = new_figure(3, 3).subplots()
+    draw_rain(axes, frame.values, x, y)
+    assert draw_place(axes, Place.of(frame), x, y) == ("x (km)", "y (km)")
+    east, north = np.meshgrid(x / 70e3 - 0.3, y / 111e3 + 51)
+    around = frame.assign_coords(latitude=(("y", "x"), north), longitude=(("y", "x"), east))
+    assert draw_place(axes, Place.of(around), x, y) == ("", "")
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "0.8°W", "0.6°W", "0.4°W", "0.2°W", "0°", "0.2°E",
+    ]  # fmt: skip
+    np.testing.assert_allclose(axes.get_xticks(), (np.arange(-0.8, 0.3, 0.2) + 0.3) * 70)
+    around.attrs["source"] = "nowcast, method sprog, from weather radar, ODIM_H5, station Here"
+    assert not Place.of(around).radar
+    crs = {"grid_mapping_name": "azimuthal_equidistant"}
+    radar = Place.of(around.assign_coords(crs=((), 0, crs)))
+    axes, other = new_figure(6, 3).subplots(1, 2, sharex=True)
+    frame = frame[:, 2:]
+    draw_rain(axes, frame.values, x[2:], y)
+    across, _ = draw_place(axes, radar, x[2:], y)
+    draw_rain(other, frame.values, x[2:], y)
+    assert across == "km east of the radar (+), rings of 10 km"
+    assert [ring.get_radius() for ring in axes.patches] == [10, 20, 30, 40]
+    assert axes.get_xlim() == (-36, 40)
 
 
 @pytest.mark.slow

@@ -1,0 +1,128 @@
+"""The place of a map: kilometres from the radar with range rings, or degrees on the axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nowcast.plot.figure import FAINT
+from nowcast.radar.header import POLAR
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+#: Most rings around a radar, and most parallels and meridians of a map.
+RINGS, LINES = 6, 6
+#: Points along a side of the map between which parallels and meridians are straight.
+POINTS = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a map: around a radar, or between parallels and meridians, or unknown.
+
+    Parameters
+    ----------
+    radar : bool
+        The radar is at x = y = 0.
+    latitude, longitude : (y, x) or None
+        Degrees, of each cell.
+    """
+
+    radar: bool = False
+    latitude: NDArray[Any] | None = None
+    longitude: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, data: xr.Dataset | xr.DataArray) -> Place:
+        """Return the place of a forecast or of a frame of a rain store.
+
+        The grid that ``nowcast ingest`` puts the scans of one radar on has it as its origin.
+        """
+        source = str(data.attrs.get("source", ""))
+        scanned = any(f"weather radar, {format}, station" in source for format in POLAR)
+        crs = data.coords.get(
+            "crs", data["crs"] if "crs" in getattr(data, "data_vars", ()) else None
+        )
+        name = "" if crs is None else crs.attrs.get("grid_mapping_name")
+        radar = scanned and name == "azimuthal_equidistant"
+        if "latitude" not in data.coords or "longitude" not in data.coords:
+            return cls(radar)
+        return cls(radar, data["latitude"].values, data["longitude"].values)
+
+    def cropped(self, down: slice, across: slice) -> Place:
+        """Return the place of a part of the map."""
+        if self.latitude is None or self.longitude is None:
+            return self
+        return replace(
+            self,
+            latitude=self.latitude[down, across],
+            longitude=self.longitude[down, across],
+        )
+
+
+def draw_place(axes: Axes, place: Place, x: NDArray[Any], y: NDArray[Any]) -> tuple[str, str]:
+    """Draw range rings, or parallels and meridians with their degrees as ticks.
+
+    Parameters
+    ----------
+    axes : Axes
+        Of a map whose axes are in kilometres.
+    place : Place
+    x, y : (nx,), (ny,)
+        Middles of the cells in metres, increasing.
+
+    Returns
+    -------
+    across, up : str
+        What the axes show.
+    """
+    latitude, longitude = place.latitude, place.longitude
+    if place.radar or latitude is None or longitude is None or min(latitude.shape) < 2:
+        axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
+        return (_draw_rings(axes, x, y), "km north") if place.radar else ("x (km)", "y (km)")
+    rows, columns = (
+        np.linspace(0, n - 1, min(n, POINTS)).round().astype(int) for n in latitude.shape
+    )
+    if not ((np.diff(longitude[0]) > 0).all() and (np.diff(latitude[:, 0]) > 0).all()):
+        return "x (km)", "y (km)"  # across the pole or the date line
+    for degrees, along, middles, axis, letters in (
+        (longitude, longitude[0], x, axes.xaxis, "WE"),
+        (latitude, latitude[:, 0], y, axes.yaxis, "SN"),
+    ):
+        levels = _levels(float(along[0]), float(along[-1]))
+        axes.contour(
+            x[columns] / 1e3, y[rows] / 1e3, degrees[np.ix_(rows, columns)], levels=levels,
+            colors=[FAINT], linewidths=0.35, linestyles="dotted",
+        )  # fmt: skip
+        axis.set_ticks(
+            np.interp(levels, along, middles / 1e3),
+            [f"{abs(level):g}°{letters[int(level > 0)] if level else ''}" for level in levels],
+        )
+    return "", ""
+
+
+def _draw_rings(axes: Axes, x: NDArray[Any], y: NDArray[Any]) -> str:
+    """Draw the radar and rings around it as far as the map reaches; return what the axis shows."""
+    from matplotlib.patches import Circle
+
+    reach = max(abs(float(end)) for middles in (x, y) for end in middles[[0, -1]]) / 1e3
+    step = next(km for km in (1, 2, 5, 10, 20, 50, 100, 200, 1e9) if RINGS * km >= reach)
+    for radius in np.arange(step, reach + step / 2, step):
+        axes.add_artist(  # not add_patch: the map ends where its cells do
+            Circle((0, 0), radius, fill=False, edgecolor=FAINT, linewidth=0.4, linestyle="dotted")
+        )
+    if x[0] <= 0 <= x[-1] and y[0] <= 0 <= y[-1]:
+        axes.plot([0], [0], marker="+", color="black", markersize=5, markeredgewidth=0.8)
+    return f"km east of the radar (+), rings of {step:g} km"
+
+
+def _levels(low: float, high: float) -> NDArray[np.float64]:
+    """Return round degrees between two."""
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
+    step = next((s for s in steps if (high - low) / s <= LINES), 60)
+    return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
