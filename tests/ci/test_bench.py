@@ -83,7 +83,7 @@ def test_steps_of_both_sides_lessen_the_loss_overhead():
     assert len(steps) == len(overhead.METHODS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_writes_a_row_for_each_case(tmp_path, capsys):
     pytest.importorskip("torch")
     file = tmp_path / "rows.json"

@@ -156,6 +156,10 @@ PAGES = sorted(
 )
 
 
+#: Pages whose subject has tests of its own; ``python -m ci.docs`` runs them too.
+LONG = ("radar", "pytorch", "killed_worker", "larger_than_memory")
+
+
 def test_pages_with_cells_are_found():
     assert {"start/index.md", "tutorials/radar.md", "tutorials/killed_worker.md"} <= {*PAGES}
 
@@ -163,7 +167,10 @@ def test_pages_with_cells_are_found():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.long) if Path(p).stem in LONG else p for p in PAGES],
+)
 def test_a_page_runs_as_a_notebook(page, tmp_path, monkeypatch):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

@@ -144,7 +144,7 @@ def test_peers_are_kept_as_they_were_made(tmp_path: Path) -> None:
     assert first.seconds == second.seconds > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_program_on_a_real_event(radar_dir: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     arguments = {
         "--data": radar_dir, "--cache": tmp_path / "cache", "--events": "knmi", "--starts": 3,

@@ -99,6 +99,7 @@ def waits(comm: Communicator) -> None:
 
 
 @pytest.mark.kills
+@pytest.mark.long
 def test_a_call_that_lasts_too_long_is_named(client_of: ClientOf) -> None:
     client = client_of(2)
     with pytest.raises(ClusterError, match=r"within 10 s, found worker \S+ \(shard 1\) still at"):

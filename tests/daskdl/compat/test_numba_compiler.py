@@ -55,7 +55,7 @@ def run(code: str, cache: Path, *arguments: str, **environment: str) -> subproce
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gradients_are_the_same_cold_and_warm_and_whatever_was_called_before(tmp_path):
     first, again, after_cell = (
         run(GRADIENTS, tmp_path / "cache", *more).stdout for more in ((), (), ("cell",))

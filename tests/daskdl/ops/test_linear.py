@@ -154,7 +154,7 @@ def passed(make: Callable[[], nn.Module], x: np.ndarray, precision: str) -> list
 
 
 #: Kernels that take long to compile.
-LONG = "gru", "rnn"
+LONG = "gru", "rnn", "strided pointwise"
 NAMES = [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in LAYERS]
 
 

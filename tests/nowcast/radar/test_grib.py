@@ -20,7 +20,7 @@ eccodes = pytest.importorskip("eccodes")
 MRMS = "mrms/PrecipRate_00.00_20190610-000200.grib2"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_mrms_is_as_eccodes_finds_it_at_points(radar_dir):
     header = read_header(radar_dir / MRMS)
     assert header.format is Format.GRIB

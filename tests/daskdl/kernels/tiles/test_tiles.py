@@ -65,7 +65,7 @@ def in_tiles(a, b):
 @ways
 @pytest.mark.parametrize(
     "scale",
-    [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (40, -60, -66))],
+    [0, *(pytest.param(n, marks=pytest.mark.long) for n in (40, -60, -66))],
     ids=["ordinary", "large", "small", "denormal"],
 )
 def test_products_are_added_up_in_the_order_of_tiles(scale, amx, without_amx):
@@ -145,7 +145,7 @@ def test_a_processor_whose_sums_are_others_is_not_used(monkeypatch, caplog):
     trusted.usable.cache_clear()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_caller_is_compiled_where_the_assembly_comes_from_the_cache(tmp_path):
     """LLVM ends the process that assembles without a parser, which nothing else asks it to make."""
     script = (

@@ -115,7 +115,11 @@ def normalised() -> Module:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "method",
+    [METHODS[0], *(pytest.param(m, marks=pytest.mark.long) for m in METHODS[1:])],
+    ids=lambda m: type(m).__name__,
+)
 def test_statistics_draws_and_methods_are_the_same_in_all_engines(
     method: Method, client_of: Callable[[int], Client]
 ) -> None:

@@ -89,6 +89,7 @@ def test_all_workers_killed_at_once_change_nothing(
 
 
 @pytest.mark.kills
+@pytest.mark.long
 def test_workers_killed_between_groups_change_nothing(client: Client, undisturbed: str) -> None:
     pids = list(client.run(os.getpid).values())
     killer = Do(9, lambda: [os.kill(pid, 9) for pid in pids])

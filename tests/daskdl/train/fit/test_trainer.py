@@ -105,7 +105,7 @@ def weighted(partitions: int) -> SampleSet:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weights", [True, False])
+@pytest.mark.parametrize("weights", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_metrics_are_the_same_in_all_engines_and_of_all_samples(
     client_of: Callable[[int], Client], weights: bool
 ) -> None:
